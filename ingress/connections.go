@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// refusals bounds the refused connections that are answered concurrently. More are closed
-	// without an answer.
+	// refusals is the maximum number of excess connections that receive a 429 response at the same
+	// time. Further ones are closed without a response.
 	refusals    = 64
 	refusalTime = time.Second
 
@@ -23,8 +23,8 @@ const (
 )
 
 // addressLimit is a listener that limits the open connections of each client address, including
-// idle ones, streams and WebSockets. Connections of trusted proxies are exempt, because they carry
-// the requests of many clients.
+// idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they
+// carry the requests of many clients.
 type addressLimit struct {
 	net.Listener
 
@@ -36,7 +36,8 @@ type addressLimit struct {
 	open map[string]int // by client address, /64 for IPv6
 }
 
-// limitConnections limits the connections of each client address; 0 is no limit.
+// limitConnections returns a listener that limits the open connections of each client address. A
+// limit of 0 means no limit.
 func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) net.Listener {
 	if limit == 0 {
 		return listener
@@ -44,8 +45,8 @@ func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) ne
 	return &addressLimit{Listener: listener, proxies: proxies, limit: limit, answers: make(chan struct{}, refusals), open: map[string]int{}}
 }
 
-// Accept returns the next connection of a client below its limit. It answers others with 429 and
-// closes them.
+// Accept returns the next connection whose client is below its limit. It responds to other
+// connections with 429 and closes them.
 func (l *addressLimit) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -67,7 +68,8 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 	}
 }
 
-// client returns the name of a connection's client. counted is false for a trusted proxy.
+// client returns the name under which a connection's client is counted. counted is false for a
+// trusted proxy, which has no limit.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -95,8 +97,8 @@ func (l *addressLimit) leave(client string) {
 	}
 }
 
-// refuse answers a connection and closes it. It first reads what the client has sent, because
-// closing with unread bytes resets the connection and may lose the answer.
+// refuse responds with 429 and closes the connection. It first reads what the client has sent:
+// closing a connection with unread bytes resets it, and the client may not receive the response.
 func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
@@ -118,7 +120,7 @@ func writeRefusal(w io.Writer) error {
 	return err //nolint:wrapcheck // not reported
 }
 
-// countedConn is a connection that counts until it is closed.
+// countedConn is a connection that counts against its client's limit until it is closed.
 type countedConn struct {
 	*net.TCPConn
 

@@ -103,7 +103,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.otherOrganization("grace@example.com")
-	stranger := r.watch(grace) // in her own organization
+	stranger := r.watch(grace) // she acts in her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
 	_, token, _ := strings.Cut(invited.URL, "?token=")

@@ -36,7 +36,7 @@ func (r *testEnv) dial(t *testing.T) *wire {
 	return &wire{Conn: conn, t: t, reader: bufio.NewReader(conn)}
 }
 
-// write sends bytes. It ignores the error of a connection that the server has closed.
+// write sends bytes. It ignores the error if the server has closed the connection.
 func (w *wire) write(text string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w.Conn, text); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
@@ -45,7 +45,7 @@ func (w *wire) write(text string) {
 }
 
 // responses reads response statuses until the server closes the connection or is quiet. It waits up
-// to 10 s for each of the due responses and, if end is set, for the close.
+// to 10 s for each expected response (due) and, if end is set, for the close.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {

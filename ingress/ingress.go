@@ -46,8 +46,8 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
-	stopTimeout   = 30 * time.Second // of all parts together, after the grace period
-	voiceDrain    = 14 * time.Second // for answers being spoken; closing the gate takes longer
+	stopTimeout   = 30 * time.Second // for stopping all parts, after the grace period
+	voiceDrain    = 14 * time.Second // for spoken answers to finish; closing the gate takes longer
 	// A response is written within this time, including the longest wait; streams set their own
 	// deadlines.
 	writeTimeout = 90 * time.Second
@@ -69,7 +69,7 @@ type Deps struct {
 	Log   zerolog.Logger
 	// Tracer begins the traces of requests; nil: no traces.
 	Tracer *tracing.Tracer
-	// Metrics are shown by /metrics in addition to those of requests; nil: none.
+	// Metrics contains metrics that /metrics shows in addition to those of requests; nil: none.
 	Metrics *prometheus.Registry
 	// Listener is used instead of Host and Port, if the caller has opened it already.
 	Listener net.Listener
@@ -172,13 +172,13 @@ func accountLimits(cfg Config) accountdb.Limits {
 	}
 }
 
-// openSecrets makes the store open secrets and contents with box, and returns the watch that
-// reports those that it cannot open.
+// openSecrets makes the store decrypt secrets and contents with box. It returns the watch that
+// reports the values that no key decrypts.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
 	} else {
-		deps.Store.Seals.OpenContents(box) // those stored while the setting was on
+		deps.Store.Seals.OpenContents(box) // contents that were sealed while the setting was on
 	}
 	registry := deps.Metrics
 	if registry == nil {
@@ -222,7 +222,7 @@ func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 	return proxies, client, nil
 }
 
-// openVoice makes the gate of voice connections.
+// openVoice creates the gate that accepts voice connections.
 func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	if i.lines, err = i.deps.Bus.NewVoiceCaller(); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	return err
 }
 
-// publicURL returns the address of the service: the setting, or where it listens.
+// publicURL returns the configured public URL, or the URL of the listener if none is configured.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":
@@ -299,8 +299,8 @@ func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// makeStream makes the job stream on a new NATS server, so the first run need not wait for a worker
-// to make it.
+// makeStream creates the job stream on a new NATS server, so that the first run need not wait until
+// a worker creates it.
 func (i *Ingress) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
@@ -308,7 +308,7 @@ func (i *Ingress) makeStream(ctx context.Context) error {
 	return err
 }
 
-// ensureStream retries making the job stream until it exists. err is the error of the previous
+// ensureStream tries to create the job stream until it exists. err is the error of the previous
 // attempt.
 func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	for err != nil {
@@ -358,7 +358,7 @@ func grace(failed <-chan error, d time.Duration) error {
 	}
 }
 
-// drainVoice ends voice connections while requests drain. The returned function waits for it.
+// drainVoice ends voice connections while requests drain. wait blocks until they have ended.
 func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
 	spoken := make(chan struct{})
 	go func() {

@@ -56,7 +56,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	}
 	wg.Wait()
 	if len(bodies) != 1 {
-		t.Fatalf("one key got %d different answers: %v", len(bodies), bodies)
+		t.Fatalf("one key got %d different responses: %v", len(bodies), bodies)
 	}
 	again := r.call("POST", runPath, r.asKey("Idempotency-Key", "k"), trigger(r.agent, "")).want(200)
 	if again.header.Get("Idempotency-Replayed") != "true" || bodies[again.body] != 50 {

@@ -518,7 +518,7 @@ func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-func TestCancellingEndsStreamsAndLeavingAStreamEndsNoRun(t *testing.T) {
+func TestCancellingEndsStreamsAndLeavingAStreamDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())

@@ -278,7 +278,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Idempotency keys are separate for each agent, and separate from those of chats.
+	// Idempotency keys are separate for each agent, and separate from the keys of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("an idempotency key matched a run of another agent")
 	}

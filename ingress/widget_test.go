@@ -70,7 +70,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 
 // Visitors never receive tool inputs and outputs, costs or error details: not live, not in replays,
 // streamed or not. Members of the organization receive all of them.
-func TestVisitorsSeeNothingOfTools(t *testing.T) {
+func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"
 	r := newTestEnv(t, defaults())

@@ -12,19 +12,20 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// Capability is a function of this process that depends on its machine or settings.
+// Capability describes one function of this process, such as reading documents, that depends on the
+// machine or the settings.
 type Capability struct {
 	Name  string
-	State string // the implementation, or the reason why there is none
+	State string // the implementation in use, or the reason why the function is unavailable
 	Ok    bool
 }
 
-// mainPackages are the packages that authors of programs for agents ask for first; "python" is the
-// interpreter.
+// mainPackages are the Python packages that programs of agents use most. The entry "python" stands
+// for the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities returns what this process can do on its machine, as far as that depends on the
-// machine. It is empty without the roles tool, ingest and voice.
+// Capabilities returns the functions of this process that depend on its machine. The list is empty
+// if the process has none of the roles tool, ingest and voice.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
 	if w.has(RoleTool) {
@@ -39,8 +40,9 @@ func (w *Workers) Capabilities() []Capability {
 	return list
 }
 
-// Survey returns the same as Capabilities and more, without a running service. It opens what the
-// settings require and closes it again. If the settings are invalid, it reports only that.
+// Survey returns the capabilities that a process with these settings would have, in more detail
+// than Capabilities. It needs no running service: it opens the resources that the settings require,
+// and closes them again. If the settings are invalid, the result is a single entry with the error.
 func Survey(cfg Config) []Capability {
 	if err := errors.Join(cfg.Runs.Check(), cfg.Workers.Check()); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
@@ -94,8 +96,8 @@ func noSandbox(why error) Capability {
 	return c
 }
 
-// packageList lists the interpreter and the main packages, for example "   (Python 3.11.2, numpy
-// 1.24.2)".
+// packageList formats the versions of the interpreter and the main packages, for example "
+// (Python 3.11.2, numpy 1.24.2)".
 func packageList(packages []python.Package) string {
 	var names []string
 	for _, name := range mainPackages {
@@ -109,7 +111,8 @@ func packageList(packages []python.Package) string {
 	return "   (" + strings.Join(names, ", ") + ")"
 }
 
-// packageCapabilities returns one entry for each main package. A missing package has no state.
+// packageCapabilities returns one entry for each main package. The entry of a missing package has
+// an empty State and Ok false.
 func packageCapabilities(packages []python.Package) (list []Capability) {
 	for _, name := range mainPackages {
 		c := Capability{Name: name}
@@ -144,5 +147,5 @@ func modelCapability(cfg Config) Capability {
 	return Capability{Name: "model", State: models.Default(), Ok: true}
 }
 
-// oneLine formats an error for a table.
+// oneLine returns an error's text as a single line, for a table.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

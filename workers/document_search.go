@@ -9,16 +9,16 @@ import (
 	"parley/workers/internal/searchserver"
 )
 
-// documentSearch searches documents: for ingresses all passages that match, for agents only those
-// that are related to the query.
+// documentSearch searches documents. An ingress receives all matching passages; an agent receives
+// only passages that are related to its query.
 type documentSearch struct{ searcher *retrieval.Searcher }
 
-// Search searches for an ingress.
+// Search returns all matching passages, for an ingress.
 func (s documentSearch) Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
 	return s.search(ctx, org, request, false)
 }
 
-// SearchFor searches for an agent.
+// SearchFor returns the passages that are related to the query, for an agent.
 func (s documentSearch) SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
 	return s.search(ctx, org, request, true)
 }
@@ -33,7 +33,8 @@ func (s documentSearch) search(ctx context.Context, org string, r contract.Searc
 	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
 }
 
-// setUpSearch sets up the search of documents, and the server that answers ingresses.
+// setUpSearch sets up the document search and the server that answers the search requests of
+// ingresses.
 func (w *Workers) setUpSearch(signer *secrets.Signer) (documentSearch, error) {
 	s := documentSearch{retrieval.New(w.deps.Store.Knowledge, w.embedder)}
 	var err error

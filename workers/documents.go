@@ -19,11 +19,11 @@ import (
 	"parley/workers/internal/ingest"
 )
 
-// setUpIngest sets up the processing of documents. Without a sandbox there is none, and documents
-// wait for a worker with one.
+// setUpIngest sets up the processing of documents. Without a sandbox, this worker processes no
+// documents, and they wait for a worker that has one.
 func (w *Workers) setUpIngest() error {
 	if w.isolation.backend == nil {
-		return nil // setUpSandbox has logged it
+		return nil // setUpSandbox has logged the reason
 	}
 	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 
@@ -53,22 +53,23 @@ func (w *Workers) setUpIngest() error {
 	return err
 }
 
-// documentReader is the extractor as package ingest uses it.
+// documentReader adapts the extractor to the interface that package ingest uses.
 type documentReader struct {
 	by     *extract.Extractor
 	limits extract.Limits
 }
 
-// Read reads a document.
+// Read reads a document and calls each with its events.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 	return r.by.Read(ctx, d, r.limits, each)
 }
 
-// readers are the installed programs that read documents, by version; "" if a program is missing.
+// readers contains the versions of the installed programs that read documents. The version is "" if
+// the program is missing.
 type readers struct {
 	poppler, tesseract string
-	languages          []string // languages of tesseract
+	languages          []string // the languages that tesseract can read
 }
 
 // systemDirs are the folders in which sandboxes find programs.
@@ -77,7 +78,7 @@ var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
 // askTime is the time limit of a program that prints its version.
 const askTime = 5 * time.Second
 
-// findReaders determines the installed programs.
+// findReaders runs the programs to determine their versions and languages.
 func findReaders() (r readers) {
 	var asking sync.WaitGroup
 	asking.Go(func() { r.poppler = versionIn(ask("pdftotext", "-v")) })
@@ -87,7 +88,7 @@ func findReaders() (r readers) {
 	return r
 }
 
-// ask returns a program's output, or "" if it cannot be run.
+// ask runs a program with one argument and returns its output, or "" if the program cannot be run.
 func ask(program, argument string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -105,7 +106,8 @@ func ask(program, argument string) string {
 	return ""
 }
 
-// versionIn returns the first number in a text with at most two parts: 22.12 for 22.12.0.
+// versionIn returns the first version number in a text, without parts after the second: "22.12" for
+// 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
 		if word = strings.TrimPrefix(word, "v"); word == "" || word[0] < '0' || word[0] > '9' {
@@ -117,13 +119,14 @@ func versionIn(says string) string {
 	return ""
 }
 
-// languagesIn returns the lines after the first one that name a language.
+// languagesIn parses tesseract's list of languages, which follows a heading line. It omits "osd",
+// which is not a language.
 func languagesIn(says string) []string {
 	_, list, _ := strings.Cut(strings.TrimSpace(says), "\n")
 	return slices.DeleteFunc(strings.Fields(list), func(l string) bool { return l == "osd" })
 }
 
-// ocr returns tesseract's name, version and languages.
+// ocr returns tesseract's name, version and languages as text.
 func (r readers) ocr() string {
 	switch {
 	case r.tesseract == "":
@@ -143,7 +146,8 @@ func (r readers) capabilities() []Capability {
 	}
 }
 
-// documentsCapability names the programs that read documents.
+// documentsCapability describes the programs that read documents. noSandbox is the reason why there
+// is no sandbox, or nil.
 func documentsCapability(noSandbox error, r readers) Capability {
 	c := Capability{Name: "documents", Ok: true}
 	switch {
@@ -161,12 +165,13 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	return c
 }
 
-// embeddingsCapability names the embeddings model.
+// embeddingsCapability describes the embeddings model; model is "" if none is configured.
 func embeddingsCapability(model string) Capability {
 	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words"), Ok: true}
 }
 
-// surveyEmbeddings returns the same from the settings, or why they are invalid.
+// surveyEmbeddings returns the embeddings capability for the settings, or an entry with the error
+// if they are invalid.
 func surveyEmbeddings(cfg Config) Capability {
 	e, err := embed.New(embed.Config{Model: cfg.EmbeddingsModel, OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const (
 	minSandboxes = 4
 	maxWarm      = 8
-	maxSandboxed = 10_000 // files and folders of a call
+	maxSandboxed = 10_000 // files and folders of one call
 )
 
 var errSandboxOff = errors.New("SANDBOX is off")
@@ -32,8 +32,8 @@ type codeRunner struct {
 	interpreter *python.Interpreter
 }
 
-// openSandbox opens the configured kind of sandbox, and no other. It is used for agents' code and
-// for reading documents. The error states the reason in one sentence.
+// openSandbox opens the sandbox backend that is configured. It never uses another backend instead.
+// If that fails, the error states the reason in one sentence.
 func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	if cfg.SandboxKind == config.SandboxOff {
 		return nil, errSandboxOff
@@ -45,8 +45,8 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	return openBackend(cfg.SandboxKind, path)
 }
 
-// openCodeRunner starts an interpreter in sandboxes of a backend. The caller keeps ownership of the
-// backend.
+// openCodeRunner starts an interpreter that runs programs in sandboxes of a backend. The caller
+// still has to close the backend.
 func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
 	if err != nil {
@@ -76,15 +76,15 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
-// isolation is a process's sandbox backend, which all roles share.
+// isolation contains the sandbox backend of a process, which all roles share.
 type isolation struct {
-	backend sandbox.Backend // nil if there is none
+	backend sandbox.Backend // nil if no sandbox is available
 	none    error           // reason why there is none
 	code    *codeRunner     // for the role tool
 	noCode  error           // reason why there is none
 }
 
-// openIsolation opens the configured sandbox, and a code runner if code is set.
+// openIsolation opens the configured sandbox. If code is true, it also opens a code runner.
 func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
 	s := &isolation{}
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {

@@ -10,8 +10,8 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus serves the process's status at METRICS_ADDR if that is set, until everything else in
-// the group has stopped. From the moment that ctx ends, the process reports that it is not ready.
+// addStatus serves the status of the process at the address METRICS_ADDR, if that is set. When ctx
+// ends, the status changes to not ready. The server stops after all other parts of the group.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
@@ -37,10 +37,11 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	return nil
 }
 
-// ownPorts returns the service's ports, including the one at which this process serves its status.
+// ownPorts returns the ports of the service, including the port at which this process serves its
+// status.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
-	if err != nil { // not set
+	if err != nil { // METRICS_ADDR is not set
 		return w.cfg.OwnPorts
 	}
 	port, err := strconv.Atoi(name)

@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// setUpTools sets up the tools and their server.
+// setUpTools sets up the tools and the server that executes their calls.
 func (w *Workers) setUpTools() error {
 	client := w.outbound
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
@@ -53,9 +53,9 @@ func (w *Workers) setUpTools() error {
 	return err
 }
 
-// setUpSandbox opens the configured sandbox. If it does not work, this process logs that, runs no
-// code and reads no documents. Other tools are unaffected, and there is no fallback to weaker
-// isolation.
+// setUpSandbox opens the configured sandbox. If it does not work, this process logs the reason,
+// runs no code and reads no documents. It never uses weaker isolation instead. Other tools still
+// work.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {

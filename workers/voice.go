@@ -14,10 +14,10 @@ import (
 
 const sessionsPerCore = 100
 
-// voiceParts are the parts of the role voice.
+// voiceParts contains the parts of the role voice.
 type voiceParts struct {
 	backends *backends.Backends
-	server   *voice.Server // nil if transcription and synthesis are off
+	server   *voice.Server // nil if both transcription and synthesis are disabled
 }
 
 func newBackends(cfg Config) (*backends.Backends, error) {
@@ -28,9 +28,9 @@ func newBackends(cfg Config) (*backends.Backends, error) {
 	return b, nil
 }
 
-// setUpVoice sets up voice sessions. A missing backend is logged, and callers that need it receive
-// an error. If both directions are off, this process accepts no voice sessions, so that other
-// workers may.
+// setUpVoice sets up voice sessions. If a backend is unavailable, that is logged, and callers that
+// need it receive an error. If both transcription and synthesis are disabled, this process accepts
+// no voice sessions, so that other workers get them.
 func (w *Workers) setUpVoice() error {
 	b, err := newBackends(w.cfg)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Workers) setUpVoice() error {
 	return err
 }
 
-// voiceCapability names the speech backends, or what they lack.
+// voiceCapability describes the speech backends. For an unavailable backend, it states the reason.
 func voiceCapability(b *backends.Backends) Capability {
 	if err := errors.Join(b.Missing...); err != nil {
 		return Capability{Name: "voice", State: strings.TrimPrefix(strings.ReplaceAll(oneLine(err), " speech: ", "; "), "speech: ")}

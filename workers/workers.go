@@ -1,7 +1,7 @@
-// Package workers executes everything that happens after a job is on the bus. Agent workers execute
-// runs, tool workers their tool calls, and the sweeper repairs what failures left behind. It
-// exports New, Run and a survey of the machine's capabilities. The roles may run in one process or
-// in many.
+// Package workers contains the worker processes. Agent workers execute runs, tool workers execute
+// the tool calls of runs, and sweepers repair the consequences of failures; see [Role] for all
+// kinds of work. One process can have several roles. The package exports New, Run and Survey, which
+// reports the capabilities of a machine.
 package workers
 
 import (
@@ -58,26 +58,26 @@ var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNo
 const (
 	runsPerCore  = 64
 	callsPerCore = 32
-	retryBudget  = 20 // consecutive retries of model calls before successful calls must replenish the budget
+	retryBudget  = 20 // retries of model calls in a row; then successful calls must first refill the budget
 )
 
-// sandboxQueueTime is how long a call may wait for a sandbox.
+// sandboxQueueTime is the maximum time that a call waits for a sandbox.
 const sandboxQueueTime = 90 * time.Second
 
-// stopTime is long enough for running runs to finish or be requeued, and then for the tool calls of
-// other workers.
+// stopTime is the time limit for stopping. It is long enough to finish or requeue running runs, and
+// then to finish tool calls of other workers' runs.
 const stopTime = 50 * time.Second
 
 // Config contains the settings of a worker process.
 type Config struct {
 	config.Runs
-	config.Secrets // for all roles except sweep
+	config.Secrets // needed by all roles except sweep
 	config.Documents
 	config.Workers
 	config.Telemetry
 	Roles []Role
-	// OwnPorts are the ports of this service and its servers. Requests of agents to this machine
-	// are refused on these ports.
+	// OwnPorts contains the ports of this service and of its servers. Agents may not send requests
+	// to this machine on these ports.
 	OwnPorts []int
 }
 
@@ -86,13 +86,13 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
-	// Tracer starts the traces of this process; nil: no traces.
+	// Tracer records the traces of this process; nil means none.
 	Tracer *tracing.Tracer
-	// Metrics registers the process's metrics; nil: they are not exposed.
+	// Metrics registers the metrics of the process; nil means that they are not exposed.
 	Metrics *prometheus.Registry
 }
 
-// Workers is a worker process's part of the service.
+// Workers is a worker process with its roles.
 type Workers struct {
 	cfg    Config
 	deps   Deps
@@ -100,15 +100,15 @@ type Workers struct {
 	runner *runner.Runner       // of the role agent; otherwise nil
 	caller *bus.ToolCaller      // of the role agent; otherwise nil
 	tools  *toolserver.Server   // of the role tool; otherwise nil
-	search *searchserver.Server // of the role tool; otherwise nil
+	search *searchserver.Server // nil without the role tool
 
 	isolation *isolation       // of the roles tool and ingest; otherwise nil
-	outbound  *outbound.Client // of the roles tool, ingest and notify
+	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
 	embedder  *embed.Embedder  // of the roles tool and ingest; nil: no model is configured
-	ingester  *ingest.Ingester // of the role ingest if there is a sandbox
+	ingester  *ingest.Ingester // nil without the role ingest or without a sandbox
 	extractor *documentReader  // of the role ingest if there is a sandbox
 	speech    *voiceParts      // of the role voice; otherwise nil
-	notifier  *notify.Notifier // of the role notify; otherwise nil
+	notifier  *notify.Notifier // nil without the role notify
 	sealed    *sealed.Watch    // of all roles except sweep; otherwise nil
 }
 
@@ -119,7 +119,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	}
 
 	if cfg.WorkerConcurrency == 0 {
-		// One organization must never occupy more than half of the slots, even with few cores.
+		// An organization may use only half of the slots, even on machines with few cores.
 		cfg.WorkerConcurrency = max(runsPerCore*runtime.GOMAXPROCS(0), 2*cfg.OrgDispatchWindow)
 	}
 	if cfg.ToolConcurrency == 0 {
@@ -190,8 +190,8 @@ func (w *Workers) setUpServices() error {
 
 func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role) }
 
-// setUpShared sets up what tools and documents share: the outbound client, the sandbox and the
-// embeddings model.
+// setUpShared sets up the parts that tools and documents share: the HTTP client for requests to
+// other servers, the sandbox and the embeddings model.
 func (w *Workers) setUpShared() error {
 	if err := w.setUpOutbound(); err != nil {
 		return err
@@ -212,13 +212,13 @@ func (w *Workers) setUpShared() error {
 	if w.cfg.EncryptContents {
 		w.deps.Store.Seals.SealContents(box)
 	} else {
-		w.deps.Store.Seals.OpenContents(box) // for contents stored while encryption was on
+		w.deps.Store.Seals.OpenContents(box) // for contents that were stored while encryption was enabled
 	}
 	w.setUpSandbox()
 	return nil
 }
 
-// setUpOutbound creates the outbound client.
+// setUpOutbound creates the HTTP client for requests to other servers.
 func (w *Workers) setUpOutbound() (err error) {
 	if w.outbound != nil {
 		return nil
@@ -240,7 +240,8 @@ func (w *Workers) setUpNotify() error {
 	return err
 }
 
-// watchSecrets reports stored secrets and contents that this process cannot decrypt.
+// watchSecrets checks for stored secrets and contents that this process cannot decrypt, and logs
+// them.
 func (w *Workers) watchSecrets() error {
 	if !needsSecrets(w.cfg.Roles) {
 		return nil
@@ -261,7 +262,7 @@ func needsSecrets(roles []Role) bool {
 	return slices.ContainsFunc(roles, func(role Role) bool { return role != RoleSweep })
 }
 
-// close releases what New has opened.
+// close releases the resources that New has opened.
 func (w *Workers) close() error {
 	if w.caller != nil {
 		w.caller.Close()
@@ -334,12 +335,12 @@ func (w *Workers) setUpAgent() error {
 	return err
 }
 
-// DefaultModel returns the model of agents that name none.
+// DefaultModel returns the model string for agents without a model.
 func (w *Workers) DefaultModel() string { return w.models.Default() }
 
-// Run executes the roles until ctx ends and running work has finished or was requeued.
+// Run executes the roles until ctx ends. It returns when running work has finished or was requeued.
 func (w *Workers) Run(ctx context.Context) error {
-	defer func() { _ = w.close() }() // everything it ends has finished by then
+	defer func() { _ = w.close() }() // runs after all parts have stopped
 
 	group := lifecycle.Group{StopTimeout: stopTime}
 	if err := w.addStatus(ctx, &group); err != nil {
@@ -349,7 +350,8 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.sealed != nil {
 		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store.Seals) })
 	}
-	// Parts stop in reverse order: runs of an agent worker may need tools until they finish.
+	// Parts stop in reverse order. Runs of an agent worker may need tools until they finish, so the
+	// tools stop last.
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)

@@ -37,7 +37,7 @@ var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 // functions are the functions of the templates.
 var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
 
-// credential returns the name of the credential of a security scheme.
+// credential returns the name that the pages show for a security scheme's credential.
 func credential(scheme string) string {
 	return map[string]string{
 		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",

@@ -16,7 +16,8 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// databaseConns bounds the connections of an ingress, whose requests share statements.
+// databaseConns is the maximum number of an ingress's database connections. A few suffice, because
+// concurrent requests share statements.
 const databaseConns = 16
 
 type flags struct {

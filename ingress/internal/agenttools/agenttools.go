@@ -20,14 +20,14 @@ const KeyName = "parley/idempotencyKey"
 const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
 	"ask a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
-// The methods that this package answers. The SDK answers all others.
+// The methods that this package handles. The SDK handles all others.
 const (
 	methodList   = "tools/list"
 	methodCall   = "tools/call"
 	methodListen = "subscriptions/listen"
 )
 
-// Codes of JSON-RPC for errors of a whole message.
+// JSON-RPC error codes for messages that are rejected as a whole.
 const (
 	CodeParseError     = jsonrpc.CodeParseError
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
@@ -64,12 +64,12 @@ type Agents interface {
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
-// Server answers requests of the protocol. It is safe for concurrent use.
+// Server handles MCP requests. It is safe for concurrent use.
 type Server struct{ handler http.Handler }
 
 type agentsKey struct{}
 
-// New returns a server that reports this version of the service.
+// New returns a server that reports version as the version of the service.
 func New(version string) *Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -78,17 +78,18 @@ func New(version string) *Server {
 	server.AddReceivingMiddleware(answer)
 	return &Server{handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
-		DisableLocalhostProtection:   true, // no credential is ambient here, so a page has none to send
+		DisableLocalhostProtection:   true, // browsers add no credentials to these requests, so other pages cannot use any
 		PropagateRequestCancellation: true,
 	})}
 }
 
-// Serve answers a request with the agents of its caller.
+// Serve handles a request. The tools are the given agents.
 func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }
 
-// answer handles the tool methods, because tools differ by caller while the SDK's server is shared.
+// answer is the middleware that handles the tool methods. They depend on the caller, but all
+// callers share the SDK's server.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -99,7 +100,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 				return run(ctx, agents, call)
 			}
-		case method == methodListen: // the stream would stay open and carry nothing
+		case method == methodListen: // refused: the stream would stay open without any message
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions are not supported"}
 		}
 		return next(ctx, method, req)
@@ -151,12 +152,12 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	told := 0.0
 	return func(message string) {
 		told++
-		// A failure does not matter: the result follows in any case.
+		// An error does not matter, because the result follows in any case.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
 	}
 }
 
-// protocolError returns a coded error as one of the protocol, and a generic error for any other.
+// protocolError converts a coded error to a JSON-RPC error, and any other error to a generic one.
 func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
@@ -164,8 +165,8 @@ func protocolError(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 }
 
-// failure returns the result of a call that started no run. It contains the error, for the calling
-// model.
+// failure returns the result of a call that did not start a run. The result contains the error's
+// text for the calling model.
 func failure(err error) (mcp.Result, error) {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok {

@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	maxSlug = 50 // bytes of an agent's name in its tool's name; clients limit the length and add prefixes
-	maxTail = 5  // bytes of the agent's id in it
+	maxSlug = 50 // maximum bytes of the agent's name in a tool name; clients add prefixes and limit the length
+	maxTail = 5  // maximum bytes of the agent's id in a tool name
 )
 
-// toolNames returns the tool names of agents. A name contains the agent's name, for the model, and
-// the tail of its id. The tail keeps names distinct and finds the agent after it was renamed.
+// toolNames returns the tool names of agents. A tool name contains the agent's name, for the model,
+// and the tail of its id. The tail keeps tool names distinct and identifies the agent after it was
+// renamed.
 func toolNames(agents []Agent) []string {
 	names := make([]string, len(agents))
 	taken := map[string]bool{}
@@ -26,8 +27,8 @@ func toolNames(agents []Agent) []string {
 	return names
 }
 
-// find returns the agent of a tool's name: the one that has this name, or else the only one with
-// its tail.
+// find returns the agent with this tool name. If there is none, it returns the agent whose id has
+// the tail in the name, if there is exactly one.
 func find(agents []Agent, name string) (Agent, bool) {
 	for i, known := range toolNames(agents) {
 		if known == name {

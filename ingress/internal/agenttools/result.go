@@ -63,7 +63,7 @@ func tool(a Agent, name string) *mcp.Tool {
 	}
 }
 
-// resultFor returns a run as the result of its call.
+// resultFor converts a run to the result of a tool call.
 func resultFor(run *domain.Run) *mcp.CallToolResult {
 	structured := structuredResult{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
 	if structured.Citations == nil {
@@ -92,7 +92,7 @@ func texts(run *domain.Run) []string {
 	}
 }
 
-// waitText says that a run waits for a person, and where to decide.
+// waitText returns a text that says that a run waits for a person, and where to decide.
 func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It continues after the decision, in the dashboard or with "+
 		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. The answer is then at GET /api/runs?id=%[1]s.",
@@ -112,7 +112,7 @@ func ending(status domain.RunStatus) string {
 	}
 }
 
-// sourcesFor lists the sources of an answer, by their numbers in the text.
+// sourcesFor returns the list of an answer's sources, with the numbers that the answer's text uses.
 func sourcesFor(citations []domain.Citation) string {
 	var b strings.Builder
 	listed := map[int]bool{}

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	remember    = 4 * time.Second // a revocation takes effect within 5 s; the rest is for a slow read
+	remember    = 4 * time.Second // a revocation takes effect within 5 s, even if a read is slow
 	lookupTime  = 3 * time.Second
 	lookupBatch = 256
 	lookupQueue = 8192
 	cacheSize   = 100_000
 )
 
-// cache caches credentials and similar values, and their absence. The misses of many requests are
-// read in one query, so many rarely used credentials cost little more than one that is used often.
+// cache caches credentials and similar values, and also their absence. One query reads the missing
+// entries of many requests, so many rarely used credentials cost little more than a single
+// frequently used one.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -37,14 +38,14 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// newCache reads many values at once with read, which returns them by the name that name derives
-// from a key.
+// newCache returns a cache that reads missing values with read, many at a time. read returns a map
+// whose keys are the names that name derives from the cache's keys.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began := c.now() // from before the read, which may miss a later change
+		began := c.now() // the time before the read, because the read may miss a later change
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 		found, err := read(ctx, keys)
@@ -65,7 +66,8 @@ func newCache[K comparable, V any](
 	return c
 }
 
-// get returns the entry of a key; its found is nil if the value is absent. Its errors are coded.
+// get returns the entry of a key. The entry's field found is nil if the value is absent. Errors are
+// coded.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	c.mu.RLock()
 	e, ok := c.entries[key]
@@ -105,7 +107,7 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	}
 }
 
-// shrink drops expired entries, and a tenth of the rest if too many remain. A flood of invented
+// shrink drops expired entries, and a tenth of the rest if too many remain. A flood of random
 // credentials therefore costs reads, not memory.
 func (c *cache[K, V]) shrink() {
 	now, spare := c.now(), cacheSize/10
@@ -128,7 +130,8 @@ func (c *cache[K, V]) forget(key K) {
 	delete(c.entries, key)
 }
 
-// forgetWhere checks all entries, which can take milliseconds. It is for rare changes.
+// forgetWhere drops the entries for which meant returns true. It checks all entries, which can take
+// milliseconds, so it is only for rare changes.
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// ClientSecret is the purpose of a client secret: voice connections with one agent or template, in
-// one session.
+// ClientSecret describes what a client secret permits: voice connections to one agent or template,
+// in one session.
 type ClientSecret struct {
 	Model     string
 	SessionID string
@@ -21,11 +21,11 @@ type ClientSecret struct {
 	Expires   time.Time
 }
 
-// sealedSecret is the content of a client secret. It identifies the maker's credential by name and
-// hash, neither of which is a credential.
+// sealedSecret is the content of a client secret. It identifies the maker's credential by id and
+// hash. Neither can be used as a credential.
 type sealedSecret struct {
-	KeyID     string          `json:"k,omitempty"` // of the API key that made it, if any
-	Hash      []byte          `json:"h"`           // of that key, or of the login session's token
+	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
+	Hash      []byte          `json:"h"`           // the hash of that key, or of the login session's token
 	Org       string          `json:"o"`
 	Model     string          `json:"m"`
 	SessionID string          `json:"i"`
@@ -34,8 +34,8 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret. It is valid as long as the maker's credential is, and at
-// most as long as purpose says. Errors are coded.
+// NewClientSecret returns a client secret. It is valid as long as the maker's credential is, but
+// not after purpose.Expires. Errors are coded.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
@@ -62,9 +62,9 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret. One that has expired is accepted if its connection was accepted
-// before. Its holder acts as the maker, with the maker's current rights, in the organization where
-// it was made.
+// secret checks a client secret. With before set, the secret may have expired, because the
+// connection was accepted earlier. Its holder acts as the maker, with the maker's current rights,
+// in the organization where it was made.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {

@@ -29,7 +29,7 @@ const (
 var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
 // Passwords hashes and checks passwords, a few at a time, because each hash takes a core and much
-// memory and any client can ask for one. Requests that would wait long are refused.
+// memory and any client can request one. It rejects requests that would wait long.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{}
@@ -37,8 +37,8 @@ type Passwords struct {
 	dummy   string // the scheme used to compute a hash if no account exists
 }
 
-// NewPasswords returns Passwords that hash at most slots passwords at a time. 0 means the number of
-// cores.
+// NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
+// is 0, there is one slot per core.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -71,8 +71,8 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 }
 
 // Hashes returns the texts that may be stored for a password under the schemes, for its normalized
-// form and as typed. Without schemes it returns none and takes the same time, so the time does not
-// reveal which addresses have accounts.
+// form and as typed. Without schemes it returns no text but takes the same time, so the time does
+// not reveal which addresses have accounts.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {

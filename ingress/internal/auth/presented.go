@@ -19,7 +19,7 @@ const (
 	ViaBearer  Via = "bearer"
 	ViaKey     Via = "key"
 	ViaWidget  Via = "widget"
-	ViaSecret  Via = "client secret" // of /v1/realtime
+	ViaSecret  Via = "client secret" // accepted at /v1/realtime only
 )
 
 // CookieName is the name of the session cookie.
@@ -33,8 +33,8 @@ const (
 	headerTenant        = "X-Tenant-Id"
 )
 
-// presented is what a request claims: at most one credential, an organization, and demo mode. It is
-// not verified yet.
+// presented contains the claims of a request before they are verified: at most one credential, an
+// organization, and demo mode.
 type presented struct {
 	via   Via
 	token string
@@ -42,8 +42,8 @@ type presented struct {
 	demo  bool
 }
 
-// read takes the credentials from a request; the cookie only if cookies is set. A malformed
-// credential is an error and never treated as absent.
+// read takes the credentials from a request. It reads the cookie only if cookies is set. A
+// malformed credential is an error and never treated as absent.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 	tenant, err := single(req, headerTenant, "x-tenant-id")

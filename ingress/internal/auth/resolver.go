@@ -26,7 +26,7 @@ const (
 	NeedNobody              // credentials are ignored: sign-up and login
 	NeedKey                 // an API key and no browser: the caller is a system
 	NeedUserKey             // an API key that acts for its user
-	NeedPage                // as NeedNobody; the sending page matters instead
+	NeedPage                // as NeedNobody, but the origin of the sending page is checked
 	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
@@ -40,7 +40,7 @@ type Lookup interface {
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
-// Resolver identifies callers. It answers only while Run runs.
+// Resolver identifies callers. It works only while Run is running.
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
@@ -95,7 +95,7 @@ type Identity struct {
 // Resolve identifies the sender of a request to an endpoint with this need. Its errors are coded.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
-	if need == NeedKey && fromBrowser(req) { // whatever the credentials; the identity only selects the limit to show
+	if need == NeedKey && fromBrowser(req) { // rejected with any credential; the identity only selects the limit to show
 		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
 	}
 	return ident, err
@@ -143,7 +143,7 @@ func keyRequired() error {
 // token counts as an attempted key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
-		return apierr.New(apierr.APIKeyRequired, "the bearer token is not an API key of Parley, which begins with ak_")
+		return apierr.New(apierr.APIKeyRequired, "the bearer token is not a Parley API key; Parley keys begin with ak_")
 	}
 	return keyRequired()
 }
@@ -193,7 +193,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	}
 	standing, err := organization(cred, p)
 	if err != nil && need != NeedPublic { // public endpoints need no organization
-		return Identity{Caller: ident.Caller}, err // the caller whose limit counts is known
+		return Identity{Caller: ident.Caller}, err // the caller is known, so the request counts against its limit
 	}
 	ident.Caller.OrganizationID, ident.Caller.Role = standing.OrganizationID, standing.Role
 	return ident, nil
@@ -239,8 +239,8 @@ func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
 func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
-// malformed describes the expected form of a credential. Clients made for other services send keys
-// of those services.
+// malformed describes the expected form of a credential. Clients made for other services send the
+// keys of those services.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
@@ -248,18 +248,19 @@ func malformed(p presented) error {
 	case p.via == ViaBearer && secrets.IsClientSecret(p.token):
 		return unauthenticated("a client secret is valid only for voice connections at /v1/realtime")
 	case p.via == ViaBearer:
-		return unauthenticated("the bearer token is neither an API key of Parley, which begins with ak_, nor the token of a login session")
+		return unauthenticated("the bearer token is neither a Parley API key, which begins with ak_, nor the token of a login session")
 	case secrets.IsAPIKey(p.token):
 		return unauthenticated("the API key is malformed")
 	default:
-		return unauthenticated("not an API key of Parley, which begins with ak_")
+		return unauthenticated("not a Parley API key; Parley keys begin with ak_")
 	}
 }
 
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
-// organization returns where a request acts. An organization's key acts in its own. A user's key
-// acts where the header says. A login session acts there too, or in the oldest membership.
+// organization returns the organization in which a request acts. An organization's key acts in its
+// own organization. A user's key acts in the organization that the header names. So does a login
+// session; without the header it acts in the user's oldest membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
@@ -311,9 +312,9 @@ func (r *Resolver) ForgetUser(userID string) {
 	r.logins.forgetWhere(theirs)
 }
 
-// Person returns the owner of the login session that a request presents at an endpoint that needs
-// none. The identity is empty if the request presents nothing, a key, or an expired cookie, which
-// browsers send anyway. Any other broken credential is an error.
+// Person returns the owner of the request's login session, for endpoints that require no
+// credential. The identity is empty if the request presents nothing, a key, or an expired cookie,
+// which browsers send anyway. Any other invalid credential is an error.
 func (r *Resolver) Person(req *http.Request) (Identity, error) {
 	ident, err := r.Resolve(req, NeedPublic)
 	if err == nil && ident.Via != ViaCookie && ident.Via != ViaBearer {

@@ -221,14 +221,14 @@ func TestResolve(t *testing.T) {
 func TestKeysOfOtherServicesAreRecognized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
-	const others, ours, bearer, key = "sk-proj-abc", "begins with ak_", "authorization", "x-api-key"
+	const others, ours, bearer, key = "sk-proj-abc", "Parley keys begin with ak_", "authorization", "x-api-key"
 	for name, c := range map[string]struct {
 		need    Need
 		headers []string
 		code    apierr.Code
 		says    string
 	}{
-		"as bearer":            {NeedUser, []string{bearer, "Bearer " + others}, apierr.Unauthenticated, "neither an API key of Parley, which begins with ak_, nor"},
+		"as bearer":            {NeedUser, []string{bearer, "Bearer " + others}, apierr.Unauthenticated, "neither a Parley API key, which begins with ak_, nor"},
 		"as key":               {NeedUser, []string{key, others}, apierr.Unauthenticated, ours},
 		"as bearer, for keys":  {NeedUserKey, []string{bearer, "Bearer " + others}, apierr.APIKeyRequired, ours},
 		"as bearer, of system": {NeedKey, []string{bearer, "Bearer " + others}, apierr.APIKeyRequired, ours},
@@ -388,7 +388,7 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-func TestDatabaseAwayIsUnavailable(t *testing.T) {
+func TestAnUnreachableDatabaseIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	w.lookup.err = context.DeadlineExceeded

@@ -38,7 +38,7 @@ func (t *touches) note(name string, now time.Time) {
 		return
 	}
 	if len(t.last) >= touchSize {
-		clear(t.last) // at the cost of one more write for each
+		clear(t.last) // each credential is written at most once more than necessary
 	}
 	t.last[name], t.pending[name] = now, now
 	select {

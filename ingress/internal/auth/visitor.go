@@ -11,8 +11,8 @@ import (
 // headerOrigin is the origin of the page that sends a request. Browsers set it and pages cannot.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor that sends req. Visitors may chat and read what is public.
-// With an error, the identity only says that a widget token was presented.
+// visitor identifies the widget visitor that sends req. Visitors may chat and read public
+// resources. If visitor returns an error, the identity says only that a widget token was presented.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
 	if err == nil && need != NeedDemo && need != NeedPublic {
@@ -30,7 +30,7 @@ func WidgetRestricted() error {
 }
 
 // visiting checks a widget token and the page that uses it. With before set, the token may have
-// expired, because the request was accepted before.
+// expired, because the request was accepted earlier.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")
@@ -64,8 +64,8 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}}, nil
 }
 
-// Again resolves an accepted request again while it is being answered. An expired widget token
-// stays valid for it as long as the agent's widget is enabled.
+// Again resolves the caller of an accepted request again, while the response is in progress. An
+// expired widget token stays valid for this request as long as the agent's widget is enabled.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)
 	if err == nil && p.via == ViaWidget {

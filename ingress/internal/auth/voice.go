@@ -8,8 +8,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// Browsers cannot set headers of WebSockets and send credentials in this one: in the form of
-// net/http, and as others write it.
+// Browsers cannot set most headers of a WebSocket request, so they send credentials in this one.
+// The first form is net/http's canonical form, the second is the usual spelling.
 const (
 	headerProtocol = "Sec-Websocket-Protocol"
 	nameProtocol   = "Sec-WebSocket-Protocol"
@@ -68,8 +68,8 @@ func readVoice(req *http.Request) (presented, error) {
 	return p, nil
 }
 
-// VoiceAgain resolves a request that has become a voice connection again. An expired client secret
-// stays valid for it as long as the maker's credential is valid.
+// VoiceAgain resolves the caller of an established voice connection again. An expired client secret
+// stays valid for this connection as long as the maker's credential is valid.
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
 // voice identifies the caller of a voice connection: a user or a key, or the holder of a client

@@ -122,8 +122,8 @@ func (w *Widgets) open(token string) (p pass, err error) {
 	return p, nil
 }
 
-// visitorName is the visitor's name that the browser stores. If the site has named the visitor, it
-// includes the signature and is valid as long as that is.
+// visitorName identifies a visitor; the browser stores it. If the site's server named the visitor,
+// visitorName includes the server's signature and is valid as long as the signature.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`

@@ -273,8 +273,8 @@ func TestSignedVisitors(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// The secret was sealed for another agent or organization. A copy of it there opens
-		// nothing.
+		// The secret was sealed for another agent or organization. If it is copied there,
+		// it cannot be opened.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}

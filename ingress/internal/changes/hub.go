@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Bus delivers the changes of organizations. Following a followed organization again retries; one
-// Unfollow ends it.
+// Bus delivers the changes of organizations. Calling Follow for a followed organization retries its
+// subscription. A single Unfollow ends it.
 type Bus interface {
 	Follow(org string) error
 	Unfollow(org string)
@@ -44,7 +44,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all watchers, and all later ones.
+// Drain ends all watchers, and every watcher that Watch returns afterwards.
 func (h *Hub) Drain() { h.drain() }
 
 // Watch returns a watcher of an organization. It reports every change made after Watch returns. The
@@ -105,7 +105,7 @@ func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	}
 }
 
-// all marks every kind.
+// all is the mark of all kinds together.
 const all uint32 = 1<<kinds - 1
 
 // kinds is the number of kinds.

@@ -41,7 +41,7 @@ func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // the watcher has a wake-up pending already
 	}
 }
 
@@ -64,7 +64,8 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 	}
 }
 
-// take returns the kinds whose time has come, or the time of the next look.
+// take returns the marked kinds that may be delivered now. If there are none, wait is the time to
+// check again.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
 	marks := w.marks.Load()
 	for n, kind := range domain.ChangeKinds {
@@ -83,8 +84,9 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 	return due, until
 }
 
-// listens marks all kinds now and then while the subscription fails. It wakes no watcher, because
-// callers look every few seconds.
+// listens marks all kinds every retryPace while the subscription is not confirmed or the connection
+// is lost, because changes may have been missed. It does not wake the watcher, because callers call
+// Next every few seconds.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {
 		return

@@ -37,7 +37,7 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	}
 }
 
-// A run may finish between the read of it and the subscription to its result. A new waiter
+// A run may finish between the read of its row and the subscription to its result. A new waiter
 // therefore makes the run due for another read immediately, not at the next poll.
 func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()

@@ -10,16 +10,17 @@ import (
 
 const (
 	backlogEvery = time.Second
-	// When a count suggests that the backlog may be full, it is counted again sooner, but counting
-	// takes at most a tenth of the time.
+	// When the backlog may be full, the runs are counted again sooner than after backlogEvery. The
+	// pause between two counts is at least backlogLeast and at least backlogPart times as long as
+	// the last count took.
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
 	backlogTime  = 3 * time.Second
 )
 
-// backlog refuses new runs while too many runs are queued, in total or by their organization. It
-// decides by the last count and by the runs that this process has admitted since. When those may
-// have filled the backlog, it counts again. Each ingress counts for itself.
+// backlog refuses new runs while too many runs are queued, in total or in their organization. It
+// decides by the last count and by the number of runs that this process has admitted since. When
+// these may have filled the backlog, it counts again. Each ingress counts for itself.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
 	maximum int // queued runs of all organizations
@@ -34,8 +35,9 @@ type backlog struct {
 // level is the number of queued runs at the last count, and the number admitted since.
 type level struct{ counted, admitted int }
 
-// over reports whether the limit is reached. Runs admitted since the last count are allowed for up
-// to another limit, because workers have executed some of them in the meantime.
+// over reports whether the queue is full. It is full if the last count reached the limit, or if the
+// count and the runs admitted since then reach twice the limit: workers have executed some of these
+// runs since the count.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
@@ -45,8 +47,8 @@ func newBacklog(count func(context.Context, int) (map[string]int, error), maximu
 }
 
 // admit returns nil if a new run of the organization may be queued, or an error that says which
-// limit is reached. An organization may use its share and at most as many runs as are free in
-// total, so other organizations always find room.
+// limit is reached. An organization's limit is its share, or the free part of the whole backlog if
+// that is smaller, so that other organizations can always queue runs.
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +101,7 @@ func (b *backlog) watch(ctx context.Context) {
 	}
 }
 
-// recount keeps the last count if it fails.
+// recount counts the queued runs. If that fails, it keeps the last count.
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()

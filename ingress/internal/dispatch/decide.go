@@ -19,7 +19,7 @@ type Answer struct {
 }
 
 // Decide applies a decision to a waiting run. A run that continues takes a slot like any other run.
-// The waiters of a run that finishes by the decision are notified.
+// If the decision finishes the run, its waiters are notified.
 func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
 	if err != nil {

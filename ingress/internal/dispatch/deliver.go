@@ -117,7 +117,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	return accepted, nil
 }
 
-// delivered returns the run of a repeated delivery, or full if there is none.
+// delivered returns the run of a repeated delivery. If there is none, it returns the error full.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {

@@ -73,7 +73,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	return d
 }
 
-// Run serves until ctx ends. It answers the requests that are being accepted at that time.
+// Run serves until ctx ends. Requests that are being accepted at that time still receive their
+// result.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
 	if err != nil {
@@ -199,8 +200,8 @@ type Result struct {
 	Run   rundb.StoredRun
 }
 
-// Await waits until the run finishes, comes to wait for a new decision by a person, or the limit is
-// over. It returns a Result without Ended in the last case, and no error.
+// Await waits until the run finishes, the run waits for a new decision by a person, or the limit
+// has passed. In the last case it returns a Result without Ended, and no error.
 func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
 	if s.Run.Ended() {
 		return Result{Ended: true, Run: s.Run}, nil
@@ -257,7 +258,7 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 	}
 }
 
-// notifyFinished publishes that runs have finished, and dispatches waiting runs to the slots that they had.
+// notifyFinished publishes that runs have finished, and dispatches waiting runs to the freed slots.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
 	places := map[queuedb.Lane]int{}
 	for _, e := range ended {

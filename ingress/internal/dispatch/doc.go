@@ -9,6 +9,6 @@
 //	attacher  found an open run: it subscribes to runs.done.<run_id>, then reads the row
 //
 // Both wait in one map. For replies that are lost, one poll per process reads the rows of all
-// waiting requests. A wait ends when the run finishes or comes to wait for a person. An empty
+// waiting requests. A wait ends when the run finishes or starts to wait for a person. An empty
 // reply, or a done notice, only causes the row to be read.
 package dispatch

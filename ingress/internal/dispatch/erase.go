@@ -17,7 +17,7 @@ func (d *Dispatcher) EraseSession(ctx context.Context, name sessiondb.SessionNam
 }
 
 // DeleteDocument deletes a document and erases the runs that received its text, and the later runs
-// of their sessions. It stops the workers of open ones and notifies their waiters.
+// of their sessions. It stops the workers of the open runs and notifies the waiters.
 func (d *Dispatcher) DeleteDocument(ctx context.Context, org, documentID string) error {
 	ended, err := d.store.Knowledge.DeleteDocument(ctx, org, documentID)
 	d.bus.Changed(domain.ChangedDocuments, org) // even after an error, because the document may already be hidden from searches

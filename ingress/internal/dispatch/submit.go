@@ -35,7 +35,7 @@ type Submission struct {
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
 	AutomationID string
-	Traceparent  string         // of the request
+	Traceparent  string         // the request's W3C traceparent
 	Retention    time.Duration  // 0: until the session is erased
 	Last         domain.EventID // Follow returns the events after this one
 
@@ -110,8 +110,8 @@ func (s *Submission) input() ([]byte, error) {
 // Charge is the rate charge of a request that starts a run. A replay is not charged.
 type Charge interface {
 	Pay() error
-	Refund()       // another request with the same key was charged
-	Returns() bool // whether Refund restores all that Pay took, with no effect on other requests in between
+	Refund()       // called if another request with the same key was charged
+	Returns() bool // whether Refund restores everything that Pay took, with no effect on other requests in between
 }
 
 // Consumed is the charge of a request that was charged before.

@@ -10,12 +10,12 @@ import (
 
 const (
 	topUpEvery = 50 * time.Millisecond
-	topUpDuty  = 10 // counting takes at most a tenth of the time
+	topUpDuty  = 10 // minimum pause between two queries, as a multiple of the last query's duration
 )
 
-// leftovers are the lanes with runs that were accepted but not dispatched. Usually the next finish
-// dispatches them. But if the last run of the lane finished just before the acceptance, slots are
-// free and no finish follows.
+// leftovers are the lanes with runs that were accepted but not dispatched. Usually they are
+// dispatched when the lane's next run finishes. But if the lane's last run finished just before the
+// acceptance, slots are free and no further run finishes.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool

@@ -115,8 +115,8 @@ func (ws *waiters) remove(w *wait) {
 	}
 }
 
-// reply answers the waits of a run with its rendered object. An empty body means that the object
-// did not fit a message or that the run waits for a person; then the row is read.
+// reply ends the waits for a run with its rendered object. An empty body means that the object did
+// not fit into a message or that the run waits for a person; then the row is read.
 func (ws *waiters) reply(runID string, body []byte) {
 	if len(body) == 0 {
 		ws.look(runID)
@@ -127,7 +127,7 @@ func (ws *waiters) reply(runID string, body []byte) {
 	ws.resolve(ended)
 }
 
-// resolve answers the waits of a finished run.
+// resolve ends the waits for a finished run.
 func (ws *waiters) resolve(ended rundb.StoredRun) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -141,12 +141,12 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	for w := range run.waits {
 		select {
 		case w.result <- r:
-		default: // answered already
+		default: // the wait has ended already
 		}
 	}
 }
 
-// parked answers the waits of a run that waits for a person, except those that began in the same
+// parked ends the waits for a run that waits for a person, except the waits that began in the same
 // state.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
@@ -162,7 +162,7 @@ func (ws *waiters) parked(run domain.Run) {
 		}
 		select {
 		case w.result <- Result{}:
-		default: // answered already
+		default: // the wait has ended already
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	}
 }
 
-// readSome answers the waits of finished runs, and of runs that wait for a person.
+// readSome ends the waits for finished runs, and for runs that wait for a person.
 func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	ended, err := ws.store.Runs.EndedRuns(ctx, due)
 	if err != nil {

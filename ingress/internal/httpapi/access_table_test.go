@@ -8,7 +8,7 @@ import "strings"
 // Values of accessRow.who: the callers that a route is for.
 const (
 	forAnyone  = "anyone"  // credentials are ignored: sign-up and login; demo visitors are rejected
-	forLink    = "link"    // anybody with a link's token; an additional credential must be valid, except for the cookie of an ended session
+	forLink    = "link"    // any holder of a link's token; an additional credential must be valid, except for the cookie of an ended session
 	forPublic  = "public"  // 200 with any credential unless it is malformed
 	forDemo    = "demo"    // callers and demo visitors
 	forCaller  = "caller"  // people and keys
@@ -44,7 +44,7 @@ type accessRow struct {
 	query        string
 	body         string
 	who          string
-	role         string // the minimum role of a member; an organization's key acts as its admin
+	role         string // the minimum role of a member; an organization's key has the role admin there
 	status       int    // the status of success
 	late         bool   // the role is checked after the id is found: ids of other organizations are missing for every role
 }
@@ -203,7 +203,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
-	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers are told to upgrade
+	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers must upgrade
 	{"POST", "/v1/realtime/client_secrets", "", `{"session":{"model":"$vag","instructions":"$word"}}`, forCaller, "member", 200, false},
 	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},
 }

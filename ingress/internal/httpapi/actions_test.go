@@ -43,7 +43,7 @@ func TestWhatARunWaitsForIsShown(t *testing.T) {
 		}
 	}
 	if list := a.ok("GET", "/api/runs?status=requires_action", "", h.key); list.json(t, "data.1") != nil || strings.Contains(string(list.body), other) {
-		t.Errorf("what waits for a decision: %s", list.body)
+		t.Errorf("the action that waits for a decision: %s", list.body)
 	}
 	a.decide(runID, "approve", "call_1", h.key).want(t, "approving", 200, "")
 	for _, path := range []string{"?id=" + runID, "?agentId=" + agentID} {
@@ -52,7 +52,7 @@ func TestWhatARunWaitsForIsShown(t *testing.T) {
 		}
 	}
 	if list := a.ok("GET", "/api/runs?status=requires_action", "", h.key); list.json(t, "data.0") != nil {
-		t.Errorf("what waits for a decision: %s", list.body)
+		t.Errorf("the action that waits for a decision: %s", list.body)
 	}
 }
 

@@ -173,7 +173,7 @@ func TestUploadsInChunks(t *testing.T) {
 }
 
 // An upload does not use a database connection while it waits for its client.
-func TestUploadsHoldNoConnection(t *testing.T) {
+func TestUploadsOccupyNoDatabaseConnection(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	narrow, err := store.Open(a.dsn, 1)
@@ -186,7 +186,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	slow := iotest.DataErrReader(&pausingBody{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
 		asked++
 		if got := a.from("GET", "/api/knowledge", "", h.key); got.status != 200 {
-			t.Errorf("beside an upload: %d %s", got.status, got.body)
+			t.Errorf("during an upload: %d %s", got.status, got.body)
 		}
 	}})
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", slow)
@@ -194,7 +194,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	req.Header.Set("Content-Type", contentType)
 	got := a.send(with(req, h.key)).want(t, "an upload", 202, "")
 	if asked < 3 || got.json(t, "bytes") != float64(len(content)) {
-		t.Errorf("%d requests beside it; %s", asked, got.body)
+		t.Errorf("%d requests during it; %s", asked, got.body)
 	}
 }
 

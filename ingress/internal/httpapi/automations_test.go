@@ -90,8 +90,8 @@ func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	}
 }
 
-// Runs that a member's key triggers belong to the member. The member cannot access the
-// organization's automations: neither their runs nor their sessions.
+// Runs that a member's key triggers belong to the member. The member can access neither the runs
+// nor the sessions of the organization's automations.
 func TestAMembersAutomationIsTheirOwn(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

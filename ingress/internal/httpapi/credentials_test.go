@@ -21,7 +21,7 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // names no organization, or one of which the caller is no member: public routes ignore that
+	elsewhere bool // names no organization, or one that the caller is not a member of: public routes ignore that
 	ambient   bool // a cookie or nothing: pages of other origins may not write with it
 	page      string
 }

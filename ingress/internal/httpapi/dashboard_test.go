@@ -139,7 +139,7 @@ func TestAssets(t *testing.T) {
 		t.Fatalf("packed: %v, %v", err, packed.header)
 	}
 	if body, err := io.ReadAll(r); err != nil || !bytes.Equal(body, plain.body) {
-		t.Errorf("packed is another: %v", err)
+		t.Errorf("the compressed body differs: %v", err)
 	}
 	for _, refuses := range []string{"gzip;q=0", "br", "", "identity"} {
 		if a := w.do("GET", name, "", "Accept-Encoding: "+refuses); a.header.Get("Content-Encoding") != "" {
@@ -179,7 +179,7 @@ func TestWidgetPreview(t *testing.T) {
 	}
 }
 
-// A header may be split over several lines.
+// The Accept-Encoding header may be repeated.
 func TestTakesGzip(t *testing.T) {
 	t.Parallel()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -21,7 +21,7 @@ func TestDemoBudget(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	refused := a.do("POST", target, body, demo, later).want(t, "a chat beyond it", 429, "budget_exceeded")
 	if refused.header.Get("Retry-After") == "" {
-		t.Error("the refusal does not say when to come again")
+		t.Error("the refusal has no Retry-After")
 	}
 	a.do("POST", target, body, demo, later, "X-Forwarded-For: 203.0.113.9").want(t, "another visitor's", 429, "budget_exceeded")
 	a.do("POST", target, body, demo, later, "Idempotency-Key: k").want(t, "the first one again", 202, "")

@@ -133,8 +133,8 @@ func TestEveryQueryIsStrict(t *testing.T) {
 	t.Logf("%d queries", n)
 }
 
-// Every route except GET rejects unknown fields. A route without a body accepts an empty object and
-// no body.
+// Every route except those for GET rejects unknown fields. A route without a body accepts an empty
+// object and no body.
 func TestEveryBodyIsStrict(t *testing.T) {
 	t.Parallel()
 	taken, n := 0, 0
@@ -246,7 +246,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 }
 
 // A permission that depends on the resource is checked before parameters and body.
-func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
+func TestResourcePermissionsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada, bea, cyd := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cyd@example.com")

@@ -50,7 +50,7 @@ func (c *cancelRecorder) CancelQueued(_ context.Context, org, agentID string) er
 // testEnv is the complete HTTP API with a real database, without a network.
 type testEnv struct {
 	t              testing.TB
-	dsn            string // of the database, as a superuser
+	dsn            string // data source of the database's superuser
 	deps           Deps
 	api            *api
 	handler        http.Handler

@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes in which no two positions look alike.
+// numbers returns n bytes in which each position is recognizable by its content.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -172,7 +172,7 @@ func TestPartsOfFiles(t *testing.T) {
 	}
 	got := a.ok("GET", "/api/files?id="+files[1].ID, "", h.member.auth, h.header, "Range: bytes=0-")
 	if got.status != 200 || len(got.body) != 0 {
-		t.Errorf("all of nothing: %d %v", got.status, got.header)
+		t.Errorf("all documents of an empty list: %d %v", got.status, got.header)
 	}
 }
 
@@ -320,7 +320,7 @@ func (n *callbackRecorder) Write(p []byte) (int, error) {
 }
 
 // A download does not use a database connection while it waits for its client.
-func TestDownloadsHoldNoConnection(t *testing.T) {
+func TestDownloadsOccupyNoDatabaseConnection(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
 	content := numbers(2<<20 + 1)
@@ -350,12 +350,12 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 		for _, target := range []string{"/api/agents", "/api/runs", "/api/files?id=" + f.ID} {
 			asked++
 			if got := a.send(ask(target)); got.status != 200 {
-				t.Errorf("%s beside a download: %d %s", target, got.status, got.body)
+				t.Errorf("%s during a download: %d %s", target, got.status, got.body)
 			}
 		}
 	})
 	if asked != 3 {
-		t.Errorf("%d requests beside the download", asked)
+		t.Errorf("%d requests during the download", asked)
 	}
 }
 

@@ -23,8 +23,9 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzEnv is an environment for fuzz targets, which try one input after the other. A fuzz target
-// must not call the environment's own send methods, because these belong to the set-up's test.
+// fuzzEnv is an environment for fuzz targets, which try one input after another. A fuzz target must
+// not call the environment's own send methods, because they report failures to the test that
+// created it.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
@@ -72,7 +73,7 @@ func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	case err != nil && len(got.body) > 0:
 		t.Errorf("%d with type %q: %s", got.status, got.header.Get("Content-Type"), got.body)
 	case got.status != http.StatusNotModified && strings.HasSuffix(kind, "json") && !json.Valid(got.body):
-		t.Errorf("%d with what is no JSON: %q", got.status, got.body)
+		t.Errorf("%d with invalid JSON: %q", got.status, got.body)
 	case got.status >= 400 && strings.HasPrefix(req.URL.Path, "/api/") && kind != "application/problem+json":
 		t.Errorf("%d as %q: %s", got.status, kind, got.body)
 	}
@@ -186,7 +187,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// Request ids and trace contexts are clean, and a caller's valid ones are kept.
+// Request ids and trace contexts are clean, and valid values from a caller are kept.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{
 		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
@@ -251,7 +252,7 @@ func FuzzRunHeaders(f *testing.F) {
 	})
 }
 
-// No credential header authenticates by accident.
+// Random credential headers never authenticate.
 func FuzzCredentialHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.testOrg.org, "a,b", "\x00", "a\nb"} {
@@ -274,7 +275,7 @@ func FuzzCredentialHeaders(f *testing.F) {
 	})
 }
 
-// No text authenticates as a link's token.
+// Random text never authenticates as a link's token.
 func FuzzLinkTokens(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "pl_" + strings.Repeat("a", 32), "pi_" + strings.Repeat("a", 32), "pr_" + strings.Repeat("a", 32), "%00", "\xff", "pl_" + strings.Repeat("\u00e9", 16), "a&token=b"} {

@@ -195,8 +195,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// A person with many keys may send at most twice the requests of one credential, and so may all
-// keys of an organization together. Other callers are not affected.
+// The credentials of a person together may send at most twice the requests of a single credential.
+// The same applies to the keys of an organization. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

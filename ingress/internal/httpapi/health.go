@@ -13,8 +13,8 @@ import (
 
 const (
 	checkTime = 2 * time.Second
-	// checkMaxAge is how long an outcome is reused. A check opens a database connection, and anybody
-	// may request /readyz.
+	// checkMaxAge is how long an outcome is reused. A check opens a database connection, and any
+	// client may request /readyz.
 	checkMaxAge = time.Second
 )
 
@@ -57,7 +57,7 @@ func (a *api) readyz(c *gin.Context) {
 	httpx.WriteJSON(c, status, r)
 }
 
-// stopping reports whether the ingress drains, including the grace period before.
+// stopping reports whether the ingress drains or is in the grace period before.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
 // check runs all checks concurrently. An outcome is "ok", "failing" or "timeout"; the log contains

@@ -188,7 +188,7 @@ func TestDeliveriesWithoutRuns(t *testing.T) {
 	}
 	silent := a.newHook(h, "github", `"messageTemplate":"{{a}}"`)
 	if got := of(silent, `{"b":1}`); got.text(t, "status") != "refused" || got.text(t, "error.code") != "invalid_request" {
-		t.Errorf("nothing to say: %s", got.body)
+		t.Errorf("an empty message: %s", got.body)
 	}
 	agentID := a.newAgent(h)
 	hookID := a.ok("POST", "/api/hooks", hookBody(agentID, "github"), h.key).text(t, "id")
@@ -199,7 +199,7 @@ func TestDeliveriesWithoutRuns(t *testing.T) {
 	a.ok("DELETE", "/api/agents?id="+agentID, "", h.key)
 	gone := of(hookID, `{"a":1}`)
 	if gone.text(t, "status") != "refused" || gone.text(t, "error.code") != "not_found" || gone.json(t, "runId") != nil {
-		t.Errorf("an agent that is gone: %s", gone.body)
+		t.Errorf("a deleted agent: %s", gone.body)
 	}
 	if log := a.ok("GET", "/api/hooks/deliveries?status=refused&hookId="+hookID, "", h.key); log.text(t, "data.1.error.code") != "caller_not_allowed" {
 		t.Errorf("the log: %s", log.body)
@@ -255,7 +255,7 @@ func TestDeliveryLog(t *testing.T) {
 		t.Errorf("by its run: %s", got.body)
 	}
 	if filtered := a.ok("GET", at+"&id=evt_2", "", h.key); filtered.json(t, "kept") != false || filtered.json(t, "body") != nil {
-		t.Errorf("what was filtered: %s", filtered.body)
+		t.Errorf("the filtered delivery: %s", filtered.body)
 	}
 	a.from("POST", at+"&action=redeliver&id=evt_2", "", h.key).want(t, "what was filtered", 400, "invalid_request id:invalid_value")
 	one := a.ok("GET", at+"&id=evt_3", "", h.key)
@@ -273,7 +273,7 @@ func TestDeliveryLog(t *testing.T) {
 	a.from("POST", at+"&action=redeliver&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
 	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // as the sweeper does after the retention
 	if bare := a.ok("GET", at+"&id=evt_3", "", h.key); bare.json(t, "kept") != false || bare.json(t, "body") != nil {
-		t.Errorf("whose run is kept no longer: %s", bare.body)
+		t.Errorf("a delivery whose run was removed: %s", bare.body)
 	}
 	a.from("POST", at+"&action=redeliver&id=evt_3", "", h.key).want(t, "whose run is kept no longer", 400, "invalid_request id:invalid_value")
 	if hook := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); hook.json(t, "lastDeliveryAt") == nil {
@@ -330,7 +330,7 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	a.api.hooks.Hooks.Forget(hookID)
 	for range 3 {
 		if fresh := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`); fresh.text(t, "status") != "filtered" || fresh.json(t, "duplicate") != false {
-			t.Errorf("filtered by now: %s", fresh.body)
+			t.Errorf("filtered in the meantime: %s", fresh.body)
 		}
 		again := a.deliver(hookID, "github", "seen-before", "push", `{"a":1}`)
 		if again.json(t, "duplicate") != true || again.text(t, "runId") != first.text(t, "runId") || again.text(t, "status") != "accepted" {

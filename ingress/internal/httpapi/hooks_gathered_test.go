@@ -27,13 +27,13 @@ func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	a.ok("POST", "/api/budgets", budget+`runs","period":"month","limit":1}`, h.key)
 	first := a.deliverKeyed(hookID, "one").text(t, "runId")
 	if got := a.deliverKeyed(hookID, "one"); got.text(t, "runId") != first {
-		t.Errorf("joins: %s, want the run %s", got.body, first)
+		t.Errorf("the delivery joins %s, want the run %s", got.body, first)
 	}
 	if got := a.deliverKeyed(hookID, "two"); got.text(t, "status") != "refused" || got.text(t, "error.code") != "budget_exceeded" {
 		t.Errorf("begins one: %s", got.body)
 	}
 	if got := a.deliverKeyed(hookID, "one"); got.text(t, "runId") != first {
-		t.Errorf("joins behind that: %s, want the run %s", got.body, first)
+		t.Errorf("a later delivery joins %s, want the run %s", got.body, first)
 	}
 	a.ok("POST", "/api/budgets", budget+`tokens","period":"month","limit":0}`, h.key)
 	if got := a.deliverKeyed(hookID, "one"); got.text(t, "status") != "refused" || !strings.Contains(got.text(t, "error.message"), "tokens") {

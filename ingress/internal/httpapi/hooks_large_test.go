@@ -46,7 +46,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body that counts the bytes in memory.
+// junkBody is a body of arbitrary bytes. It counts the bytes that the service keeps in memory.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -95,7 +95,7 @@ func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 	}
 	wg.Wait()
 	if bound := int64(senders*transfer.SmallBody + 4*transfer.MediumBody + 4*(2<<20)); maximum.Load() > bound {
-		t.Errorf("%d bytes were in memory at once, at most %d may be", maximum.Load(), bound)
+		t.Errorf("%d bytes were in memory simultaneously, want at most %d", maximum.Load(), bound)
 	}
 	t.Logf("at most %d KiB at once; %d of %d found no slot in time", maximum.Load()>>10, busy.Load(), senders)
 }
@@ -103,7 +103,7 @@ func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 // Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
 // accepts the first deliveries of an unverified sender: medium ones immediately, and large ones
 // after the strangers' bodies have proved slow. It cuts those bodies and counts them.
-func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
+func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	quick := *hook.LargeDeliveries

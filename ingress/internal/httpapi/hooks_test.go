@@ -62,7 +62,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func TestHooksThatAreWrong(t *testing.T) {
+func TestInvalidHooks(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
@@ -189,7 +189,7 @@ func TestHookSecretsRotate(t *testing.T) {
 	}
 	send("by the secret before", 202)
 	if got := a.ok("POST", "/api/hooks?action=test&id="+hookID, "", h.key); got.status != 202 || got.text(t, "status") != "accepted" {
-		t.Errorf("by the new one: %s", got.body)
+		t.Errorf("with the new key: %s", got.body)
 	}
 	if again := a.ok("POST", "/api/hooks?action=rotate&id="+hookID, `{"secret":"one of my own","keepSeconds":0}`, h.key); again.text(t, "secret") != "***" ||
 		again.json(t, "previousSecretUntil") != nil {

@@ -16,7 +16,7 @@ func (a *runEnv) triggered(agentID, key, message string, headers ...string) stri
 
 // The idempotency keys of automations are shared by all keys of the organization, or by all keys of
 // one user.
-func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
+func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -61,8 +61,8 @@ func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", reuse, memberSecond, h.header).want(t, "another request", 422, "idempotency_key_reused")
 }
 
-// A member can read, list and cancel runs that the member's keys triggered with each of the
-// member's credentials. Nobody else can.
+// A member can read, list and cancel runs that the member's keys triggered, with each of the
+// member's credentials. No other member can.
 func TestMembersShareTheirAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

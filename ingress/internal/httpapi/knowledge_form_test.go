@@ -42,7 +42,7 @@ func TestAFileBecomesADocument(t *testing.T) {
 	}
 	one := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header)
 	if !bytes.Equal(one.body, got.body) {
-		t.Errorf("then it is %s, it was %s", one.body, got.body)
+		t.Errorf("afterwards it is %s, before it was %s", one.body, got.body)
 	}
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+documentID, "", h.memberKey, h.header); string(back.body) != content {
 		t.Errorf("%d bytes come back", len(back.body))
@@ -55,7 +55,7 @@ func TestAFileBecomesADocument(t *testing.T) {
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'm' WHERE id = $1`, documentID)
 	again = a.form("POST", "/api/knowledge", []filePart{{name: "file", file: "other.pdf", content: content}}, h.owner.auth)
 	if again.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
-		t.Errorf("a failed one that is sent again is %s, rung %d times", again.body, a.notifyRecorder.jobsFor(documentID))
+		t.Errorf("a failed document that is sent again is %s, with %d job notifications", again.body, a.notifyRecorder.jobsFor(documentID))
 	}
 }
 

@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	if got := a.ok("GET", "/api/knowledge?query=away", "", h.key); string(got.body) != `{"data":[],"hasMore":false,"nextCursor":null}` {
-		t.Errorf("what another organization has: %s", got.body)
+		t.Errorf("the other organization's data: %s", got.body)
 	}
 	a.from("GET", "/api/knowledge?query=first&documentId="+theirs, "", h.key).want(t, "another's document", 400, "invalid_request documentId[0]:invalid_value")
 }
@@ -117,7 +117,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 }
 
 // A deleted document also removes its texts from runs.
-func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
+func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID, agentID := a.document(h), a.newAgent(h)

@@ -66,7 +66,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 	}
 	again := a.ok("POST", "/api/knowledge", `{"url":"http://example.com"}`, h.key).text(t, "id")
 	if n := a.notifyRecorder.jobsFor(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
-		t.Errorf("an address that is not fetched yet: rung %d times", n)
+		t.Errorf("an address that is not fetched yet: %d job notifications", n)
 	}
 	a.from("POST", "/api/knowledge?id="+text, `{"name":"a","content":"a"}`, h.key).want(t, "without the action", 400, "invalid_request action:required")
 	a.from("POST", "/api/knowledge?action=read&id="+text, `{}`, h.key).want(t, "another action", 400, "invalid_request action:invalid_value")
@@ -404,7 +404,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 			t.Errorf("%s of a part: %d %v", method, part.status, part.header)
 		}
 		if known := a.from(method, target, "", h.key, "If-None-Match: "+etag); known.status != 304 || known.header.Get("Cache-Control") != "private, no-cache, no-transform" {
-			t.Errorf("%s of what is known: %d %v", method, known.status, known.header)
+			t.Errorf("%s with known data: %d %v", method, known.status, known.header)
 		}
 		if beyond := a.from(method, target, "", h.key, "Range: bytes=99999999-"); beyond.status != 416 {
 			t.Errorf("%s beyond: %d", method, beyond.status)

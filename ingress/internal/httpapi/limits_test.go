@@ -66,7 +66,7 @@ func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaini
 	remaining, err := strconv.Atoi(left)
 	must(t, err)
 	if seconds, err := strconv.Atoi(reset); err != nil || seconds < 1 || seconds > 60 {
-		t.Errorf("%s: t is no number of seconds within the window", limits[0])
+		t.Errorf("%s: t is not a number of seconds within the window", limits[0])
 	}
 	quota := map[string]int{"demo": s.Demo, "user": s.User, "system": s.System}[tier]
 	if policies[0] != `"`+tier+`";q=`+strconv.Itoa(quota)+";w=60" {

@@ -92,7 +92,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// Of two invitations for one address, the later one is valid.
+	// If an address is invited twice, the later invitation is valid.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
 	w.admit(ada, ada.org, dan, domain.RoleMember)
@@ -110,7 +110,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 		counts[<-statuses]++
 	}
 	if counts[http.StatusCreated] != 1 || counts[http.StatusNotFound]+counts[http.StatusConflict] != 4 {
-		t.Errorf("accepting five times at once: %v", counts)
+		t.Errorf("accepting five times concurrently: %v", counts)
 	}
 	w.exec(`UPDATE invitations SET expires_at = clock_timestamp()`)
 	w.do("POST", "/api/auth/accept", accepting(invite("fay@example.com"), withPassword)).want(t, "in time", 201, "")
@@ -227,9 +227,9 @@ func TestReset(t *testing.T) {
 	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
 }
 
-// TestResetLinksOutliveNoRight: the permission to reset a password is checked when the link is
-// used.
-func TestResetLinksOutliveNoRight(t *testing.T) {
+// TestResetLinksEndWithTheirPermission: the permission to reset a password is checked when the link
+// is used.
+func TestResetLinksEndWithTheirPermission(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){
 		"the person became an owner": func(w *testEnv, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },

@@ -29,7 +29,7 @@ func TestSignup(t *testing.T) {
 		t.Errorf("cookie %s", cookie)
 	}
 	if strings.Contains(string(a.body), "hash") {
-		t.Errorf("answer %s tells of the hash", a.body)
+		t.Errorf("the response %s reveals the hash", a.body)
 	}
 	const long = "12345678"
 	for name, c := range map[string]struct {

@@ -109,7 +109,7 @@ func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 			return
 		}
 		if time.Since(began) > 10*time.Second {
-			t.Fatal("no use is noted")
+			t.Fatal("no use is recorded")
 		}
 		<-tick.C
 	}

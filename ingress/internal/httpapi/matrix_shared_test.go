@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// draw decides which credentials a row of the access table returns tried with.
+// draw decides with which credentials a row of the access table that returns data is tried.
 type draw struct{ seed, share int }
 
 // newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.

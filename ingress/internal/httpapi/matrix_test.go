@@ -68,7 +68,7 @@ type idKind struct {
 	others func(s *orgPair) string                // returns an id of another member of home
 	open   domain.Role                            // the minimum role that may use the ids of others; "": no role
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
-	bearer bool                                   // a token, which anybody may use
+	bearer bool                                   // a token, which any person may use
 }
 
 var idKinds = map[string]idKind{
@@ -612,7 +612,7 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare replaces login sessions that are still needed by new ones.
+// spare replaces the login sessions in headers that other rows still need with new login sessions.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {
@@ -673,7 +673,8 @@ func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.meth
 // missingShare is the number of credentials that share the missing ids: each tries every third one.
 const missingShare = 3
 
-// isMissing reports whether the id names nothing, or nothing of the row's kind.
+// isMissing reports whether the id belongs to no resource, or to a resource of another kind than
+// the row's.
 func (at target) isMissing() bool {
 	return strings.HasPrefix(at.outcome, "40") && at.name != "own" && at.name != "foreign" && at.name != "another member's"
 }
@@ -783,7 +784,7 @@ func TestAccessTableIsComplete(t *testing.T) {
 			return row.method == r.Method && row.path == r.Path && strings.HasPrefix(row.query, "id=$")
 		})
 		if r.Find == nil || !byID {
-			t.Errorf("%s is a list without one by id, or without a row for it", r.Path)
+			t.Errorf("%s is a list, but has no row for a single entry by id", r.Path)
 		}
 	}
 }

@@ -478,7 +478,7 @@ func TestToolCallsReportProgressAndOutliveTheirClients(t *testing.T) {
 	}
 	close(over)
 	if got := a.ok("GET", "/api/runs?wait=10&id="+second, "", home.key); got.text(t, "status") != "completed" {
-		t.Errorf("the run that was left: %s", got.body)
+		t.Errorf("the run whose client disconnected: %s", got.body)
 	}
 }
 
@@ -618,7 +618,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	}
 	got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, key).want(t, "one too many", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" {
-		t.Error("nothing says when to come again")
+		t.Error("the response has no Retry-After")
 	}
 }
 

@@ -164,7 +164,7 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	}
 	demoted := all(func(p person) answer { return w.add(p, org, p.email, domain.RoleMember) })
 	if demoted[http.StatusOK] != owners-1 || demoted[http.StatusConflict] != 1 {
-		t.Errorf("all step down at once: %v", demoted)
+		t.Errorf("all step down concurrently: %v", demoted)
 	}
 	// A person in two organizations of other owners is removed from both concurrently.
 	x, y, z := w.signUp("x@example.com"), w.signUp("y@example.com"), w.signUp("z@example.com")

@@ -65,7 +65,7 @@ func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) an
 // Eight organizations fill the slots that are not reserved for newcomers with uploads that keep the
 // pace. A newcomer's small and large forms are accepted. When newcomers have taken the last slots,
 // small forms are still accepted. No upload is cut.
-func TestNewcomersEndNobodysUpload(t *testing.T) {
+func TestNewcomersDoNotEndUploads(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	newcomers := []*testOrg{a.newTestOrg("one"), a.newTestOrg("two"), a.newTestOrg("three")}
@@ -106,7 +106,7 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 
 // Sixty-four uploads of eight organizations send 20 KiB per second. A newcomer's large form is
 // accepted, one of the slow uploads is cut with an error that says so, and the metrics count it.
-func TestTrickledUploadsGiveWay(t *testing.T) {
+func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	server := httptest.NewServer(a.handler)
@@ -188,7 +188,7 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 // Fourteen strangers in different networks send large bodies with wrong signatures to their own
 // hooks without a pause. None of a victim's large signed deliveries is rejected, although each
 // waits until all strangers have sent another body.
-func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
+func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	const strangers = 14
@@ -316,7 +316,7 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 			must(t, err)
 		}
 		if _, err := enter(200); apierr.CodeFor(err) != apierr.RateLimited {
-			t.Errorf("beside strangers that keep the pace: %v", err)
+			t.Errorf("while strangers keep the pace: %v", err)
 		}
 		for _, p := range all.Open {
 			p.Wait()
@@ -325,7 +325,7 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 			t.Errorf("one more of a stranger's: %v", err)
 		}
 		if _, err := enter(200); err != nil {
-			t.Errorf("beside slow strangers: %v", err)
+			t.Errorf("during slow uploads of strangers: %v", err)
 		}
 	}
 }

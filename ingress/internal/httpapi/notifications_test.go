@@ -55,7 +55,7 @@ func TestNotificationEndpoints(t *testing.T) {
 	w.do("DELETE", "/api/notifications?id="+endpointID, "", key).want(t, "deleting", 200, "")
 	w.do("GET", "/api/notifications?id="+endpointID, "", ada.auth).want(t, "deleted", 404, "not_found")
 	if n := w.notifyRecorder.told["notifications "+ada.org]; n != 4 {
-		t.Errorf("told of %d changes", n)
+		t.Errorf("%d changes were published", n)
 	}
 }
 

@@ -90,12 +90,12 @@ func TestPanics(t *testing.T) {
 	must(t, err)
 	if resp, err := server.Client().Do(req); err == nil {
 		_ = resp.Body.Close()
-		t.Error("a response that broke off looks whole")
+		t.Error("an incomplete response looks complete")
 	}
 }
 
 // A disconnected client is not logged as an error, but failures with another cause are.
-func TestDisconnectedClientsAreNoErrors(t *testing.T) {
+func TestDisconnectedClientsAreNotErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err   error
@@ -187,7 +187,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "MADEUP") || strings.Contains(text, "/some/path") {
-		t.Error("metrics hold what callers invent")
+		t.Error("metrics contain values that callers invented")
 	}
 }
 

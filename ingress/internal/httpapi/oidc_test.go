@@ -21,8 +21,8 @@ type browser struct {
 	w *testEnv
 	p *openIDProvider
 
-	headers  []string // of its requests to the service
-	cookie   string   // of the attempt
+	headers  []string // sent with its requests to the service
+	cookie   string   // the cookie of the login attempt
 	takeOver bool     // set when the login begins
 }
 
@@ -259,7 +259,7 @@ func TestOpenIDNamesHaveNoHiddenCharacters(t *testing.T) {
 	}
 }
 
-func TestOpenIDAttemptsAreOfOneBrowser(t *testing.T) {
+func TestOpenIDAttemptsBelongToOneBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "grace@example.com")
 	victim := b.begin(t, "")
@@ -326,7 +326,7 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	b.takeOver = true
 	first := b.back(b.begin(t, ""))
 	if first.status != http.StatusSeeOther {
-		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
+		t.Fatalf("taking over an account without resources: %d %s", first.status, first.body)
 	}
 	b.takeOver = false
 	b.w.wantKept(squatter)
@@ -391,7 +391,7 @@ func TestOpenIDAsksForTheAddress(t *testing.T) {
 	b.back(b.begin(t, "")).want(t, "another subject's address", 401, "unauthenticated")
 }
 
-func TestOpenIDProviderMayBeAway(t *testing.T) {
+func TestOpenIDProviderMayBeUnreachable(t *testing.T) {
 	t.Parallel()
 	w, p := newTestEnv(t, manyRequests), newOpenIDProvider(t)
 	w.do("GET", account.OIDCPath, "").want(t, "not set up", 404, "not_found")
@@ -407,10 +407,10 @@ func TestOpenIDProviderMayBeAway(t *testing.T) {
 		t.Errorf("to a browser: %d %s", page.status, page.body)
 	}
 	if n := p.calls["/.well-known/openid-configuration"]; n != 1 {
-		t.Errorf("a dead provider was asked %d times in a moment", n)
+		t.Errorf("an unreachable provider got %d requests within the pause", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as after the pause, which package openid tests
+	w.useProvider(p) // as if the pause were over; package openid tests the pause
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

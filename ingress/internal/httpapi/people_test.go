@@ -105,7 +105,7 @@ func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	}
 }
 
-func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
+func TestNamesAndAddressesHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
@@ -189,7 +189,7 @@ func TestNoNameIsBlank(t *testing.T) {
 
 // Every endpoint rejects session ids and idempotency keys that are blank or contain hidden
 // characters.
-func TestSessionsAndKeysShowWhatTheyAre(t *testing.T) {
+func TestSessionIDsAndKeysHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -28,8 +28,8 @@ type openIDProvider struct {
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
-	claims map[string]any              // of the next ID tokens
-	info   map[string]any              // of the next userinfo responses
+	claims map[string]any              // claims of the next ID tokens
+	info   map[string]any              // claims of the next userinfo responses
 	bend   func(claims map[string]any) // changes an ID token before it is signed
 	alg    string                      // algorithm of ID tokens: RS256, none, HS256
 	down   bool

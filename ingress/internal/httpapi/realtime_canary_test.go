@@ -111,7 +111,7 @@ func (p *busRecorder) check(t *testing.T, word, org string) {
 		}
 	}
 	if carried < 10 {
-		t.Errorf("%d messages of %s's lines were seen: the tap does not see what there is", carried, word)
+		t.Errorf("only %d messages of %s's voice sessions were recorded", carried, word)
 	}
 }
 
@@ -121,8 +121,8 @@ type recordingConn struct {
 	seen bytes.Buffer
 }
 
-// turn reads an answer up to the end of its first sentence, reports that much as played, and
-// returns its run.
+// turn reads an answer up to the end of its first sentence, reports this sentence as played, and
+// returns the answer's run.
 func (k *recordingConn) turn() (runID string) {
 	k.Helper()
 	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too
@@ -193,7 +193,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 		seen := talks[n].seen.String() + b.storedTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
-				t.Errorf("%s%s is not there to be seen", h.word, what)
+				t.Errorf("%s%s does not exist, so the test shows nothing", h.word, what)
 			}
 		}
 		if strings.Contains(seen, other.word) {
@@ -247,7 +247,7 @@ func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	for _, runID := range runs {
 		try("GET", "/api/runs?id="+runID, "")
 		if b.store.Sessions.SavePlayback(b.t.Context(), h.org, runID, domain.Playback{Text: "stolen"}) == nil {
-			b.t.Errorf("what another organization heard of %s was changed", runID)
+			b.t.Errorf("another organization changed the stored playback of %s", runID)
 		}
 	}
 	return shown.String()

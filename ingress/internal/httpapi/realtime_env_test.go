@@ -129,7 +129,7 @@ func eventually(tb testing.TB, what string, so func() bool) {
 type voiceConn struct {
 	*testing.T
 	socket *websocket.Conn
-	id     string // of the session
+	id     string // the session's id
 }
 
 // dial requests a voice connection. If the request fails, it returns the response.

@@ -29,7 +29,7 @@ func asProtocol(credential string) string {
 
 // A page uses a client secret to talk with its agent: as the secret's creator, in the secret's
 // session, with the secret's settings.
-func TestAPageTalksByAClientSecret(t *testing.T) {
+func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
@@ -67,7 +67,7 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 }
 
 // A client secret opens only the connection that it was created for.
-func TestAClientSecretOpensOneDoor(t *testing.T) {
+func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
@@ -156,7 +156,7 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	several := a.from("POST", secretsPath, `{"session":{"model":"`+agent+`","type":"x","tools":[1]},"expires_after":{"seconds":0}}`, h.key)
 	for _, field := range []string{"session.type", "session.tools", "expires_after.seconds"} {
 		if !strings.Contains(several.text(t, "error.message"), field) {
-			t.Errorf("nothing is said of %s: %s", field, several.body)
+			t.Errorf("%s is not mentioned: %s", field, several.body)
 		}
 	}
 	before := time.Now().Unix()
@@ -174,7 +174,7 @@ func TestClientSecretsAreRefused(t *testing.T) {
 
 // Connections outlive the client secret and end soon after the credential with which it was
 // created.
-func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
+func TestConnectionsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	key, keyID := b.newKey(b.testOrg, b.owner, domain.KeyScopeUser)

@@ -98,7 +98,7 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 		var seq int
 		must(t, b.sql.QueryRowContext(t.Context(), `SELECT session_ref, seq FROM runs WHERE id = $1`, runID).Scan(&ref, &seq))
 		if refs[ref] != "" || seq != 1 {
-			t.Errorf("%s goes on with the session of %q, as turn %d", name, refs[ref], seq)
+			t.Errorf("%s continues the session of %q, as turn %d", name, refs[ref], seq)
 		}
 		refs[ref] = name
 	}
@@ -138,7 +138,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	}
 	b.ok("DELETE", "/api/sessions?id=s&agentId="+b.agent, "", b.owner.auth)
 	if err := b.store.Sessions.SavePlayback(ctx, b.org, runID, domain.Playback{Text: "I was"}); err == nil {
-		t.Error("something was noted of an erased run")
+		t.Error("data of an erased run was stored")
 	}
 }
 

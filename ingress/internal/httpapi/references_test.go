@@ -86,7 +86,7 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 }
 
 // A PUT during a DELETE succeeds or gets 404 or 409, but never 503.
-func TestPutBesideDelete(t *testing.T) {
+func TestPutDuringDelete(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -123,11 +123,11 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	if cost := allocated(func() {
 		for range refusals {
 			if got := deliver(); got.status/100 != 2 || got.text(t, "runId") != delivered {
-				t.Errorf("a delivery that comes again: %d: %.300s", got.status, got.body)
+				t.Errorf("a repeated delivery: %d: %.300s", got.status, got.body)
 			}
 		}
 	}); cost > refusals*size {
-		t.Errorf("%d deliveries that came again allocated %d bytes", refusals, cost)
+		t.Errorf("%d repeated deliveries allocated %d bytes", refusals, cost)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
-	const agents = 70 // of 128,000 bytes each
+	const agents = 70 // each has 128,000 bytes
 	for range agents {
 		a.newAgent(h)
 	}
@@ -223,7 +223,7 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 
 // A tool call that attaches to a run in progress with a large log reads the log and then waits.
 // While it waits, it does not block other large responses.
-func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
+func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	attacker, victim := a.newTestOrg("attacker"), a.newTestOrg("victim")

@@ -52,8 +52,8 @@ func (a *api) pages(m *metrics) []httpx.Route {
 	}
 }
 
-// strictQuery wraps a page's handler with a check of its query. It calls fail if the query has
-// other parameters than names or repeats one.
+// strictQuery wraps a page's handler with a check of its query. It calls fail if the query repeats
+// a parameter or has a parameter other than names.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {

@@ -34,7 +34,7 @@ import (
 // a run has not finished, the response is 202.
 type runEnv struct {
 	*testEnv
-	sql  *sql.DB // as a superuser, without row-level security
+	sql  *sql.DB // a superuser's connection, without row-level security
 	bus  *bus.Bus
 	nats string // URL of its NATS server
 	next atomic.Int64
@@ -172,7 +172,7 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 	}
 }
 
-// claim claims a run when no other transaction locks it.
+// claim claims a run. It waits until no other transaction locks the run.
 func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {

@@ -54,8 +54,8 @@ next:
 	return n
 }
 
-// A request that needs a value sealed with a missing key gets 503, and the log tells the operator.
-// After resealing, the old key is not needed any more.
+// A request that needs a value sealed with a missing key gets 503, and the log reports it to the
+// operator. After resealing, the old key is not needed any more.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA
@@ -83,7 +83,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 			t.Errorf("a delivery: %v %s", got.header, got.body)
 		}
 		if said := got.text(t, "detail"); !strings.Contains(said, "cannot be decrypted") || strings.Contains(said, h.org) {
-			t.Errorf("a delivery is told %q", said)
+			t.Errorf("the response to a delivery is %q", said)
 		}
 	}
 	gone.deliver(hookID, "hmac", "d3", "", `{"a":1}`, "X-Signature: 00").want(t, "a stranger's delivery", 503, "unavailable")
@@ -138,8 +138,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	}
 }
 
-// During the rotation of its secret a hook has two. It accepts deliveries signed with either if
-// only one of them can be opened.
+// During the rotation of its secret a hook has two secrets. If only one of them can be opened,
+// the hook still accepts deliveries.
 func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -153,5 +153,5 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	}
 	a.exec(`UPDATE hooks SET enabled = false, secret = 'v1.0c0c0c0c.abc' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
-	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to one that is disabled", 404, "not_found")
+	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to a disabled hook", 404, "not_found")
 }

@@ -44,7 +44,7 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 
 // Dozens of slow readers of several organizations never exceed the limit. A reader in another
 // organization gets complete responses.
-func TestSlowReadersHoldUpNobody(t *testing.T) {
+func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	const size = 16 << 20 // more than a connection's buffers
@@ -101,7 +101,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	}
 	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header) //nolint:bodyclose // likewise
 	if small.StatusCode != http.StatusOK {
-		t.Errorf("a list gets %d beside them", small.StatusCode)
+		t.Errorf("a list request got %d during the flood", small.StatusCode)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 		}
 		for range together {
 			if res := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header); res.StatusCode != http.StatusOK { //nolint:bodyclose // likewise
-				t.Errorf("a victim's list gets %d beside them", res.StatusCode)
+				t.Errorf("the victim's list request got %d during the flood", res.StatusCode)
 			}
 		}
 		readers.Wait()
@@ -252,6 +252,6 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	}
 	res := slowReader(t, server.URL+"/api/runs?stream=1&id="+chat, victim.owner.auth, victim.header) //nolint:bodyclose // likewise
 	if res.StatusCode != http.StatusOK {
-		t.Errorf("the victim's stream is %d beside them", res.StatusCode)
+		t.Errorf("the victim's stream got %d during the flood", res.StatusCode)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"parley/shared/domain"
 )
 
-// TestLinksEndWithTheirMaker: neither a reset link nor an invitation outlives its creator's
-// permission to create it.
-func TestLinksEndWithTheirMaker(t *testing.T) {
+// TestLinksEndWithTheirCreatorsPermission: neither a reset link nor an invitation outlives its
+// creator's permission to create it.
+func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 	t.Parallel()
 	rotate := func(w *testEnv, p person, keyID string) {
 		w.do("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, p.auth).want(w.t, "rotating", 201, "")
@@ -87,7 +87,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 		scope      domain.KeyScope // bea's credential as an owner; "": a session
 		loss       string          // a statement with $1 that another ingress process has executed
 		of         func(bea person, keyID string) string
-		wants, own string // the errors of an action that needs a role and of creating one's own key
+		wants, own string // the errors of an action that needs a role, and of creating a key for oneself
 	}{
 		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
 		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},
@@ -143,8 +143,8 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 func personFor(bea person, _ string) string { return bea.id }
 func usedKey(_ person, keyID string) string { return keyID }
 
-// TestOldPasswordsOpenNothing changes a password between its check and the login.
-func TestOldPasswordsOpenNothing(t *testing.T) {
+// TestOldPasswordsDoNotLogIn changes a password between its check and the login.
+func TestOldPasswordsDoNotLogIn(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
@@ -194,7 +194,7 @@ func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	for waiting := 0; waiting == 0; {
 		select {
 		case early := <-got:
-			w.t.Fatalf("did not wait: %d %s", early.status, early.body)
+			w.t.Fatalf("a request that does not wait: %d %s", early.status, early.body)
 		default:
 		}
 		must(w.t, db.QueryRowContext(w.t.Context(), `SELECT count(*) FROM pg_stat_activity

@@ -27,7 +27,7 @@ const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 
 const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
 
-// newFormatEnv returns an environment whose runs all have that log.
+// newFormatEnv returns an environment in which each run has the log formatLog.
 func newFormatEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
@@ -105,7 +105,7 @@ func TestChatsInTheFormatsOfUserInterfaces(t *testing.T) {
 		got := a.from("POST", chat+tc.query, tc.body, append(tc.headers, h.key)...).want(t, name, 200, "")
 		types, text := chunkTypes(t, got.body)
 		if types != wantTypes[tc.format] || text != formatAnswer {
-			t.Errorf("%s: told %s and %q", name, types, text)
+			t.Errorf("%s: the response is %s and %q", name, types, text)
 		}
 		if header := got.header.Get("X-Vercel-Ai-Ui-Message-Stream"); (header == "v1") != (tc.format == "ai-sdk") {
 			t.Errorf("%s: the header of the AI SDK is %q", name, header)
@@ -121,7 +121,7 @@ func TestChatsInTheFormatsOfUserInterfaces(t *testing.T) {
 	}
 	failed := a.from("POST", chat+"&format=ai-sdk", `{"sessionId":"s2","message":"fail"}`, h.key)
 	if types, _ := chunkTypes(t, failed.body); types != "start start-step data-run text-start text-delta text-end error [DONE]" {
-		t.Errorf("a failed run told %s", types)
+		t.Errorf("a failed run sent %s", types)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 		before := logs.n.Load()
 		a.from("GET", read, "", h.key, "Last-Event-ID: "+last).want(t, "behind "+last, status, "")
 		if n := logs.n.Load() - before; n != 1 {
-			t.Errorf("behind %s: the log is opened %d times", last, n)
+			t.Errorf("after %s: the log is opened %d times", last, n)
 		}
 	}
 }
@@ -248,9 +248,9 @@ func TestFormatParameters(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Only callers with an account may send large conversations, because anybody may visit the demo or
-// a page with a widget.
-func TestVisitorsSendShortDialogs(t *testing.T) {
+// Only callers with an account may send large conversations, because any person may visit the demo
+// or a page with a widget.
+func TestVisitorsSendShortConversations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	agentID := a.newWidgetAgent(a.newTestOrg("home"), widgetPage)
@@ -285,7 +285,7 @@ func TestFormatsHideDataFromVisitors(t *testing.T) {
 			got := a.from("POST", "/api/agents?action=chat&format="+format+"&id="+agentID, body, slices.Concat(visitor.headers)...).want(t, format, 200, "")
 			told, _ := chunkTypes(t, got.body)
 			if strings.Contains(string(got.body), "secretword") || types != "" && told != types {
-				t.Errorf("%s, %s: a visitor was told %s\n%s", format, message, told, got.body)
+				t.Errorf("%s, %s: a visitor received %s\n%s", format, message, told, got.body)
 			}
 			if message == "fail" && !strings.Contains(string(got.body), "The agent could not answer.") {
 				t.Errorf("%s: a failure is %s", format, got.body)

@@ -49,7 +49,7 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	for _, action := range []string{"accept", "decline"} {
 		a := w.do("POST", "/api/auth/invitations?action="+action+"&id="+known.text(t, "id"), "", squatter.auth).want(t, "the squatter says "+action, 403, "permission_denied")
 		if !strings.Contains(a.text(t, "detail"), "by its link") {
-			t.Errorf("does not say what to do: %s", a.body)
+			t.Errorf("the message does not say what to do: %s", a.body)
 		}
 	}
 	list := w.do("GET", "/api/organizations/members", "", owner.auth)
@@ -58,8 +58,8 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	}
 }
 
-// TestLinksTakeAddressesOver: the real person joins with the link and gets nothing of the squatter,
-// who may be a real person, too, and keeps their resources.
+// TestLinksTakeAddressesOver: the real person joins with the link and receives no data of the
+// squatter. The squatter, who may also be a real person, keeps their resources.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -84,9 +84,9 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
 }
 
-// TestLinksHurtNobody: a stranger creates an organization, invites an address whose account is in
-// use, and has the link.
-func TestLinksHurtNobody(t *testing.T) {
+// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an address whose
+// account is in use, and has the link.
+func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
@@ -137,10 +137,10 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 	w.do("GET", "/api/agents", "", squatter.auth, "X-Organization-Id: "+owner.org).want(t, "the squatter in the organization", 403, "permission_denied")
 }
 
-// TestSquattersKeepNobodyOut: invitations of many organizations displace a person any number of
-// times. The person's password keeps working, takes one hash computation, and recovers the address
-// permanently with a link of the operator.
-func TestSquattersKeepNobodyOut(t *testing.T) {
+// TestSquattersDoNotLockOwnersOut: invitations of many organizations displace a person any number
+// of times. The person's password keeps working, takes one hash computation, and recovers the
+// address permanently with a link of the operator.
+func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	cfo, stranger := w.signUp("cfo@example.com"), w.signUp("stranger@example.com")
@@ -190,16 +190,16 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 		w.api.account.Logins.Account.Begin(cfo.email)
 	}
 	w.loginFrom(cfo.email, password, elsewhere).want(t, "a right guess from the squatter's address", 401, "unauthenticated")
-	for range 3 { // logging in to the own account allows no further guesses
+	for range 3 { // logging in to one's own account allows no further guesses
 		w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
 		w.loginFrom(cfo.email, password, "198.51.100.9").want(t, "a guess from a new address", 429, "rate_limited")
 	}
 	w.loginFrom(cfo.email, password, home).want(t, "the real person's address", 200, "")
 }
 
-// TestAdminsOpenNoProvenAccount: the organization whose invitation created an account has no power
-// over it after the person has proven the address.
-func TestAdminsOpenNoProvenAccount(t *testing.T) {
+// TestAdminsCannotOpenProvenAccounts: the organization whose invitation created an account has no
+// power over it after the person has proven the address.
+func TestAdminsCannotOpenProvenAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	stranger := w.signUp("stranger@example.com")

@@ -30,7 +30,7 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 		}
 	}
 	if got := a.ok("GET", "/api/usage", "", away.admin.auth, away.header); got.json(t, "totals.runs") != 1.0 || got.json(t, "totals.completed") != 0.0 {
-		t.Errorf("another organization, just behind this one: %s", got.body)
+		t.Errorf("another organization, immediately after this one: %s", got.body)
 	}
 	for query, problems := range map[string]string{
 		"days=0": "days:invalid_value", "days=91": "days:invalid_value", "days=-1": "days:invalid_value", "days=": "days:invalid_value",

@@ -119,7 +119,7 @@ func TestResponsesContinueOneAnother(t *testing.T) {
 	a.finish("answer", runFor(first))
 	a.finish("answer", runFor(second.text(t, "id")))
 	if a.ok("GET", "/api/runs?id="+runFor(second.text(t, "id")), "", h.key).text(t, "expiresAt") == "" {
-		t.Error("a session that nobody can name is kept forever")
+		t.Error("a session that no caller can name is kept forever")
 	}
 	named := a.ok("POST", "/v1/responses", ask(agentID, `,"conversation":{"id":"c"}`), h.key).text(t, "id")
 	again := a.ok("POST", "/v1/responses", ask(agentID, after(named)), h.key)
@@ -245,7 +245,7 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	}
 	a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, "an expired response", 404, "not_found")
 	if again := ask().want(t, "again", 200, "").text(t, "id"); again == responseID {
-		t.Error("an expired response holds its key")
+		t.Error("an expired response keeps its idempotency key")
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *credential) pagesOutcome() string {
 }
 
 // pageTargets returns the ids that a page tries. The agent's organization does not matter, and the
-// error is the same for every id that is not an agent which lists the page.
+// error is the same for every id except those of agents whose widget lists the page.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
 	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}

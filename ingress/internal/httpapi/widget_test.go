@@ -33,7 +33,7 @@ func TestAVisitorChats(t *testing.T) {
 	got := a.visit(agentID, "", widgetPage).want(t, "token", 201, "")
 	expires, err := time.Parse(time.RFC3339, got.text(t, "expiresAt"))
 	if left := time.Until(expires); err != nil || left < 9*time.Minute || left > 10*time.Minute {
-		t.Errorf("a token that is good for %s, %v", left, err)
+		t.Errorf("a token that is valid for %s, %v", left, err)
 	}
 	if got.sharedWith() != widgetPage || got.header.Get("Vary") != "Origin" || got.text(t, "agent.id") != agentID || got.text(t, "agent.name") != "red agent" ||
 		!strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Retry-After") || len(got.header["Set-Cookie"]) > 0 {
@@ -172,7 +172,7 @@ func TestVisitorsNames(t *testing.T) {
 	first, name := runFor("")
 	again, kept := runFor(`"` + name + `"`)
 	if again != first || kept != name {
-		t.Error("a visitor who comes back is somebody else")
+		t.Error("a returning visitor is identified as another visitor")
 	}
 	known, knownName := runFor(signed(agentID, "4711"))
 	seen := map[string]string{first: "a visitor", known: "a known one"}
@@ -188,7 +188,7 @@ func TestVisitorsNames(t *testing.T) {
 		seen[runID] = what
 	}
 	if same, _ := runFor(`"` + knownName + `"`); same != known {
-		t.Error("the name of a known visitor is somebody else's")
+		t.Error("a known visitor's name identifies another visitor")
 	}
 	const wrong = "403 permission_denied"
 	ofNobody := `{"id":"4711","signature":"` + strings.Repeat("0", 64) + `"}`
@@ -231,7 +231,7 @@ func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName s
 	a.guest(agentID, signed(agentID, "4711"))
 	again := func(visitorName string) string { return a.guest(agentID, `"`+visitorName+`"`).name }
 	if again(knownName) != knownName || again(name) != name {
-		t.Error("names changed with nothing")
+		t.Error("names changed although nothing was sent")
 	}
 	put(`"`+strings.Repeat("x", 256)+`"`).want(t, "changing it", 200, "")
 	a.visit(agentID, signed(agentID, "4711"), widgetPage).want(t, "signed with the old one", 403, "permission_denied")
@@ -300,7 +300,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 		}
 	}
 	if expired := a.says(newGuest(agentID, a.token(agentID, -time.Second), widgetPage, ""), "s", "m"); expired.sharedWith() != widgetPage {
-		t.Errorf("a page cannot tell that its token has expired: %v", expired.header)
+		t.Errorf("a page is not informed that its token has expired: %v", expired.header)
 	}
 	a.logsClean(g.token, g.name)
 }
@@ -345,8 +345,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// Changes of a widget apply on this ingress process immediately and on others within 5 seconds:
-// they cache widgets for 4.
+// Changes of a widget apply on this ingress process immediately and on others within 5 seconds,
+// because they cache widgets for 4 seconds.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
@@ -464,7 +464,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Invalid requests use up the limit of their client address and of no other.
+// Invalid requests use up the limit of their client address only.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -556,7 +556,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as when the request was admitted
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
-			t.Fatalf("a token that is good for %s: %v", life, err)
+			t.Fatalf("a token that is valid for %s: %v", life, err)
 		}
 		return a.api.SessionCheck(c)
 	}

@@ -106,7 +106,7 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 // ownTools is the reason for refusing a caller's tools.
 const ownTools = "agents call only the tools that they are configured with"
 
-// chooses reports whether a tool choice requires a tool of the caller.
+// chooses reports whether a tool choice requires a call of the caller's own tools.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }

@@ -48,7 +48,7 @@ func (e Error) Body() []byte {
 	return body
 }
 
-// Refused converts an error of the service with the given status.
+// Refused converts one of the service's errors, with the given status, to this protocol.
 func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {

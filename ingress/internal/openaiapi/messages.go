@@ -98,7 +98,7 @@ type Said struct {
 	Text  string
 }
 
-// Read parses messages. list names them in errors.
+// Read parses messages. list is the path of their field in errors.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -131,8 +131,8 @@ type Conversation struct {
 	Instructions string
 }
 
-// Converse makes a conversation of messages; list names them in errors. In a session that Parley
-// stores (remembered), only the user messages after the last answer count.
+// Converse builds a conversation from messages; list is the path of their field in errors. If
+// Parley stores the session (remembered), only the user messages after the last answer count.
 func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var messages, instructions []Said

@@ -12,7 +12,7 @@ const (
 	metadataName  = 64 // characters
 	metadataValue = 512
 
-	sessionName = "session_id" // in metadata
+	sessionName = "session_id" // the session's name in metadata
 )
 
 // checkMetadata validates a request's metadata.

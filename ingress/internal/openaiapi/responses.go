@@ -156,8 +156,8 @@ func modelFor(run *domain.Run) string {
 	return deref(run.TemplateID)
 }
 
-// statusFor returns the protocol's status of a run. The protocol has none for a run that waits for
-// a person, which counts as in progress.
+// statusFor returns the protocol's status for a run. The protocol has no status for a run that
+// waits for a person, so such a run counts as in progress.
 func statusFor(status domain.RunStatus) ResponseStatus {
 	switch status {
 	case domain.RunQueued:

@@ -82,7 +82,7 @@ type searchSource struct {
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
-	ContainerID string    `json:"container_id"` // the session, whose files each call finds
+	ContainerID string    `json:"container_id"` // the session's id, because the calls of a session share their files
 	Outputs     []codeLog `json:"outputs"`      // null while the program runs
 }
 

@@ -19,11 +19,11 @@ import (
 //	response.completed | response.failed | error
 //
 // Items keep the order in which they were sent, in the final response too. The protocol cannot
-// retract what was sent: see [stream.Told].
+// retract what was sent: see [stream.SentText].
 type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
-	response *Response // as created
+	response *Response // in its initial state
 	told     stream.SentText
 	begun    bool
 	next     int // sequence number of the next event
@@ -104,7 +104,7 @@ func (s *ResponseStream) created(data []byte) error {
 	return nil
 }
 
-// begin writes the event that the run is in progress, once. A retry changes nothing for the reader.
+// begin writes response.in_progress for the run's first start. A retry of the run writes nothing.
 func (s *ResponseStream) begin() {
 	if !s.begun {
 		s.begun = true

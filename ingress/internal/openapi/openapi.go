@@ -18,9 +18,8 @@ type parsed struct {
 	document []byte
 }
 
-// read parses the embedded document once. A document that cannot be parsed is a build error, which
-// the tests find.
-// tests find.
+// read parses the embedded document once. A document that cannot be parsed is a mistake in the
+// build, which the tests find.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
 	if err != nil {

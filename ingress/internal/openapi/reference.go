@@ -33,11 +33,11 @@ type Operation struct {
 	Bodies                    []Schema // accepted bodies; empty: none
 	BodyNote                  []Span
 	Samples                   []Sample
-	Answer                    *Example // of the first success
+	Answer                    *Example // an example of the first success response
 	Responses                 []Response
 }
 
-// Field is a parameter, or a member of an object. In is the place of a parameter.
+// Field is a parameter, or a member of an object. In says where a parameter is sent, such as query.
 type Field struct {
 	Name, In    string
 	Required    bool
@@ -45,8 +45,8 @@ type Field struct {
 	Description []Span
 }
 
-// Response is a response of an operation. Codes are its error codes. Headers are those beyond the
-// common ones.
+// Response is a response of an operation. Codes are its error codes. Headers contains the headers
+// that not every response has.
 type Response struct {
 	Status      string
 	Description []Span
@@ -212,7 +212,7 @@ func newSchema(name string, schema object) Schema {
 	return out
 }
 
-// fields lists the members of an object, and those of inner objects by their path.
+// fields lists the members of an object, and the members of inner objects with their path.
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")

@@ -254,8 +254,8 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// A document that would expand without end, but is within all size limits, is rejected soon and
-// with a reason.
+// A document that is within all size limits but would expand endlessly is rejected quickly, with a
+// reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	var schemas, paths []string

@@ -19,7 +19,7 @@ type operation struct {
 	path   string
 	method string // in capitals
 	id     string // operationId; "" if absent
-	name   string // of the endpoint
+	name   string // the endpoint's name
 	item   map[string]any
 	body   map[string]any
 	broken error // why it cannot be read
@@ -94,7 +94,8 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose selects operations by name. It reports every name that matches none or several.
+// choose selects operations by name. It reports every name that matches no operation or more than
+// one.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))

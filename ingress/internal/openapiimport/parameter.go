@@ -21,10 +21,10 @@ type parameter struct {
 	joined      string // a list is sent as one text with this separator
 }
 
-// pair returns a query parameter in a template.
+// pair returns the parameter and its variable as they appear in an address template's query.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
-// Headers that OpenAPI defines elsewhere.
+// Headers that OpenAPI does not describe as parameters.
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
 // parameters returns the parameters of an operation and its path: those in the path first, then the
@@ -67,8 +67,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. Optional ones that cannot be filled are returned without a place,
-// and are left out.
+// parameter reads a parameter. For an optional parameter that cannot be filled, the result's field
+// in is empty, and the caller omits the parameter.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -101,7 +101,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 	return p, nil
 }
 
-// form determines the serialization of a parameter's values. reason says why there is none.
+// form determines how a parameter's values are serialized. reason says why they cannot be.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}

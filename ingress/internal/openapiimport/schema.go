@@ -10,8 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// The keywords of a schema by how they are copied. Other keywords are dropped: documentation, and
-// those that need references.
+// The schema keywords, by how their values are copied. All other keywords are dropped, such as
+// documentation and keywords that need references.
 var (
 	single = []string{
 		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
@@ -29,15 +29,16 @@ var (
 type pass struct {
 	d      *document
 	left   int      // values that may still be copied
-	depth  int      // of nested schemas
-	texts  int      // characters of descriptions
+	depth  int      // maximum depth of nested schemas
+	texts  int      // maximum characters of a description
 	within []string // references being followed
 }
 
 // errTooLarge makes the caller try narrower bounds.
 const errTooLarge = skip("Its arguments are too large to describe.")
 
-// bounds from wide to narrow. The first under which a schema fits is used.
+// bounds contains the bounds of a copy, from wide to narrow. The first that a schema fits into are
+// used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},
@@ -94,7 +95,8 @@ func (p *pass) stub(object map[string]any) any {
 	return map[string]any{}
 }
 
-// reference copies the target of a reference. Siblings of the reference count too, except in 3.0.
+// reference copies the target of a reference. Keywords next to the reference apply, too, except in
+// 3.0.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -197,7 +199,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies named inner schemas. It drops those that only responses contain.
+// properties copies named inner schemas. It drops properties that only responses contain.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)

@@ -97,14 +97,15 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			}
 		}
 	}
-	// A property that one part forbids may be named by another.
+	// The result need not forbid other properties: another part may have properties that this part
+	// forbids.
 	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
 		into.additional = additional
 	}
 	return nil
 }
 
-// bare returns an object's schema with only what concerns its own properties.
+// bare returns an object's schema with only the keywords that describe the object's own properties.
 func bare(object map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{"properties", "required", "additionalProperties"} {

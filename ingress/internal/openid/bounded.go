@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-const maxAnswer = 1 << 20 // bytes of one answer of the provider
+const maxAnswer = 1 << 20 // maximum bytes of one response from the provider
 
 // bounded truncates response bodies, because go-oidc reads them whole.
 type bounded struct{ next http.RoundTripper }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	callTime   = 5 * time.Second // of one request to the provider
-	giveUpTime = 2 * time.Second // no further request for this long after a failure
+	callTime   = 5 * time.Second // timeout of one request to the provider
+	giveUpTime = 2 * time.Second // no further request is sent for this long after a failure
 )
 
 // Settings identify the provider and this service's client.
@@ -42,13 +42,13 @@ type Provider struct {
 	retryAt time.Time
 }
 
-// New returns a Provider. It does not call it yet.
+// New returns a Provider. It sends no request yet.
 func New(s Settings) *Provider {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: callTime, MaxIdleConnsPerHost: 4}
 	return &Provider{settings: s, client: &http.Client{Transport: bounded{transport}, Timeout: callTime}, now: time.Now}
 }
 
-// Attempt is the state of a login that a browser must return with. It is secret to that browser.
+// Attempt is the state of a login that a browser must return with. No other browser may learn it.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
@@ -81,7 +81,7 @@ func (a Attempt) Matches(state string) bool {
 }
 
 // Finish exchanges a returned code for the authenticated person. It returns unauthenticated if the
-// provider authenticates nobody, or a person of another attempt.
+// provider does not authenticate a person, or if the code belongs to another attempt.
 func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -170,8 +170,8 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// discovered returns the provider's addresses, discovered on first use. Concurrent callers wait for
-// one request, so they do not each try a dead provider.
+// discovered returns the provider's addresses, discovered on first use. Concurrent callers share
+// one request, so they do not all wait for a provider that is down.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

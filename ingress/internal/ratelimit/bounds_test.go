@@ -211,11 +211,11 @@ func TestPeekConsumesNothing(t *testing.T) {
 		t.Errorf("refused demo: %+v, %v", d, ok)
 	}
 	if _, ok := limits.Peek(domain.Caller{}); ok {
-		t.Error("a caller of no kind has a limit")
+		t.Error("a caller without a kind has a limit")
 	}
 }
 
-func TestPeekWhileTheDatabaseIsAway(t *testing.T) {
+func TestPeekWhileTheDatabaseIsUnreachable(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	l.fail(errAway)

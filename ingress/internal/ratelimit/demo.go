@@ -13,21 +13,21 @@ import (
 const (
 	countTime = 3 * time.Second
 	awayTime  = time.Second // the Retry-After while the database is unreachable
-	deniedMax = 100_000     // refused clients remembered
+	deniedMax = 100_000     // maximum number of refused clients in memory
 	stripes   = 256
 )
 
-// demoTier counts in the database and remembers refusals. Until the oldest counted request leaves
-// the window, the answer cannot change.
+// demoTier counts in the database and remembers refusals. A refusal stays valid until the client's
+// oldest counted request leaves the window.
 type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed
-	turns   [stripes]chan struct{} // one client's requests are counted one by one; otherwise each would hold a connection for the same row
+	turns   [stripes]chan struct{} // one at a time per client; concurrent counts would occupy connections to wait for a row
 
 	mu     sync.Mutex
-	denied map[string]time.Time // client → until when
+	denied map[string]time.Time // refused clients, and when the refusal ends
 }
 
 func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
@@ -69,7 +69,7 @@ func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
 
-// remembered returns how long a client is still refused.
+// remembered returns for how much longer a client is refused; 0 if it is not.
 func (d *demoTier) remembered(client string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Failures bounds the failures of a name within a window, in this process: wrong passwords by
-// account and by address. It is safe for concurrent use.
+// Failures limits how many failures a name may have within a window, in this process: wrong
+// passwords by account and by address. It is safe for concurrent use.
 type Failures struct {
 	limit  int
 	window time.Duration
@@ -23,7 +23,7 @@ type failureCount struct {
 
 const failuresMax = 100_000 // names remembered
 
-// NewFailures allows limit failures of each name per window.
+// NewFailures returns Failures that allow each name a number of failures, the limit, per window.
 func NewFailures(limit int, window time.Duration, now func() time.Time) *Failures {
 	return &Failures{limit: limit, window: window, now: now, counts: map[string]failureCount{}}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Peek returns the state of a caller's limit as this ingress knows it, without counting and without
-// the database. Responses that cost nothing show it. An unused bucket counts as full. ok is false
-// for callers without a limit.
+// the database. Responses to requests that are not counted show it. An unused bucket counts as
+// full. ok is false for callers without a limit.
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -64,7 +64,8 @@ func (t *tier) full() Decision {
 	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
 }
 
-// standing returns the decision for a request that passes, with what the bucket holds left.
+// standing returns the decision for a request that passes, with the number of tokens left in the
+// bucket.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{

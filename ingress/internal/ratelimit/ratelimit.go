@@ -31,9 +31,9 @@ type Settings struct {
 }
 
 // Decision says whether a request may pass. With several limits it describes the tightest: the one
-// that refuses, or the one with the least left. Limit is per Window. Remaining is what is left as
-// far as this ingress knows. Reset is the time until Remaining grows by one. RetryAfter is set if
-// the request is refused.
+// that refuses, or the one with the fewest requests left. Limit is per Window. Remaining is the
+// number of requests left, as far as this ingress knows. Reset is the time until Remaining grows by
+// one. RetryAfter is set if the request is refused.
 type Decision struct {
 	Allowed    bool
 	Tier       string
@@ -52,8 +52,8 @@ type Limits struct {
 	widgets   widgets
 }
 
-// New returns limits that share their counts through c. It requires that each tier is larger than
-// the one below. Widget limits are separate.
+// New returns limits that share their counts through c. It returns an error unless each tier's
+// limit is larger than that of the tier below. Widget limits are exempt.
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
@@ -98,7 +98,7 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 }
 
 // takeUser counts a request under its credential and then under the credential's owner. A client
-// refused by its own limit therefore uses up nothing of its user's other credentials.
+// refused by its own limit therefore does not use up the limit of its user's other credentials.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)

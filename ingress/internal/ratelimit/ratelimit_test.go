@@ -201,7 +201,7 @@ func TestRefund(t *testing.T) {
 		{domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}, 4},
 		{domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}, 9},
 	} {
-		for range 50 { // as for replays, which are free
+		for range 50 { // replays are refunded in this way
 			if got, _ := sendRequests(t, 1, c.caller, limits); got != 1 {
 				t.Fatal("a refunded request was refused")
 			}

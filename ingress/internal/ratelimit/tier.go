@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	chunks    = 20                     // a lease is this part of the limit
-	leaseTime = 3 * time.Second        // for the database to answer
+	chunks    = 20                     // a lease is the limit divided by this
+	leaseTime = 3 * time.Second        // timeout of a lease from the database
 	leaseLife = Window                 // age at which unused tokens expire, because the bucket is full again
 	leasePace = 200 * time.Millisecond // between leases of a bucket after a refusal or failure
-	sweepSize = 10_000                 // number of buckets from which idle ones are dropped
+	sweepSize = 10_000                 // idle buckets are dropped when there are this many buckets
 )
 
 // tier holds the buckets of one tier.
@@ -43,12 +43,12 @@ func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 type bucket struct {
 	mu      sync.Mutex
 	tokens  int
-	left    float64       // what the database kept at the last lease
+	left    float64       // tokens left in the database after the last lease
 	leased  time.Time     // the last lease
 	until   time.Time     // tokens expire at this time
 	paused  time.Time     // no lease before this time
 	refused bool          // the last lease got no token
-	err     error         // of the last lease
+	err     error         // the error of the last lease
 	leasing chan struct{} // closed when the current lease is done; nil if there is none
 }
 

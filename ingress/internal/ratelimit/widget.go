@@ -12,12 +12,12 @@ import (
 type Widget struct {
 	Visitor int // requests per visitor of an agent
 	Address int // requests per client address, including those for tokens
-	Agent   int // new runs per agent, and as many new tokens
+	Agent   int // new runs per agent; new tokens have a separate limit of the same size
 }
 
-// widgets counts each visitor request under several names. A client with many visitor ids meets its
-// address limit; one with many addresses meets the agent's limits. Tokens have a limit of their
-// own, so a client that uses it up silences no visitor who has a token.
+// widgets counts each visitor request under several names. A client with many visitor ids reaches
+// its address's limit, and a client with many addresses reaches the agent's limits. Tokens have a
+// separate limit: if a client uses it up, visitors who have a token can still chat.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
 // turn is one name under which a request is counted.
@@ -26,8 +26,8 @@ type turn struct {
 	key  string
 }
 
-// request returns the names for any request of a visitor. The address comes first, because it
-// bounds the names that one client can make up.
+// request returns the names under which any request of a visitor counts. The address comes first,
+// because its limit bounds the number of visitor ids that one client can invent.
 func (w *widgets) request(v domain.Visitor) []turn {
 	sum := sha256.Sum256([]byte(v.ID)) // sites may use addresses as visitor names
 	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}

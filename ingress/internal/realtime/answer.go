@@ -159,8 +159,8 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 // enlarge the text.
 const maxSay = 32 << 10
 
-// say appends commands for the worker to say the text from start on. The last one is final if the
-// text is complete.
+// say appends the commands that make the worker speak the text from the byte start on. The last
+// command is final if the text is complete.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
@@ -213,7 +213,7 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the transcript of an answer up to a byte.
+// transcript sends the transcript of an answer up to the byte end.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})

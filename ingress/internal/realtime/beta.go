@@ -1,10 +1,10 @@
 package realtime
 
-// moved is a field of the beta protocol, and its current place.
+// moved is a field of the beta protocol, and its path in the current protocol.
 type moved struct{ from, to string }
 
-// Fields of the beta protocol. Ignoring them would give clients another session than they asked
-// for.
+// Fields of the beta protocol. If they were ignored, clients would get a different session than
+// they requested.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},
@@ -25,8 +25,8 @@ var (
 	}
 )
 
-// refuseMoved refuses fields of the beta and names their current places. Null is accepted, except
-// for turn detection.
+// refuseMoved rejects fields of the beta protocol and names their current paths. Null is accepted,
+// except for turn detection.
 func refuseMoved(o object, fields []moved) {
 	for _, f := range fields {
 		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {

@@ -238,7 +238,7 @@ func TestPlayheads(t *testing.T) {
 	}
 }
 
-// The audio of an answer plays after that of the previous answer.
+// The audio of an answer plays after the audio of the previous answer.
 func TestAnswersPlayOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")

@@ -18,7 +18,7 @@ type Conversation struct {
 	heldAudio []heldAudio // audio of items, which waits while the user speaks
 	now       *answer     // the response in progress
 	before    *answer     // the previous answer, whose audio may still be playing
-	asked     *ask        // for a response, once all transcripts have arrived
+	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
 	due       bool        // the user's turn needs a response
 	broken    int         // consecutive messages that were not valid events
 	active    time.Time
@@ -98,8 +98,8 @@ func (c *Conversation) answer(name string) *answer {
 	return nil
 }
 
-// Resume returns what to open a new voice session with, and what to send over it first. The state
-// of the previous worker is discarded.
+// Resume returns the settings of a new voice session, and the audio and commands to send first. The
+// state of the previous worker is discarded.
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()

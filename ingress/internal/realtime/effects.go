@@ -14,7 +14,7 @@ type Settings struct {
 	Model        string          // agent or template
 	Voice        string          // the agent's; "": the backend's default
 	Session      json.RawMessage // from a client secret; nil: none
-	Instructions string          // of the session, until the client sets others
+	Instructions string          // the session's, until the client sets others
 	Expires      time.Time       // when the connection ends at the latest; zero: not reported
 	NewID        func(prefix string) string
 }
@@ -62,8 +62,8 @@ type Close struct {
 	Reason string
 }
 
-// Resumption is what a voice session is opened with, and what is sent over it first, the audio
-// before the commands.
+// Resumption contains the settings that open a voice session, and the audio and commands to send
+// first, in this order.
 type Resumption struct {
 	Open     contract.VoiceOpen // without its Line
 	Audio    []contract.VoiceAudio

@@ -32,7 +32,7 @@ type errorShown struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Param   *string `json:"param,omitempty"`
-	EventID *string `json:"event_id,omitempty"` // of the client's event that caused it
+	EventID *string `json:"event_id,omitempty"` // the client's event that caused it
 }
 
 type errorEvent struct {

@@ -85,8 +85,8 @@ func (o object) object(name string) (object, bool) {
 	return newObject(o.at(name), o.members[name], o.faults)
 }
 
-// text reads a string member of at most limit characters into it. A missing member leaves it
-// unchanged.
+// text reads a string member into *it. It adds a fault if the string has more characters than
+// limit. A missing member leaves *it unchanged.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
@@ -118,7 +118,8 @@ func (o object) need(name string, it *string, limit int) {
 	}
 }
 
-// number reads a number member from least to limit.
+// number reads a number member into *it. It adds a fault if the number is not between least and
+// limit.
 func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
 		return
@@ -136,7 +137,8 @@ func (o object) number(name string, it *float64, least, limit float64) {
 
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
-// whole reads an integer member from least to limit.
+// whole reads an integer member into *it. It adds a fault if the number is not between least and
+// limit.
 func (o object) whole(name string, it *int, least, limit int) {
 	value := float64(*it)
 	before := len(*o.faults)
@@ -170,7 +172,7 @@ func (o object) list(name string) ([]json.RawMessage, bool) {
 	return entries, true
 }
 
-// refuse refuses a member, unless it is null or an empty list.
+// refuse adds a fault for a member that is present, unless it is null or an empty list.
 func (o object) refuse(name, why string) {
 	if !o.has(name) || string(bytes.Join(bytes.Fields(o.members[name]), nil)) == "[]" {
 		return

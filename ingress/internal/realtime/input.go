@@ -36,14 +36,15 @@ type input struct {
 	end    int64 // after the last sample
 	heard  int64 // end of the samples that the worker has processed
 	needs  int64 // the worker needs no samples before this one
-	start  int64 // of the buffer: after the last commit or clear
+	start  int64 // where the buffer starts: after the last commit or clear
 	behind int64 // speech before this sample was reported before; the worker receives these samples again
 	shift  int64 // samples that are not from the client's stream
 	speech *speech
 	waits  []span // utterances whose transcript is pending, in order
 }
 
-// block contains samples from at on. Written samples are not modified.
+// block contains consecutive samples; at is the number of the first one. Written samples are not
+// modified.
 type block struct {
 	at  int64
 	pcm []byte
@@ -53,15 +54,15 @@ func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
 type speech struct {
-	item string // the client's name
-	line string // the worker's name, which may be new after a change of workers
+	item string // the item's id at the client
+	line string // the item's id at the worker; another worker may use another id
 	from int64
 }
 
-// span is the samples of an item.
+// span is the range of an item's samples.
 type span struct {
 	item     string
-	line     string // the worker's name
+	line     string // the item's id at the worker
 	from, to int64
 	auto     bool // found by detection, so a response follows
 	deleted  bool // its item is deleted; it stays until the worker has transcribed it
@@ -117,7 +118,7 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	return in.wrote(n), nil
 }
 
-// room returns space for bytes at the end, in a new block if the last one is full.
+// room returns space at the end for a number of bytes, in a new block if the last one is full.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
@@ -133,7 +134,7 @@ func (in *input) room(bytes int) []byte {
 	return made[:cap(made)]
 }
 
-// wrote appends the bytes written into room.
+// wrote appends a number of bytes that were written into the space from room, and returns them.
 func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
@@ -142,7 +143,7 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns kept samples as frames.
+// frames returns the kept samples between from and to as frames.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
@@ -192,7 +193,7 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 	return inserted, out
 }
 
-// ms returns the time of a sample in the client's stream.
+// ms returns the time of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
 // settle removes a pending utterance. It returns false if there is none.

@@ -67,8 +67,8 @@ func checkItem(c *Conversation, o object, it *item) {
 	}
 }
 
-// known reports whether an id belongs to an item, including future ones and those that the worker
-// still has.
+// known reports whether an id belongs to an item, including the items that an answer or speech in
+// progress will become, and deleted items that the worker still has.
 func (c *Conversation) known(itemID string) bool {
 	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })

@@ -43,7 +43,7 @@ type item struct {
 	role    string
 	status  string
 	parts   []part
-	waiting bool // for its transcript
+	waiting bool // its transcript is pending
 	taken   bool // passed to a run, and stored with it
 	refused bool // the run was refused, so no session stores it
 	answer  *answer
@@ -113,7 +113,7 @@ func (l *items) find(id string) (int, *item) {
 }
 
 // place inserts an item and returns the id of the item before it. It drops the oldest items above
-// the limits; now, the answer in progress, stays.
+// the limits, but not the answer in progress (now).
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {

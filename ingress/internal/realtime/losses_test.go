@@ -33,7 +33,7 @@ type talk struct {
 	manual   bool
 	reported strings.Builder // the events that the client received, without IDs
 	spoken   strings.Builder
-	waiting  bool // for an answer
+	waiting  bool // the client waits for an answer
 }
 
 func (k *talk) newID(prefix string) string {

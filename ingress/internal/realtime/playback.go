@@ -12,8 +12,8 @@ const (
 	reasonClient = "client_cancelled"
 )
 
-// interrupt cancels the response in progress. If its run is not accepted yet, it is cancelled as
-// soon as it is.
+// interrupt cancels the response in progress. If its run is not accepted yet, the run is cancelled
+// as soon as it is accepted.
 func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	a := c.now
 	if !a.begun {
@@ -54,8 +54,8 @@ func (l *items) keep(a *answer, heard *domain.Playback) {
 }
 
 // Gone handles the end of the connection. It returns how much was played of the answer that is
-// being said; the run continues. An answer of which nothing was played stays complete, because it
-// can be read. So does one that was sent completely, because a client may play it later.
+// being spoken; the run continues. The answer stays complete if no part of it was played, because
+// it can be read, or if all of it was sent, because the client may play it later.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now
 	if a == nil || a.text {

@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Report handles a report of the voice worker.
+// Report handles a report from the voice worker.
 func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	var e effects
 	switch r.Type {
@@ -41,8 +41,8 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in.prune(c.session.listening())
 }
 
-// speechStarted handles the beginning of speech. It ignores speech that a commit has taken already,
-// or that a new worker found again.
+// speechStarted handles the beginning of speech. It ignores speech that was committed already, or
+// that a new worker has detected again.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
@@ -114,8 +114,8 @@ func clean(text string) string {
 	return text
 }
 
-// settleUtterance removes an utterance from the pending ones. It returns a nil item if it is not
-// among them.
+// settleUtterance removes a pending utterance. It returns a nil item if the utterance is not
+// pending.
 func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {
@@ -168,7 +168,7 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 		return
 	}
 	if done, _ := a.spoken.done(); r.End <= done {
-		return // a worker that begins there reports nothing earlier
+		return // the segment ended earlier; a worker that starts after it does not report it
 	}
 	g := a.spoken.segment(r.Start, r.End)
 	g.whole = true

@@ -11,7 +11,7 @@ import (
 
 // answer is a response: a run, and the message that it becomes.
 type answer struct {
-	id       string // of the message; also names the answer to the worker and the gate
+	id       string // the message's id; it also identifies the answer to the worker and the gate
 	response string
 	run      string
 	text     bool // text only, without speech

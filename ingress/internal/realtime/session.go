@@ -11,7 +11,7 @@ import (
 const (
 	instructionsMax = 32_000 // characters, including those of system items
 	promptMax       = 2_000
-	nameMax         = 64 // of a voice or an item
+	nameMax         = 64 // maximum length of the id of a voice or an item
 )
 
 // Modalities of answers.

@@ -30,7 +30,7 @@ type segment struct {
 }
 
 // playhead computes how much of an answer's audio has been played, if it is played as it arrives:
-// from the first samples on, in real time, waiting while there are none.
+// from the first samples on, in real time, with pauses while there are no samples.
 type playhead struct {
 	sent   int64
 	played int64
@@ -85,8 +85,8 @@ func (s *spoken) segment(start, end int) *segment {
 	return open
 }
 
-// bound keeps the end of a segment after the previous one, within the text, and at a character
-// boundary.
+// bound adjusts the end of a segment so that it lies after the previous segment, within the text,
+// and at a character boundary.
 func (s *spoken) bound(end int) int {
 	low := 0
 	if n := len(s.segments); n > 1 {
@@ -109,8 +109,8 @@ func (s *spoken) emit(end int) string {
 	return fresh
 }
 
-// heard returns the text of the first samples: whole segments, and the words of the last segment
-// that were played.
+// heard returns the text spoken in the first samples: whole segments, and the words of the last
+// segment that were played.
 func (s *spoken) heard(samples int64) domain.Playback {
 	out := domain.Playback{AudioMS: samples / perMS}
 	start := 0
@@ -128,8 +128,8 @@ func (s *spoken) heard(samples int64) domain.Playback {
 	return out
 }
 
-// length returns the samples of a segment. For an incomplete one it is estimated from the complete
-// ones.
+// length returns the number of samples of a segment. For an incomplete segment it is estimated from
+// the complete segments.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples

@@ -19,7 +19,7 @@ type ask struct {
 	eventID      *string
 	text         bool
 	voice        string
-	instructions *string // in place of the session's
+	instructions *string // replace the session's instructions; nil: none
 	metadata     map[string]string
 }
 
@@ -42,7 +42,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 	}
 }
 
-// begin submits a turn. If there is none, the client's request is refused.
+// begin submits a turn. If there is no turn to submit, it rejects the client's request.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 	instructions := c.session.instructions

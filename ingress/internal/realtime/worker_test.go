@@ -11,7 +11,7 @@ import (
 
 const (
 	blockSamples  = 240 // analyzed together
-	silentBlocks  = 5   // in a row end speech
+	silentBlocks  = 5   // number of silent blocks in a row that end speech
 	prefixSamples = 480
 	perByte       = 7 // samples of speech per byte of text
 	maxFrame      = 20
@@ -23,7 +23,7 @@ type worker struct {
 	tb       testing.TB
 	names    *int // number of items found by all workers
 	config   contract.VoiceConfig
-	position int64 // of the first sample in heard
+	position int64 // position of the first sample in heard
 	heard    []int16
 	at       int64 // analyzed up to here
 	from     int64 // start of the analysis

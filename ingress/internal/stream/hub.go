@@ -30,8 +30,8 @@ type Logs interface {
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
-// Bus delivers the events of runs. Following a followed run again retries a failed subscription;
-// one Unfollow ends it.
+// Bus delivers the events of runs. Calling Follow for a followed run retries a failed subscription.
+// A single Unfollow ends it.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -68,7 +68,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all readers except those that outlast it.
+// Drain ends all readers except those for which Outlast was called.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()
@@ -103,8 +103,8 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open returns a reader of an existing run, positioned after the event last. Its errors are those
-// of [Reader.Start].
+// Open returns a reader of an existing run, positioned after the event last. It returns the
+// errors of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 	if err := h.bus.Flush(ctx); err != nil {

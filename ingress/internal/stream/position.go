@@ -8,7 +8,7 @@ import (
 // position is a reader's position in a run's log: after its last event.
 type position struct{ last domain.EventID }
 
-// logged takes the events of a stored log and returns those that are new to the reader.
+// logged takes the events of a stored log and returns the events that are new to the reader.
 func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {
@@ -29,7 +29,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 		return nil, first.After(p.last), nil
 	}
 	if chunk.Fence < p.last.Fence {
-		return nil, false, nil // from a void attempt
+		return nil, false, nil // the message is from a void attempt
 	}
 	if events, err = chunk.Events(); err != nil {
 		return nil, false, err

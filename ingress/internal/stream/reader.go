@@ -137,7 +137,7 @@ func (r *Reader) Close() {
 }
 
 // Outlast lets the reader continue while its hub drains, until it is closed. It is for readers that
-// finish soon on their own.
+// finish soon in any case.
 func (r *Reader) Outlast() { r.lasts = true }
 
 // Next returns the events after those already returned. It waits for them until the given time, and

@@ -2,10 +2,10 @@ package stream
 
 import "strings"
 
-// SentText is the text sent to a reader that cannot retract any of it: other protocols have no event
-// for a void attempt. A new attempt repeats the text, and only what goes beyond the sent text is
-// new. If a new attempt's text differs, the reader's answer cannot be corrected. The zero value has
-// sent nothing.
+// SentText is the text sent to a reader that cannot retract any of it: other protocols have no
+// event for a void attempt. A new attempt repeats the text, and only the text after the part
+// already sent is new. If a new attempt's text differs, the reader's answer cannot be corrected.
+// The zero value has sent nothing.
 type SentText struct {
 	text   []byte
 	at     int  // bytes of the text that the current attempt has repeated
@@ -33,8 +33,8 @@ func (t *SentText) Delta(text string) (fresh string, ok bool) {
 // Restarted begins a new attempt, which repeats everything.
 func (t *SentText) Restarted() { t.at = 0 }
 
-// Rest takes the whole text at the end and returns the part that was not sent. It returns false if
-// the text does not start with what was sent.
+// Rest takes the whole final text and returns the part that was not sent. It returns false if the
+// text does not start with the text already sent.
 func (t *SentText) Rest(full string) (fresh string, ok bool) {
 	if t.broken || !strings.HasPrefix(full, string(t.text)) {
 		t.broken = true

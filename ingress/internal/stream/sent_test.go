@@ -8,10 +8,10 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// anew in a log marks the start of another attempt.
+// The line anew in a log marks the start of another attempt.
 const anew = "\n"
 
-func TestTold(t *testing.T) {
+func TestSentText(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		log  []string
@@ -60,7 +60,7 @@ func TestTold(t *testing.T) {
 
 // However an answer is split, and however often an attempt restarts it, the reader receives every
 // character once.
-func TestToldGivesEveryCharacterOnce(t *testing.T) {
+func TestSentTextDeliversEveryCharacterOnce(t *testing.T) {
 	t.Parallel()
 	answer := strings.Repeat("One answer, of many pieces: äöü €😀. ", 20)
 	runes := []rune(answer)

@@ -87,7 +87,7 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // of a later release, or not shown
+	return nil // the event is of a later release, or is not shown
 }
 
 func (e *Encoder) begin(sessionID string) []any {
@@ -101,7 +101,8 @@ func (e *Encoder) begin(sessionID string) []any {
 }
 
 // restart handles the start of another attempt. The log contains no earlier attempts. If the reader
-// has received events of one that is missing, it is unknown what is new to the reader.
+// has received events of an attempt that the log lacks, it is unknown which events are new to the
+// reader.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true

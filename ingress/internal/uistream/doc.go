@@ -5,6 +5,6 @@
 //	                 (digest.go)                                          (aisdk.go, agui.go)
 //
 // Neither protocol has an event for a void attempt. When an attempt starts over, the encoder sends
-// only what goes beyond the text already sent (stream.Told). If the new text contradicts it, the
+// only the text after the part already sent (stream.SentText). If the new text contradicts it, the
 // stream ends with an error.
 package uistream

@@ -29,7 +29,8 @@ func (f Format) Header() (name, value string) {
 	return "", ""
 }
 
-// Reader is a client of a stream, and what it has received.
+// Reader identifies a client of a stream, its names for session and run, and the last event that it
+// received.
 type Reader struct {
 	Format   Format
 	ThreadID string         // the client's name for the session; empty: the session's id
@@ -46,8 +47,8 @@ type Encoder struct {
 	eventData stream.SentText
 	calls     map[string]*sentCall
 	called    int             // calls returned
-	cited     map[string]bool // by citation
-	sources   map[int]bool    // by number
+	cited     map[string]bool // citations already sent
+	sources   map[int]bool    // numbers of sources already sent
 	texts     int             // pieces of text begun
 	open      bool            // the last of them has not ended
 	reached   bool            // the log contains the reader's last event

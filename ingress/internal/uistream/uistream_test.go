@@ -278,7 +278,7 @@ func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 	}
 }
 
-// A reader that resumes after any event receives the same bytes as one that stayed connected.
+// A reader that resumes after any event receives the same bytes as a reader that stayed connected.
 func TestReadersResumeAfterAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, format := range uistream.Formats {

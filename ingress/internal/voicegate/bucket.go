@@ -2,7 +2,7 @@ package voicegate
 
 import "time"
 
-// bucket allows a rate per second, and a burst after a pause.
+// bucket is a token bucket: it allows a number of events per second, and a burst after a pause.
 type bucket struct {
 	rate, burst, level float64
 	at                 time.Time

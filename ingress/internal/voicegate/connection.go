@@ -15,13 +15,13 @@ import (
 
 const (
 	maxUnprocessed = 10 * contract.VoiceRate // samples that the worker has not processed; above this the client must wait
-	maxJobs        = 32                      // pending actions on runs; above this, too
+	maxJobs        = 32                      // pending actions on runs; above this the client must wait, too
 
-	eventRate, eventBurst   = 50, 500   // of events other than audio; a client that sends more is disconnected
-	appendRate, appendBurst = 500, 2000 // of audio events; a client that sends more must wait
+	eventRate, eventBurst   = 50, 500   // events other than audio, per second; a client that sends more is disconnected
+	appendRate, appendBurst = 500, 2000 // audio events, per second; a client that sends more must wait
 
 	lookWhileBusy  = time.Second            // between checks of a connection that may become idle
-	lookWhileDrain = 100 * time.Millisecond // between checks of one that drains
+	lookWhileDrain = 100 * time.Millisecond // between checks of a connection that drains
 )
 
 // connection is a voice connection. Only the goroutine of serve, its owner, uses the fields, unless
@@ -53,7 +53,7 @@ type connection struct {
 	events  bucket
 	appends bucket
 
-	announced bool // the session was sent: a worker is there
+	announced bool // the client was notified of the session, because a worker is connected
 	ending    *end
 	last      time.Time // last time passed to the conversation
 	answers   int       // answers requested
@@ -71,7 +71,7 @@ func (c *connection) serve(ctx context.Context) {
 	var group sync.WaitGroup
 	defer func() { // after a panic, too; otherwise the goroutines would be left behind
 		c.close()
-		late := time.AfterFunc(c.gate.times.run, cancel) // the time for what remains to do for turns
+		late := time.AfterFunc(c.gate.times.run, cancel) // limits the time for the remaining work on turns
 		group.Wait()
 		late.Stop()
 		c.report()
@@ -111,7 +111,7 @@ func (c *connection) step(ctx context.Context) {
 		c.opened(came)
 	case n := <-c.turns.news:
 		c.turn(n)
-	case <-c.turns.did: // the client may be read again
+	case <-c.turns.did: // a job is done, so the gate may read from the client again
 	case <-c.out.announced:
 		c.reportWritten()
 	case <-c.out.done:
@@ -228,15 +228,15 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now returns the current time. It first reports to the conversation what was written until then,
-// because the playback position depends on it.
+// now returns the current time. It first reports to the conversation the audio written until
+// then, because the playback position depends on it.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
 	return c.last
 }
 
-// reportWritten reports to the conversation what was written.
+// reportWritten reports the written audio to the conversation.
 func (c *connection) reportWritten() {
 	for _, s := range c.out.takeWritten() {
 		if c.due != "" && s.answer == c.due {

@@ -6,8 +6,8 @@
 //
 // One goroutine owns a connection. It passes each input to the conversation (package realtime) and
 // performs the resulting effects. Other goroutines read, write, open voice sessions, and begin and
-// follow runs. Each waits only for its own part, so a slow client, worker or database delays no
-// other connection and not the owner either.
+// follow runs. Each waits only for its own part, so a slow client, worker or database delays
+// neither another connection nor the owner.
 //
 // All queues are bounded. The gate stops reading from a client that sends faster than the worker
 // processes, or that has too many pending turns. It closes a client that does not read its events.

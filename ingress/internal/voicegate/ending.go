@@ -14,11 +14,11 @@ import (
 	"parley/shared/apierr"
 )
 
-// end is how a connection ends: the reason for metrics and log, the last error event, and the close
-// frame.
+// end describes how a connection ends: the reason for metrics and log, the last error event, and
+// the close frame.
 type end struct {
 	reason        string
-	code, message string // of the event; "": no event
+	code, message string // for the error event; "": no event
 	how           realtime.Close
 	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
 }

@@ -46,9 +46,9 @@ type testEnv struct {
 	log     *syncBuffer
 	metrics *prometheus.Registry
 	holds   atomic.Bool
-	deaf    atomic.Bool      // whether new lines report no progress
+	deaf    atomic.Bool      // whether new voice sessions report no progress
 	served  chan error       // results of Serve
-	lines   chan *workerLine // lines opened with workers
+	lines   chan *workerLine // voice sessions opened with workers
 }
 
 type syncBuffer struct {
@@ -321,14 +321,14 @@ func (c *client) wantClosed(status websocket.StatusCode) {
 	}
 }
 
-// worker is a voice worker whose lines the test controls.
+// worker is a voice worker whose voice sessions the test controls.
 type worker struct {
 	*testEnv
 	bus  *bus.Bus
 	stop func(context.Context)
 }
 
-// work starts a voice worker that accepts lines.
+// work starts a voice worker that accepts voice sessions.
 func (r *testEnv) work() *worker {
 	r.Helper()
 	w := &worker{testEnv: r, bus: r.dial()}
@@ -358,7 +358,7 @@ func (r *testEnv) work() *worker {
 // kill disconnects the worker without a report.
 func (w *worker) kill() { w.bus.Close() }
 
-// workerLine is the worker's end of a line.
+// workerLine is the worker's end of a voice session.
 type workerLine struct {
 	*testEnv
 	open     contract.VoiceOpen
@@ -366,7 +366,7 @@ type workerLine struct {
 	commands chan contract.VoiceCommand
 	deaf     atomic.Bool   // reports no progress
 	keep     atomic.Bool   // needs all audio again if it is lost
-	quit     chan struct{} // closed by the test to end the line
+	quit     chan struct{} // closed by the test to end the voice session
 
 	mu    sync.Mutex
 	heard []byte
@@ -413,7 +413,7 @@ func (l *workerLine) reportAlive() {
 	if !l.keep.Load() {
 		report.Needs = report.Heard
 	}
-	_ = l.end.Report(report) // an error means that the line has ended
+	_ = l.end.Report(report) // an error means that the voice session has ended
 }
 
 func (l *workerLine) hear(a *contract.VoiceAudio) {
@@ -425,7 +425,7 @@ func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.heard = append(l.heard, a.PCM...)
 }
 
-// wantHeard waits until the line has received this many samples, and returns its audio.
+// wantHeard waits until the voice session has received this many samples, and returns its audio.
 func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
@@ -441,7 +441,7 @@ func (l *workerLine) wantHeard(samples int) []byte {
 	}
 }
 
-// line returns the next line that was opened with a worker.
+// line returns the next voice session that was opened with a worker.
 func (r *testEnv) line() *workerLine {
 	r.Helper()
 	select {

@@ -51,7 +51,7 @@ type Admission struct {
 	Look         func(until time.Time) time.Time // when to call Holds next, at most until
 }
 
-// Config has the limits of a connection; zero is no limit.
+// Config contains the limits of a connection. Zero means no limit.
 type Config struct {
 	MaxDuration time.Duration
 	IdleTimeout time.Duration // without speech, a response, or an event other than audio
@@ -68,11 +68,11 @@ type Deps struct {
 // times are timeouts and intervals. Tests use other values.
 type times struct {
 	ping, pong time.Duration // between pings, and for the response to one
-	write      time.Duration // of one event
-	end        time.Duration // of the queue, and of the close handshake
-	open       time.Duration // to find the first worker
-	reopen     time.Duration // to find another one
-	run        time.Duration // to start, cancel or follow a run
+	write      time.Duration // timeout for writing one event
+	end        time.Duration // timeout for the rest of the queue, and for the close handshake
+	open       time.Duration // timeout for finding the first worker
+	reopen     time.Duration // timeout for finding another worker
+	run        time.Duration // timeout for starting, cancelling or following a run
 	permit     time.Duration // between checks of the permit, at most
 }
 
@@ -109,9 +109,9 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain refuses new connections and ends the open ones: silent ones at once, others after their
-// answer, all of them when ctx ends. It returns when none is left, or when closing them takes too
-// long.
+// Drain refuses new connections and ends the open ones: silent connections immediately, others
+// after their answer, and all of them when ctx ends. It returns when no connection is left, or when
+// closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
 	g.mu.Lock()
 	select {
@@ -135,7 +135,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // storing what was played may take longer if the database is slow
+	late := time.NewTimer(2 * g.times.end) // storing the playback position may take longer if the database is slow
 	defer late.Stop()
 	select {
 	case <-g.empty:
@@ -196,7 +196,7 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		OnPingReceived:     from.pinged,
 	})
 	if err != nil {
-		return nil // Accept has answered the request
+		return nil // Accept has sent the response
 	}
 	socket.SetReadLimit(-1) // the reader has its own limit, and reports it to the client
 	from.socket = socket

@@ -13,7 +13,7 @@ const (
 	maxMessage = 1 << 20 // bytes
 	bufferKept = 64 << 10
 
-	pingRate, pingBurst = 10, 100 // of the client's pings per second, because each costs a pong
+	pingRate, pingBurst = 10, 100 // the client's pings per second; each costs a pong
 )
 
 // noDeadline is for calls of the library, which closes the whole connection when a context ends.

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	maxLosses = 5 // within lossesIn; more are not the workers' fault
+	maxLosses = 5 // maximum losses within lossesIn; if there are more, the workers are not the cause
 	lossesIn  = 30 * time.Second
 
-	// Data sent that the worker may not have processed yet. A session is lost if more waits for its
-	// reader. After a loss, minutes of audio may have to be sent again, and clients may send it in
-	// the smallest pieces.
-	// a loss minutes of audio may have to be sent again, and clients may send it in the smallest pieces.
+	// Limits of the data sent that the worker may not have processed yet. If more data waits at the
+	// worker's end, the session is lost. After a loss, minutes of audio may have to be sent again,
+	// and clients may send it in the smallest pieces.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
@@ -37,7 +36,7 @@ type line struct {
 	lines  Lines
 	signer Signer
 	org    string
-	name   string // the same for all workers, so a previous worker ends its session
+	name   string // the same for all workers, so the previous worker ends its session when another takes over
 	opened chan opening
 	stop   context.CancelFunc // cancels an opening in progress; else nil
 
@@ -59,8 +58,8 @@ func newLine(lines Lines, signer Signer, org string) *line {
 	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
 }
 
-// open starts to open a session in the conversation's current state. What is sent from now on
-// follows.
+// open starts to open a session in the conversation's current state. Audio and commands sent from
+// now on follow this state.
 func (l *line) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)

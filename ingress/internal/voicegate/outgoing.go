@@ -71,8 +71,8 @@ func (o *outgoing) drop(answers []string) {
 	})
 }
 
-// finish closes the connection after the queue, or after the last words only. Nothing may be queued
-// afterwards.
+// finish closes the connection after the queue was written or, if alone is set, after words only.
+// Nothing may be queued afterwards.
 func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -44,10 +44,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	o := newOutgoing()
 	if !o.push([]realtime.Event{{Body: make([]byte, maxQueue)}}) {
-		t.Error("the queue takes less than it may")
+		t.Error("the queue accepts less than its limit")
 	}
 	if o.push([]realtime.Event{{Body: []byte("x")}}) {
-		t.Error("the queue takes more than it may")
+		t.Error("the queue accepts more than its limit")
 	}
 	o.finish([]realtime.Event{{Body: []byte("why")}}, true, realtime.Close{Reason: "closed"})
 	if !o.push([]realtime.Event{{Body: []byte("late")}}) {
@@ -74,7 +74,7 @@ func TestBucketsRefill(t *testing.T) {
 		}
 	}
 	if b.take(now) || b.take(now.Add(99*time.Millisecond)) || !b.take(now.Add(101*time.Millisecond)) {
-		t.Error("want one every 100 ms")
+		t.Error("want one change every 100 ms")
 	}
 	b = newBucket(10, 1, now)
 	for i, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond} {

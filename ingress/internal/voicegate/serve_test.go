@@ -24,7 +24,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	r.work()
 	c := r.open()
 	if l := r.line(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
-		t.Errorf("the line was opened with %+v", l.open)
+		t.Errorf("the voice session was opened with %+v", l.open)
 	}
 	if got := r.metric("parley_voice_connections", ""); got != 1 {
 		t.Errorf("%v connections are counted", got)
@@ -71,7 +71,7 @@ func TestRequestsWithoutAnUpgradeAreRefused(t *testing.T) {
 	}
 }
 
-func TestSpeechIsCarriedBothWays(t *testing.T) {
+func TestSpeechIsSentBothWays(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -274,7 +274,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// If the client heard nothing of an answer, no heard text is saved, and the session keeps the whole
+// If the client heard no part of an answer, no heard text is saved, and the session keeps the whole
 // answer.
 func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	c.append(spoken[20_000:]) // no worker is connected
 	r.work()
 	again := r.line()
-	t.Logf("the line was open again after %s", time.Since(died))
+	t.Logf("the voice session was open again after %s", time.Since(died))
 	if took := time.Since(died); took > testkit.Within(3*time.Second) {
 		t.Errorf("it took %s", took)
 	}
@@ -385,8 +385,9 @@ func TestVoiceIsUnavailableWithoutAWorker(t *testing.T) {
 	r.wantReason("no_worker")
 }
 
-// A line that loses its worker repeatedly is closed, so that it cannot take down all workers.
-func TestALineLostRepeatedlyIsClosed(t *testing.T) {
+// A voice session that loses its worker repeatedly is closed, so that it cannot take down all
+// workers.
+func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -394,7 +395,7 @@ func TestALineLostRepeatedlyIsClosed(t *testing.T) {
 	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // the line is open on both ends, so its loss counts
+		l.wantHeard(2400) // the voice session is open on both ends, so its loss counts
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

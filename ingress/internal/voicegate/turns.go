@@ -20,7 +20,7 @@ var errPanic = errors.New("a turn panicked")
 
 const followFor = time.Minute // one wait for a run's events; then the next one
 
-// savePauses are the pauses between attempts to store what was played.
+// savePauses are the pauses between attempts to store the playback position.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // news is a change of a turn. The events belong to the run's reader: the receiver signals when it
@@ -49,7 +49,7 @@ type turns struct {
 	more    chan struct{}
 	pending int // jobs, including the current one
 
-	following map[string]context.CancelFunc // by answer; only the goroutine that performs the jobs uses it
+	following map[string]context.CancelFunc // cancels following, by answer; only the goroutine that performs the jobs uses it
 	followers sync.WaitGroup
 }
 
@@ -210,8 +210,8 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	}
 }
 
-// save stores how much was played. It retries, because nothing else has this value while the
-// database is unreachable. A refusal is final.
+// save stores how much was played. It retries while the database is unreachable, because the value
+// is stored nowhere else. A refusal is final.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })

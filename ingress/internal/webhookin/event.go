@@ -100,7 +100,7 @@ func shortName(name string) string {
 // Payload is the content of a delivery as JSON. A text becomes a JSON string.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
-	Bytes   int    // of the body
+	Bytes   int    // size of the body
 	Foreign bool   // the body is neither JSON nor a form
 }
 
@@ -197,7 +197,8 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// JSON returns the payload as JSON. ok is false if there is none or it is larger than limit bytes.
+// JSON returns the payload as JSON. ok is false if there is no payload or it has more bytes than
+// limit.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

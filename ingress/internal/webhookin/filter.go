@@ -25,7 +25,7 @@ const (
 	MaxFilters    = 20
 	maxFilterList = 100
 	maxFilterText = 1000 // characters of a value
-	// Bytes of a value that can equal a filter's value.
+	// Maximum bytes of a JSON value that can equal a filter's value.
 	maxCompared = charBytes*maxFilterText + 2
 )
 
@@ -33,8 +33,8 @@ const (
 type condition struct {
 	piece
 	op     string
-	values []scalar // one, or those of a list
-	wanted bool     // for exists
+	values []scalar // one value, or the values of a list
+	wanted bool     // the operand of exists
 }
 
 // scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
@@ -44,7 +44,8 @@ type scalar struct {
 	text string
 }
 
-// readScalar parses a value. ok is false for objects, lists, and values larger than any filter's.
+// readScalar parses a value. ok is false for objects, lists, and values larger than a filter's
+// value can be.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
@@ -182,7 +183,8 @@ func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	return once(f.decoded, c.at, func() string { return textFor(raw) })
 }
 
-// encoded reports whether a list element equals the value. Most elements differ without decoding.
+// encoded reports whether a list element equals the value. It decodes only elements that may be
+// equal.
 func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false

@@ -22,7 +22,7 @@ type Fault struct {
 	Err   error
 }
 
-// NewRules parses a hook's rules. It returns all faults at once.
+// NewRules parses a hook's rules. It returns all faults together.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -72,7 +72,7 @@ func (r *Rules) place(p *piece) {
 // Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
 	Passed  bool   // the delivery passed the filter
-	Message string // of the run, at most 32,000 characters; empty if the template produced nothing
+	Message string // the run's message, at most 32,000 characters; empty if the template produced nothing
 	Key     string // deliveries with the same key share a run; "": a run for this delivery alone
 }
 

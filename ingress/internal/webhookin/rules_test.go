@@ -295,7 +295,7 @@ func TestLargeTexts(t *testing.T) {
 	}
 }
 
-// For duplicate names the last value counts. Filter, message and agent see the same one.
+// If a name is repeated, its last value counts. Filter, message and agent use the same value.
 func TestDuplicateNames(t *testing.T) {
 	t.Parallel()
 	const twice = `{"a":{"b":1,"c":2},"a":{"c":3},"d":1,"d":{"e":5},"\u0061b":6,"ab":7}`

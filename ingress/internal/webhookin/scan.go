@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxDepth = 64       // of nested objects and lists in a payload
+	maxDepth = 64       // maximum depth of nested objects and lists in a payload
 	maxNamed = 64 << 10 // bytes of an id, an event or a challenge
 )
 
@@ -74,7 +74,8 @@ type scanner struct {
 	values [][]byte // the values found; nil for missing ones
 }
 
-// find returns the JSON of the wanted values. Of duplicate names in an object, the last one counts.
+// find returns the JSON of the wanted values. If a name is repeated in an object, its last value
+// counts.
 func find(raw []byte, w *wanted, n int) [][]byte {
 	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
 	s.value(w)

@@ -15,7 +15,7 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // of generated secrets
+	secretBytes  = 32 // size of generated secrets
 	// The key sizes of Standard Webhooks, in bytes.
 	keyLeast, maxKey = 24, 64
 )
@@ -51,8 +51,8 @@ type Sent struct {
 	Body   []byte
 }
 
-// Signed signs a body as the source does, for test deliveries. It puts id and event where the
-// source puts them, if that is a header.
+// Signed signs a body as the source does, for test deliveries. It sets the headers for id and
+// event, if the source sends them in headers.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
 	key, err := keyFor(h.Source, secret)
 	if err != nil {

@@ -122,9 +122,9 @@ type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
 	values            [][]byte
-	texts             map[int]string // of the message
-	hashes            map[int]string // of the key
-	decoded           map[int]string // and of filters
+	texts             map[int]string // texts in the message, by index
+	hashes            map[int]string // texts in the key, by index
+	decoded           map[int]string // texts that filters compare, by index
 }
 
 // named returns the text of a placeholder that is not a path.
@@ -171,7 +171,7 @@ func (f *placeholderValues) shown(p *piece) string {
 	})
 }
 
-// short returns a value as text of at most limit characters, without marks.
+// short returns a value as text without marks, truncated to limit characters.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
@@ -182,8 +182,8 @@ func short(raw []byte, limit int) string {
 }
 
 // plain returns a value as text: a string unquoted, an object or list as compact JSON, null as
-// nothing. For a value with more than limit characters it reads only as much as needed, and returns
-// slightly more than limit.
+// nothing. If the text has more characters than limit, plain reads only as much of the value as
+// needed, and returns slightly more than limit.
 func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
@@ -198,9 +198,9 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 	return string(raw[:min(len(raw), limit+1)]), len(raw) <= limit+1
 }
 
-// textUpTo returns the text of a JSON string, or the text of its first bytes.
+// textUpTo returns the text of a JSON string, or the beginning of a text that is longer than limit.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
-	const longest = 6 // of an escape at the end of the bytes read
+	const longest = 6 // maximum bytes of an escape at the end of the bytes read
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}
@@ -221,7 +221,8 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	return textFor(append(slices.Clone(raw[:end]), '"')), false
 }
 
-// compact returns an object or list without white space, or the first bytes of that.
+// compact returns an object or list without white space, or the beginning of a text that is longer
+// than limit.
 func compact(raw []byte, limit int) (text string, whole bool) {
 	looked := raw[:min(len(raw), maxCompacted)]
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))

@@ -240,7 +240,7 @@ func TestSignedVerifies(t *testing.T) {
 	for _, source := range domain.HookSources {
 		secret := NewSecret(source)
 		if err := CheckSecret(source, secret); err != nil {
-			t.Errorf("%s: our own secret %s", source, err)
+			t.Errorf("%s: a secret that Parley generated: %s", source, err)
 		}
 		h := &domain.Hook{Source: source, SignatureHeader: "X-Sig", DeliveryIDHeader: "X-Id"}
 		sent, err := Signed(h, secret, "d1", "issues", []byte(`{"id":"d1","event_id":"d1"}`), time.Now())

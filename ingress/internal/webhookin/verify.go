@@ -16,9 +16,9 @@ import (
 )
 
 // The reasons for refusing a delivery. They help the person who configures the source, and reveal
-// nothing to one who guesses.
+// nothing to a sender who guesses secrets.
 var (
-	ErrUnsigned  = errors.New("the delivery has no signature of this source")
+	ErrUnsigned  = errors.New("the delivery has no signature from this source")
 	ErrDoubled   = errors.New("a header of the signature was sent more than once")
 	ErrMalformed = errors.New("a header of the signature is malformed")
 	ErrStale     = errors.New("the time of the signature differs by more than five minutes")
@@ -72,8 +72,8 @@ func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []s
 	return err
 }
 
-// signed is the proof in a delivery: signatures, and the text that precedes the body in what they
-// sign.
+// signed is the proof in a delivery: its signatures, and the text that is signed in front of the
+// body.
 type signed struct {
 	signatures [][]byte
 	before     string

@@ -107,7 +107,7 @@ const askAgain = "Can't reach the service. Check the connection and try again.";
 export const lookFirst = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.";
 
 /**
- * Returns the result of ask. It throws an ApiError with status 0 and the message otherwise if there
+ * Returns the result of ask. It throws an ApiError with status 0 and the message in otherwise if there
  * is no response, the connection breaks during the response, or the response is not the service's
  * JSON.
  */

@@ -238,7 +238,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/The agent's budget of 0 runs a month is used up\. Ask an admin to raise it\.The limit ends in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The agent's budget of 0 runs per month is used up\. Ask an admin to raise it\.The limit ends in 7 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);

@@ -11,16 +11,16 @@ const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/",
 const changed = new EventTarget();
 
 /**
- * Returns whether the page may be left for to. It returns false if the person must be asked first,
- * and calls leave later.
+ * Reports whether the page may be left for the address to. If the person must be asked first, it
+ * returns false and calls leave once they agree.
  */
 type Guard = (to: string, leave: () => void) => boolean;
 
 let guard: Guard | null = null;
 
 /**
- * Calls asks before the dashboard shows another page, while on is true. The browser asks before the
- * dashboard itself is left.
+ * While on is true, calls the guard (asks) before the dashboard shows another page. The browser
+ * asks before the dashboard itself is left.
  */
 export function useGuard(on: boolean, asks: Guard): void {
   const now = useRef(asks);

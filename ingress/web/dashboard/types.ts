@@ -273,7 +273,7 @@ export interface UsagePoint {
 
 /** The use of an agent, a key or an automation. */
 export interface UsageGroup extends Omit<UsagePoint, "startsAt" | "p50Ms" | "p95Ms"> {
-  /** Null for runs without one, and for the sum of the others. */
+  /** Null for runs without a subject, and for the sum of the groups that are not listed. */
   id: string | null;
   /** The sum of all groups that are not listed. */
   others: boolean;

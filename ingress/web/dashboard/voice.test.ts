@@ -31,7 +31,7 @@ const tone = (hertz: number, samples: number, of: number): Float32Array => Float
 /** Returns the output of a resampler for a tone in chunks of different sizes. */
 function resampled(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
-  const source = tone(hertz, from, from); // a second
+  const source = tone(hertz, from, from); // one second
   const out: number[] = [];
   for (let at = 0, size = 1; at < source.length; at += size, size = (size * 7) % 301 || 128) out.push(...resampler.push(source.subarray(at, at + size)));
   return Float32Array.from(out);
@@ -68,7 +68,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads samples like the audio thread, and counts the ones that are not silent. */
+/** Reads samples like the audio thread, and counts the samples that are not silent. */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {

@@ -268,7 +268,7 @@ class Reader {
     const line = this.at;
     const head = this.lines[line]!;
     let align = columnsOf(head, this.lines[this.at + 1]);
-    // A table's header without its second line yet would appear as a paragraph for a moment.
+    // A table's header whose second line has not arrived would appear as a paragraph for a moment.
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
       align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
     }

@@ -140,7 +140,7 @@ class Reader {
     const length = this.runLength("`");
     const from = this.at + length;
     this.ticks ??= ticksOf(this.text);
-    const ends = this.ticks.get(length) ?? []; // a run after a backslash is one shorter than counted
+    const ends = this.ticks.get(length) ?? []; // the first backtick after a backslash does not count
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
     if (end === undefined) {

@@ -1,4 +1,4 @@
-// Texts for the tests of Markdown.
+// Texts for the Markdown tests.
 
 export const answers: string[] = [
   "Oak is a **hardwood** of the genus *Quercus*[1]. It keeps well outside[2].\n\n## Care\n\n1. Sand it along the grain\n   - 120, then 180\n   - wipe off the dust\n2. Oil it ~~once~~ twice\n\nMore: [the page](https://cited.example/1), and [another](https://other.example/x_y).\n",

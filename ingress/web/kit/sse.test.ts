@@ -29,7 +29,7 @@ interface Asked {
   body: unknown;
 }
 
-/** A fetch that returns these responses in order, and its requests. */
+/** Returns a fetch that returns these responses in order, and a list of its requests. */
 function answers(...list: (Response | Error)[]): { fetch: typeof fetch; asked: Asked[] } {
   const asked: Asked[] = [];
   const give = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {

@@ -1,7 +1,7 @@
 // Server-sent events over fetch. Unlike EventSource it supports methods, headers and bodies. It
 // resumes automatically.
 
-/** An event. The name of an event without one is "message". */
+/** An event. Its name is "message" if the stream names none. */
 export interface ServerEvent {
   id: string;
   event: string;

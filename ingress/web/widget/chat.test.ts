@@ -11,7 +11,7 @@ interface Told {
   detail: Record<string, unknown>;
 }
 
-/** A chat that receives these events. until resolves after that many announcements. */
+/** A chat that receives these events. until resolves after the given number of announcements. */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];

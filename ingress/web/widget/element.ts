@@ -113,7 +113,7 @@ export class AgentChat extends HTMLElement {
 
   private async begin(): Promise<void> {
     const era = ++this.era;
-    await Promise.resolve(); // several attribute changes in a row count as one
+    await Promise.resolve(); // several attribute changes in a row cause one update
     const agent = this.getAttribute("agent-id");
 
     if (era !== this.era || !agent) return;

@@ -72,7 +72,7 @@ export class Store {
 
 export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-/** Returns the valid citations of a list. Invalid ones would break the rendering. */
+/** Returns the valid citations of a list. Invalid citations would break the rendering. */
 export function citationsOf(told: unknown): Citation[] {
   if (!Array.isArray(told)) return [];
   return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));

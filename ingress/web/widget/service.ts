@@ -8,7 +8,7 @@ export interface Identity {
 }
 interface Pass {
   token: string;
-  /** By this browser's clock, which may be wrong. A 401 renews the token in any case. */
+  /** When the token expires, by this browser's clock, which may be wrong. A 401 renews the token in any case. */
   until: number;
   name: string;
 }
@@ -29,7 +29,7 @@ export class Service {
     private readonly passing: Store,
   ) {}
 
-  /** Returns a valid token. It throws StreamProblem. */
+  /** Returns a valid token, or throws StreamProblem if it cannot get one. */
   async token(): Promise<string> {
     let pass = this.passing.get("pass") as Pass | null;
 

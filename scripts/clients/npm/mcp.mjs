@@ -45,7 +45,7 @@ assert.match(parked.content[0].text, /waits for a person/);
 const wrong = await client.callTool({ name: tool.name, arguments: {} });
 assert.equal(wrong.isError, true);
 assert.match(wrong.content[0].text, /message: is required/);
-await assert.rejects(client.callTool({ name: "nobody_00000", arguments: { message: "x" } }), /no such tool/);
+await assert.rejects(client.callTool({ name: "nobody_00000", arguments: { message: "x" } }), /unknown tool/);
 
 await assert.rejects(connect({}), /api_key_required/);
 await assert.rejects(connect({ authorization: "Bearer nonsense" }), /api_key_required|unauthenticated/);

@@ -43,7 +43,7 @@ func main() {
 	lifecycle.CollectSeldom(ctx)
 	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1) //nolint:gocritic // the process ends, so there is nothing left to release
+		os.Exit(1) //nolint:gocritic // the process exits here, so skipped deferred calls do no harm
 	}
 }
 
@@ -64,7 +64,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer servers.Close()
 
-	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // New limits the time of its own operations
 		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry,
 		Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{

@@ -14,10 +14,10 @@ import (
 // Input is the input of a run. Run does not change it.
 type Input struct {
 	System       string
-	History      []Turn // earlier turns of the session, oldest first, as selected by [Fit]
+	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
 	OmittedTurns int    // number of older turns that Fit left out
 	Message      string
-	Data         json.RawMessage // further input keys, a JSON object; marked untrusted for the model; nil for none
+	Data         json.RawMessage // further input, a JSON object; marked untrusted for the model; nil for none
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
 	Limits       Limits
@@ -27,10 +27,10 @@ type Input struct {
 // Limits bound one run. A zero field means the default.
 type Limits struct {
 	MaxTurns        int   // model calls; default 25
-	MaxTokens       int64 // input and output tokens of all turns; default 1,000,000
-	MaxBytes        int64 // bytes written by model and tools, and bytes of them in the run object; default 8 MiB each
+	MaxTokens       int64 // input and output tokens of all turns together; default 1,000,000
+	MaxBytes        int64 // bytes written by model and tools, and separately the size of the run object; default 8 MiB each
 	MaxToolCalls    int   // executed tool calls of all turns; default 128
-	MaxCostMicros   int64 // cost of all turns by Input.Price; default no limit
+	MaxCostMicros   int64 // cost of all turns together, by Input.Price; default no limit
 	MaxAnswerTokens int64 // output tokens of one turn; default the model's limit
 }
 
@@ -50,11 +50,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Output is the outcome of a run. If Run returns an error, ToolCalls, Usage and Turns are still
-// set to the amounts used so far.
+// Output is the outcome of a run. If Run returns an error, only ToolCalls, Usage and Turns are set;
+// they contain the amounts used until then.
 type Output struct {
 	Text         string
-	Citations    []domain.Citation // one for each marker in Text, in the same order
+	Citations    []domain.Citation // one citation for each marker in Text, in the same order
 	ToolCalls    []domain.ToolCall
 	Usage        domain.Usage // sum over all turns; Model is the last model that answered
 	Turns        int          // model calls that returned an answer
@@ -83,28 +83,29 @@ const (
 	EventCitation      = domain.EventCitationAdded
 )
 
-// Event is a progress report of a run. Only the field that belongs to its type is set.
+// Event is a progress report of a run. Only the fields for its type are set.
 type Event struct {
 	Type string
-	// Step is the sequence number of the event's step. Events of the answer have the number after
-	// the last recorded step.
+	// Step is the sequence number of the step that the event belongs to. Events of the final
+	// answer, which is not a step, have the number after the last recorded step.
 	Step int
-	// Replayed marks an event of a recorded step, sent again by a worker that took the run over.
+	// Replayed marks an event of a step that an earlier attempt recorded. The worker that continues
+	// the run sends it again.
 	Replayed bool
 	Text     string
 	Tool     *domain.ToolCall
 	Citation *domain.Citation
 }
 
-// Config configures a Loop. Zero fields mean the real clock, random jitter and unlimited retries.
-// Concurrent runs call the functions.
+// Config configures a Loop. The zero Config uses the real clock, random jitter and unlimited
+// retries. Concurrent runs call the functions, so they must be safe for concurrent use.
 type Config struct {
 	Now    func() time.Time
-	Jitter func() float64 // returns a number in [0, 1) that spreads retries
+	Jitter func() float64 // returns a number in [0, 1) by which the delays of retries vary
 	Retry  func() bool    // called before each retry of a model call; false forbids it
 	Earn   func()         // called for each answer of a model; refills the retry budget
-	// OnPanic receives the name of a tool that panicked and an error for logs only. The call
-	// fails.
+	// OnPanic is called with the name of a tool that panicked and an error that is only for logs.
+	// The tool call fails.
 	OnPanic func(name string, err error)
 }
 
@@ -152,7 +153,8 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 	}
 
 	for {
-		// If the next model call would exceed a limit, the pending tool calls are not made.
+		// If a limit already forbids the next model call, the pending tool calls are not made: no
+		// model would read their results.
 		if _, err := r.budgetLeft(); err != nil && len(r.pending) > 0 {
 			return r.out, err
 		}

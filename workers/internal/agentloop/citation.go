@@ -9,20 +9,22 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxCitations bounds the citations of a run. A citation quotes up to maxQuote characters, but a
-// marker costs the model only three.
+// maxCitations bounds the citations of a run. Without it, a model could produce a huge result: a
+// marker costs the model only three characters, but its citation quotes up to maxQuote characters.
 const maxCitations = 500
 
 // maxEarlierNumber bounds the source numbers that readEarlier accepts from earlier answers. A
-// larger number is not a citation, and would leave too few digits for new sources.
+// larger number is not a citation. New sources are numbered above it, and their numbers have at
+// most maxNumberDigits digits.
 const maxEarlierNumber = 99_999
 
 // readChunk is the size in bytes of the pieces in which an earlier answer is read. The context is
 // checked between pieces.
 const readChunk = 64 << 10
 
-// number assigns numbers to the sources that a tool returned. A source the run already has keeps
-// its number; others receive the session's next numbers. readEarlier must have been called.
+// number assigns numbers to the sources that a tool returned. A source that the run already has
+// keeps its number. Any other source gets the session's next number. readEarlier must have been
+// called.
 func (r *run) number(found []domain.Citation) []domain.Citation {
 	if len(found) > maxSources {
 		found = found[:maxSources]
@@ -33,7 +35,7 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
-			continue // the tool returned it twice
+			continue // the tool returned this source twice
 		}
 		if s.ID = numberFor(s, r.sources); s.ID == 0 {
 			if next == 0 {
@@ -47,8 +49,8 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// nextSource returns the first unused source number of the session. Earlier answers are still in
-// the prompt, so their numbers must not be reused for other sources.
+// nextSource returns the first unused source number of the session. Numbers of earlier answers are
+// not reused: the model still sees these answers in its prompt.
 func (r *run) nextSource() int {
 	last := r.earlier
 	for _, s := range r.sources {
@@ -112,8 +114,8 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// citationCheck returns the check for the markers of one model call. It is passages.check until
-// the run has maxCitations. After that all markers fail.
+// citationCheck returns the function that checks the markers of one model call. It is
+// passages.check until the run has maxCitations citations. After that, every marker fails.
 func (r *run) citationCheck() func(number int, quotes []string) (quote string, missed int, ok bool) {
 	left := maxCitations - len(r.out.Citations)
 	return func(number int, quotes []string) (string, int, bool) {
@@ -161,10 +163,10 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 }
 
 // runeCounter converts byte offsets of a text to character offsets. It remembers the last two
-// results and counts from the nearer one, because callers ask for nearby offsets.
+// results and counts from the nearer result, because callers ask for nearby offsets.
 type runeCounter struct {
 	text string
-	last [2]position // the last result, and the one before it
+	last [2]position // the last result, and the result before it
 }
 
 // position is an offset in a text, in bytes and in characters.

@@ -47,14 +47,15 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parked reports that a call needs a person's decision. All earlier steps are recorded. After the
-// decision, Run continues from them and makes the same call again.
-type Parked struct { //nolint:errname // it is not a failure
+// Parked is the error of Run when a tool call needs a person's decision. All earlier steps are
+// recorded. After the decision, another call of Run continues from them and makes the same tool
+// call again.
+type Parked struct { //nolint:errname // waiting for a person is not a failure
 	Kind domain.ActionKind
 	Call tool.Call
 }
 
-// Error says which call needs which decision.
+// Error describes the call and the decision that it needs.
 func (p *Parked) Error() string {
 	return fmt.Sprintf("the run waits for a person: %s of the call %s", p.Kind, p.Call.ID)
 }
@@ -96,7 +97,8 @@ func Classify(err error) *Error {
 	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Err: err}
 }
 
-// toolUnavailable returns the run's error for a retryable tool error, or nil for any other error.
+// toolUnavailable returns the run's error if a tool failed with a retryable error. For any other
+// error it returns nil.
 func toolUnavailable(name string, err error) *Error {
 	var e *tool.Error
 	if !errors.As(err, &e) || !e.Retryable {
@@ -105,8 +107,8 @@ func toolUnavailable(name string, err error) *Error {
 	return &Error{Code: CodeToolUnavailable, Message: fmt.Sprintf("The tool %s is not available.", name), Retryable: true, Err: err}
 }
 
-// stopped returns an error that wraps the cause of ctx, so that callers can distinguish a lost
-// lease from a cancellation.
+// stopped returns an error that wraps the cause of ctx's cancellation, so that callers can
+// distinguish a lost lease from a canceled run.
 func stopped(ctx context.Context) error { return wrap("running agent", context.Cause(ctx)) }
 
 func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, err) }

@@ -12,17 +12,19 @@ import (
 // marker.
 const maxHeld = 600
 
-// Limits for characters that are scanned again because a quote did not end: rereadAlways
-// characters, plus maxReread times the length of the text so far.
+// Limits on rescanning: characters are scanned again if a quote turns out to have no end. The
+// filter rescans at most rereadAlways characters, plus maxReread times the length of the text so
+// far.
 const (
 	rereadAlways = 64 << 10
 	maxReread    = 8
 )
 
-// mark is the place of a marker in the filtered text, or the place where one was removed.
+// mark is the position of a marker in the filtered text, or the position from which a marker was
+// removed.
 type mark struct {
 	number   int    // 0 for a removed marker
-	quote    string // as spelled in the passage; "" if the model gave none
+	quote    string // as spelled in the passage; "" if the marker has no quote
 	from, to int    // offsets in bytes of the filtered text
 }
 
@@ -38,12 +40,13 @@ type mark struct {
 // Brackets in code and brackets of Markdown links are text. A bracket inside a possible marker is
 // decided first, so that a removal cannot turn the remaining text into a marker.
 type filter struct {
-	// check looks up the quotes of an item. It returns the first match as spelled in the source,
-	// the number of quotes that do not occur there, and whether the item is a valid citation.
+	// check looks up the quotes of a marker's item. It returns the first quote that occurs in the
+	// source, as spelled there, the number of quotes that do not occur, and whether the item is a
+	// valid citation.
 	check func(number int, quotes []string) (quote string, missed int, ok bool)
 	emit  func(text string)
 
-	out        strings.Builder // text that is decided
+	out        strings.Builder // text that is final
 	emitted    int             // bytes of out that were emitted
 	partial    []byte          // the first bytes of an incomplete character
 	tail       []rune          // characters held back: white space, the text of open, or possible inline code
@@ -52,23 +55,23 @@ type filter struct {
 	md         markdown
 	marks      []mark
 	removed    int
-	skipBlanks bool // skip white space; the marker before it was removed with its own
+	skipBlanks bool // skip white space: a marker before it was removed together with the white space on its other side
 	taken      int  // characters received
 	reread     int  // characters scanned again after quotes that did not end
 }
 
 // candidate is a bracket that may begin a marker.
 type candidate struct {
-	from, at int // indexes in tail: of the white space before the bracket, and of the bracket
+	from, at int // indexes in tail: where the white space before the bracket begins, and the bracket itself
 	grammar  grammar
-	closed   bool // the closing bracket was read; the next character decides
+	closed   bool // the closing bracket was read; the next character decides whether this is a marker
 }
 
 func newFilter(check func(int, []string) (string, int, bool), emit func(string)) *filter {
 	return &filter{check: check, emit: emit, md: markdown{lead: true}}
 }
 
-// write reads a piece of text and emits the part that is decided.
+// write reads a piece of text and emits as much as is final.
 func (f *filter) write(piece string) {
 	if len(f.partial) > 0 {
 		piece = string(f.partial) + piece
@@ -88,7 +91,7 @@ func (f *filter) write(piece string) {
 	f.flush()
 }
 
-// finish decides the text held back, emits it, and returns the whole filtered text.
+// finish decides about the text held back, emits it, and returns the whole filtered text.
 func (f *filter) finish() string {
 	for range f.partial {
 		f.step(utf8.RuneError)
@@ -115,7 +118,7 @@ func (f *filter) finish() string {
 	}
 }
 
-// flush emits the decided text that was not emitted yet.
+// flush emits the final text that was not emitted yet.
 func (f *filter) flush() {
 	if text := f.out.String()[f.emitted:]; text != "" {
 		f.emitted = f.out.Len()
@@ -123,7 +126,7 @@ func (f *filter) flush() {
 	}
 }
 
-// top returns the innermost possible marker.
+// top returns the innermost bracket that may begin a marker.
 func (f *filter) top() *candidate { return &f.open[len(f.open)-1] }
 
 // step reads one character.
@@ -154,13 +157,13 @@ func (f *filter) step(r rune) {
 	}
 }
 
-// put appends r to the decided text.
+// put appends a character to the final text.
 func (f *filter) put(r rune) {
 	f.md.put(r)
 	f.out.WriteRune(r)
 }
 
-// release appends the held text unchanged.
+// release appends the text that was held back, unchanged.
 func (f *filter) release() {
 	for _, r := range f.tail {
 		f.put(r)
@@ -168,15 +171,15 @@ func (f *filter) release() {
 	f.tail, f.open = f.tail[:0], f.open[:0]
 }
 
-// rescan reads held text again from its beginning.
+// rescan processes text that was held back again, from its first character.
 func (f *filter) rescan(held []rune) {
 	for _, r := range held {
 		f.step(r)
 	}
 }
 
-// span reads a character after a backtick that may begin inline code. Only the closing backtick
-// decides.
+// span reads a character after a backtick that may begin inline code. Whether it is inline code is
+// known only at the closing backtick.
 func (f *filter) span(r rune) {
 	if r == '\n' {
 		f.notCode()
@@ -201,7 +204,7 @@ func (f *filter) span(r rune) {
 	}
 }
 
-// notCode reads the held text again as text, because the inline code did not end.
+// notCode processes the text held back again as ordinary text, because the inline code has no end.
 func (f *filter) notCode() {
 	held := f.tail
 	f.tail, f.maybeCode = nil, false
@@ -218,7 +221,7 @@ func (f *filter) endRun() {
 	}
 }
 
-// begin starts to hold text back at a bracket.
+// begin starts to hold back text at an opening bracket.
 func (f *filter) begin() {
 	from := len(f.tail)
 	for from > 0 && isBlank(f.tail[from-1]) {
@@ -268,8 +271,8 @@ func (f *filter) candidate(r rune) {
 	}
 }
 
-// resolve checks the marker on top of the stack, whose closing bracket was read. next is the
-// character after it.
+// resolve decides about the innermost marker, whose closing bracket was read. next is the character
+// after that bracket.
 func (f *filter) resolve(next rune) {
 	top := *f.top()
 	f.open = f.open[:len(f.open)-1]
@@ -291,7 +294,7 @@ func (f *filter) resolve(next rune) {
 	}
 }
 
-// judge returns the items of a marker that are valid and counts the others as removed.
+// judge returns the valid items of a marker and counts the others as removed.
 func (f *filter) judge(c candidate) (kept []mark) {
 	for _, it := range c.grammar.items {
 		quotes := make([]string, len(it.quotes))
@@ -314,7 +317,7 @@ func (f *filter) remove(c candidate, next rune) {
 	if unicode.IsLetter(next) || unicode.IsNumber(next) {
 		f.tail = f.tail[:c.at]
 	}
-	if len(f.open) > 0 { // the rest of an outer bracket may still be a marker
+	if len(f.open) > 0 { // the text after an outer bracket may still be a marker
 		f.top().grammar.without(c.at - len(f.tail))
 		return
 	}
@@ -324,16 +327,17 @@ func (f *filter) remove(c candidate, next rune) {
 	f.separate(next)
 }
 
-// separate inserts a space if a removal would join two runs of backticks or tildes, which
-// Markdown would read as a longer one.
+// separate inserts a space if a removal would join two runs of backticks or tildes. Markdown would
+// read the joined run as a different, longer fence.
 func (f *filter) separate(next rune) {
 	if (next == '`' || next == '~') && len(f.tail) == 0 && strings.HasSuffix(f.out.String(), string(next)) {
 		f.put(' ')
 	}
 }
 
-// abandon gives up on brackets that stayed open for too long. The text stays without its
-// brackets. A number with the beginning of a quote is deleted and counted as removed.
+// abandon gives up on brackets that stayed open for too long. It keeps the text but removes the
+// brackets. A number that is followed by the beginning of a quote is deleted and counted as
+// removed.
 func (f *filter) abandon() {
 	held, top := f.tail, *f.top()
 	f.tail, f.open = nil, nil
@@ -350,7 +354,8 @@ func (f *filter) abandon() {
 	}
 
 	if f.reread += len(rest); f.reread > rereadAlways+maxReread*f.taken {
-		// Each bracket in the rest may begin another unended quote and cause another scan.
+		// Delete the brackets: each could begin another quote without an end and cause another
+		// scan.
 		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}
 

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxQuote bounds the words of a source that a citation shows, in characters.
+// maxQuote bounds the text of a source that a citation shows, in characters.
 const maxQuote = 500
 
-// foldedText is a text normalized for the comparison with quotes. It is in Unicode's composed form
-// (NFC), runs of white space are a single space, and variants of quotation marks and dashes are
-// one character. Letters, digits and case are unchanged.
+// foldedText is a text normalized for comparison with quotes: in Unicode's composed form (NFC),
+// with a single space for each run of white space, and with one character for all variants of a
+// quotation mark or dash. Letters, digits and case are unchanged.
 type foldedText struct {
 	source string
 	text   string
-	from   []int // for each byte of text: offset in source where its character begins, -1 inside a character
-	to     []int // for each byte of text: offset in source where its character ends, -1 before its last byte
+	from   []int // for each byte of text: where its character begins in source; -1 for the other bytes of the character
+	to     []int // for each byte of text: where its character ends in source; -1 for bytes before the character's last
 }
 
 // folded maps characters to their normalized forms; invisible characters map to "".
@@ -39,7 +39,7 @@ func foldedForms() map[rune]string {
 	return forms
 }
 
-// fold normalizes a text for the comparison with quotes; see folding.
+// fold normalizes a text for comparison with quotes; see foldedText.
 func fold(source string) foldedText {
 	f := foldedText{source: source}
 	var text strings.Builder
@@ -63,7 +63,7 @@ func fold(source string) foldedText {
 		switch to := it.Pos(); {
 		case piece == "":
 		case last >= 0 && (piece == " " || piece == "-") && text.String()[last] == piece[0]:
-			f.to[last] = to // a run of spaces or dashes becomes one
+			f.to[last] = to // a run of spaces or dashes becomes one character
 		default:
 			add(piece, from, to)
 		}
@@ -92,11 +92,12 @@ func foldPiece(piece string) string {
 	return b.String()
 }
 
-// unescape decodes JSON escapes. Models copy them from the JSON in which they received the text.
+// unescape decodes JSON escapes. Models receive sources as JSON and sometimes copy its escapes into
+// quotes.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
 
-// find returns the source's spelling of quote, or "" if the source lacks it. It ignores dots at
-// both ends of the quote, and punctuation at its end that the source lacks.
+// find returns the source's spelling of quote, or "" if the source does not contain it. It ignores
+// dots at both ends of the quote, and punctuation at its end that is missing in the source.
 func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
@@ -114,8 +115,8 @@ func (f *foldedText) find(quote string) string {
 	return ""
 }
 
-// index returns the source's spelling of a normalized text, or "". A match consists of whole
-// characters.
+// index returns the source's spelling of a normalized text, or "". It never matches a part of a
+// character.
 func (f *foldedText) index(wanted string) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)
@@ -131,13 +132,13 @@ func (f *foldedText) index(wanted string) string {
 	return ""
 }
 
-// shorten truncates a text to at most maximum characters, between words if possible.
+// shorten truncates a text to a number of characters, between words if possible.
 func shorten(text string, maximum int) string {
 	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
 }
 
-// cut returns the byte offset at which to truncate a text to at most maximum characters: between
-// words, or within the first word if that is longer.
+// cut returns the byte offset at which to truncate a text to a number of characters: after the last
+// whole word, or within the first word if it is too long.
 func cut(text string, maximum int) int {
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {

@@ -7,19 +7,19 @@ import (
 // tokensPerMessage is the estimated overhead of a message in a prompt, in tokens.
 const tokensPerMessage = 4
 
-// Turn is one exchange of a session: a caller's message and everything up to its answer.
+// Turn is one exchange of a session: a user message, the tool exchanges, and the answer.
 type Turn struct {
 	Messages []llm.Message `json:"messages"`
 }
 
-// PlainTurn returns a turn of a message and its answer, without tool calls.
+// PlainTurn returns a turn that consists of a message and its answer, without tool calls.
 func PlainTurn(message, answer string) Turn {
 	return Turn{Messages: []llm.Message{{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant, Text: answer}}}
 }
 
-// Whole reports whether a turn begins with a user message, ends with an answer and has a result
-// for every tool call. Models reject prompts with an incomplete tool exchange; failed runs can
-// leave such turns.
+// Whole reports whether a turn begins with a user message, ends with an answer and has a result for
+// every tool call. Failed runs can leave turns that are not whole, and models reject prompts with
+// an incomplete tool exchange.
 func (t Turn) Whole() bool {
 	n := len(t.Messages)
 	if n < 2 || t.Messages[0].Role != llm.RoleUser {

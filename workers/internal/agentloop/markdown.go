@@ -20,7 +20,7 @@ type markdown struct {
 	mode   mode
 	char   rune  // character of the current run, or of the code block's fence
 	length int   // length of the run that began the code
-	runs   []int // in possible inline code: lengths of the runs of backticks so far, including the first
+	runs   []int // in possible inline code: the length of each run of backticks so far, including the first run
 	run    int   // length of the current run: backticks or tildes in text, backticks in inline code
 	lead   bool  // the line so far contains only characters of fencePrefix
 	first  bool  // value of lead when the run began
@@ -28,8 +28,8 @@ type markdown struct {
 	fence  int   // in a code block: length of the line's possible closing fence, negative if there is none
 }
 
-// fencePrefix lists the characters allowed before a code block's fence: indents, quotes, list
-// markers.
+// fencePrefix lists the characters that may precede a code block's fence in its line: indents,
+// quote signs, list markers.
 const fencePrefix = " \t>-*+.)0123456789"
 
 // put processes a character of the text.
@@ -42,7 +42,7 @@ func (m *markdown) put(r rune) {
 		if m.mode == inInfo {
 			m.mode, m.fence = inFence, 0
 		}
-	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block: the info string of backtick fences contains no backtick
+	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block: its first line contains another backtick
 		m.mode, m.run, m.runs = inSpan, 1, append(m.runs[:0], m.length)
 	default:
 		m.lead = m.lead && strings.ContainsRune(fencePrefix, r)
@@ -81,8 +81,8 @@ func (m *markdown) count(r rune) {
 // runEnded reports whether r ends the current run.
 func (m *markdown) runEnded(r rune) bool { return m.run > 0 && r != m.char }
 
-// endRun processes a run that is complete. It returns true if the run closed inline code. A run
-// in text that is held back is not stored, because that text may be read again.
+// endRun processes a complete run of backticks or tildes. It returns true if the run closed inline
+// code. If held is true, the text is held back and may be read again, so the run is not stored.
 func (m *markdown) endRun(held bool) bool {
 	run := m.run
 	m.run = 0
@@ -101,8 +101,8 @@ func (m *markdown) endRun(held bool) bool {
 	return false
 }
 
-// dropSpan reads the opening run as text. The next run without a match of equal length may begin
-// inline code.
+// dropSpan treats the opening run as text, because no run of equal length closes it. The next run
+// may begin inline code instead.
 func (m *markdown) dropSpan() {
 	m.mode, m.run, m.loose = inText, 0, true
 	for rest := m.runs[1:]; len(rest) > 0; {

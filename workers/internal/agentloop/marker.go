@@ -9,8 +9,8 @@ import (
 // maxNumberDigits bounds the digits of a source's number.
 const maxNumberDigits = 6
 
-// closers maps each opening quotation mark to the marks that may close it. Some marks open quotes
-// in one language and close them in another.
+// closers maps each opening quotation mark to the marks that may close it. A mark that opens quotes
+// in one language may close them in another.
 var closers = map[rune]string{
 	'"': "\"”“", '“': "”\"“", '”': "”\"", '„': "“”\"", '‟': "”\"", '〝': "〞〟", '＂': "＂", '«': "»", '»': "«", '‹': "›", '›': "‹",
 	'「': "」", '『': "』", '\'': "'’‘", '‘': "’'‘", '’': "’'", '‚': "‘’'",
@@ -25,14 +25,14 @@ const (
 	undecided verdict = iota
 	notMarker
 	complete // the closing bracket was read
-	unclosed // a quote began and can no longer end
+	unclosed // a quote began that can no longer end
 )
 
 // grammarState is the grammar's position in a marker.
 type grammarState int
 
 const (
-	atNumber    grammarState = iota // a number must follow, or a quote if a number came before
+	atNumber    grammarState = iota // a number must follow; after a number, a quote may follow, too
 	inNumber                        // in the digits of a number
 	afterNumber                     // in the white space after a number
 	atQuote                         // after a colon; only a quote may follow
@@ -46,27 +46,29 @@ type item struct {
 	quotes []extent
 }
 
-// extent is a range of a text. Its units depend on its use.
+// extent is a range of a text. The unit, bytes or characters, depends on the use.
 type extent struct{ from, to int }
 
 // grammar parses the text after a bracket that may begin a marker, character by character:
 //
-//	numbers joined by , or ; and after each any quotes: 1 | 1, 2 | 1 "words" | 1 "words"; "words", 2 “words”
+//	1 | 1, 2 | 1 "words" | 1 "words"; "words", 2 “words”
+//
+// Numbers are separated by commas or semicolons. Any number of quotes may follow each number.
 //
 // A quotation mark inside a quote closes it only if a bracket, another quote or a number follows.
 type grammar struct {
 	state   grammarState
-	items   []item // extents of quotes are in characters after the bracket
+	items   []item // the extents of quotes are in characters, counted from the bracket
 	read    int
 	digits  int
 	ends    string // the marks that may close the quote
 	newline bool   // in a quote: only white space since the last line break
 }
 
-// quoted reports whether a quote began. The text is then certainly intended as a marker.
+// quoted reports whether a quote began. In that case the model certainly intended a marker.
 func (g *grammar) quoted() bool { return g.lastQuoted() >= 0 }
 
-// accept processes the next character.
+// accept processes the next character and returns its effect on the marker.
 func (g *grammar) accept(r rune) verdict {
 	g.read++
 	switch {
@@ -81,7 +83,7 @@ func (g *grammar) accept(r rune) verdict {
 		return undecided
 	case g.take(r):
 		return undecided
-	case g.quoted(): // the quotation mark did not close the quote
+	case g.quoted(): // the quotation mark did not close the quote, which continues
 		g.items = g.items[:g.lastQuoted()+1]
 		g.state = inQuote
 		return g.inside(r)
@@ -90,8 +92,8 @@ func (g *grammar) accept(r rune) verdict {
 	}
 }
 
-// without removes the last white space from the count. blanks is all of the white space after a
-// number, or 0.
+// without is called when an inner marker was removed together with blanks characters of white space
+// before it. The grammar continues as if that white space had not been read.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {
@@ -99,7 +101,7 @@ func (g *grammar) without(blanks int) {
 	}
 }
 
-// mayEnd reports whether the marker may end here.
+// mayEnd reports whether the marker may end at the current character.
 func (g *grammar) mayEnd() bool {
 	return g.state == inNumber || g.state == afterNumber || g.state == afterQuote
 }
@@ -123,8 +125,8 @@ func (g *grammar) take(r rune) bool {
 	return true
 }
 
-// digit processes a digit. It returns false if no number may be here, or the digit is not
-// allowed.
+// digit processes a digit. It returns false if no number may begin here, or if the number would be
+// too long or begin with 0.
 func (g *grammar) digit(r rune) bool {
 	switch {
 	case g.state == atNumber && r != '0':
@@ -149,7 +151,7 @@ func (g *grammar) begin(r rune) {
 	last.quotes = append(last.quotes, extent{from: g.read, to: g.read})
 }
 
-// inside processes a character of a quote.
+// inside processes a character inside a quote.
 func (g *grammar) inside(r rune) verdict {
 	switch {
 	case r == '\n' && g.newline:
@@ -165,7 +167,8 @@ func (g *grammar) inside(r rune) verdict {
 	return undecided
 }
 
-// end closes the quote at the last character, until later characters show otherwise.
+// end closes the quote at the last character. If later characters show that the quote continues, it
+// is opened again.
 func (g *grammar) end() {
 	quotes := g.items[len(g.items)-1].quotes
 	quotes[len(quotes)-1].to = g.read - 1

@@ -11,15 +11,15 @@ import (
 
 const (
 	maxRetries    = 2           // of model calls, over a whole run
-	maxRetryDelay = time.Second // maximum delay of one retry, so two take at most 2 s
+	maxRetryDelay = time.Second // maximum delay of one retry, so two retries take at most 2 s
 	smallestReply = 4096        // tokens: below this, the run's remaining budget limits the answer
 )
 
 // retryDelays are the mean delays before the first and second retry.
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
-// modelTurn makes one model call. It retries after a short delay, or with less history if the
-// prompt is too long.
+// modelTurn makes one model call. It retries the call after a short delay, or with less history if
+// the prompt is too long.
 func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
 	left, err := r.budgetLeft()
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *run) budgetLeft() (int64, error) {
 	}
 }
 
-// beginTurn prepares the output of a model call. A run without tools has no sources, so numbers
-// in brackets are plain text and no filter is needed.
+// beginTurn prepares the output of a model call. A run without tools has no sources: numbers in
+// brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
 	if len(r.tools) > 0 {
@@ -79,8 +79,8 @@ func (r *run) beginTurn() {
 	}
 }
 
-// endTurn converts a model's answer to a step. Its text is the filtered text, and its calls have
-// a JSON object or no arguments.
+// endTurn converts a model's answer to a step. The step contains the filtered text. The arguments
+// of its calls are a JSON object or nil.
 func (r *run) endTurn(res llm.Response) *TurnStep {
 	t := &TurnStep{
 		Model: res.Model, Text: res.Text, ToolCalls: res.ToolCalls, Usage: res.Usage, Thinking: res.Thinking,
@@ -90,7 +90,7 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 		t.CostMicros = max(r.in.Price(res.Model, res.Usage), 0)
 	}
 	for i, c := range t.ToolCalls {
-		if c.Arguments != nil { // adapters may let other values through
+		if c.Arguments != nil { // some adapters return arguments that are not a JSON object
 			t.ToolCalls[i] = llm.NewToolCall(c.ID, c.Name, string(c.Arguments))
 		}
 	}
@@ -120,8 +120,8 @@ func (r *run) request(left int64) llm.Request {
 	}
 }
 
-// shortenHistory drops the older half of the history if the prompt was too long for the model.
-// The configured context size can be wrong. It returns false if err has another cause or no
+// shortenHistory drops the older half of the history if the prompt was too long for the model. This
+// happens if the configured context size is wrong. It returns false if err has another cause or no
 // history is left.
 func (r *run) shortenHistory(err error) bool {
 	var e *llm.Error
@@ -144,8 +144,8 @@ func (r *run) shortenHistory(err error) bool {
 }
 
 // retryDelay returns the delay before a retry, and false if the call must not be retried. Only
-// short-lived failures are retried, and only if the turn has shown no text. A timeout already
-// took long.
+// short-lived failures are retried, and only if the turn has shown no text. A timeout is not
+// retried, because the caller has already waited long.
 func (r *run) retryDelay(err error) (time.Duration, bool) {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.Kind == llm.KindTimeout {

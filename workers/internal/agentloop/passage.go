@@ -12,11 +12,11 @@ import (
 	"parley/shared/domain"
 )
 
-// maxSupported bounds the supported words that choose compares, in bytes. Of a longer sentence
-// only the end next to the marker counts.
+// maxSupported is the number of bytes of the supported words that choose compares. From longer
+// words it takes the end, which is next to the marker.
 const maxSupported = 4000
 
-// longWord is the length from which all words have the same weight.
+// longWord is the length, in characters, from which all words have the same weight.
 const longWord = 8
 
 // passage is the text of a source that the model received.
@@ -32,11 +32,12 @@ type segment struct {
 	terms map[string]bool
 }
 
-// passages are the sources of a run by number.
+// passages contains the sources of a run by their numbers.
 type passages map[int]*passage
 
-// check looks up the quotes of a marker. found is the first match, missed the number of quotes
-// not found. A marker without quotes is valid if the source has words to choose from.
+// check looks up the quotes of a marker in source number. found is the first quote that occurs
+// there; missed counts the quotes that do not. A marker without quotes is valid if the source
+// contains any words.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
@@ -63,9 +64,9 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose returns the sentence of a passage that shares most with the supported words, together
-// with a neighbouring sentence if that adds as much again. A term has more weight if it is long
-// and occurs in few sentences; numbers have the highest weight. In every language, short and
+// choose returns the sentence of a passage that shares most terms with the supported words. It
+// includes a neighbouring sentence whose further terms weigh at least as much. A term weighs more
+// if it is long and occurs in few sentences; numbers weigh most. In every language, short and
 // frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
@@ -97,7 +98,7 @@ func (p *passage) choose(supported string) string {
 	return p.source.CitedText[chosen.from:chosen.to]
 }
 
-// weigh returns the weights of the wanted terms that occur in the passage.
+// weigh returns the weight of each wanted term that occurs in the passage.
 func (p *passage) weigh(wanted map[string]bool) map[string]int {
 	weights := make(map[string]int, len(wanted))
 	for term := range wanted {
@@ -114,7 +115,7 @@ func (p *passage) weigh(wanted map[string]bool) map[string]int {
 	return weights
 }
 
-// termWeight returns the weight of a term before its frequency is considered.
+// termWeight returns the weight of a term that occurs in a single sentence.
 func termWeight(term string) int {
 	if strings.IndexFunc(term, unicode.IsNumber) >= 0 {
 		return longWord
@@ -122,7 +123,7 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms that p contains and without lacks.
+// score returns the total weight of the terms in p that are not in without.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {
@@ -133,7 +134,7 @@ func (p segment) score(weights map[string]int, without map[string]bool) int {
 	return sum
 }
 
-// split divides a passage into sentences, and long sentences into pieces of at most maxQuote
+// split divides a passage into sentences. It divides long sentences into pieces of at most maxQuote
 // characters.
 func split(text string) []segment {
 	var parts []segment
@@ -151,12 +152,12 @@ func split(text string) []segment {
 	return parts
 }
 
-// terms returns the terms by which texts are compared: lower-case words, and pairs of characters
-// in scripts that write no spaces between words.
+// terms returns the terms of a text for comparison: lower-case words. In scripts without spaces
+// between words, the terms are pairs of characters.
 func terms(text string) map[string]bool {
 	text = strings.ToLower(norm.NFKC.String(text))
 	found := map[string]bool{}
-	last := "" // the character before, in a script without spaces
+	last := "" // the previous character, if its script has no spaces
 	for it := words.FromString(text); it.Next(); {
 		word := it.Value()
 		switch {
@@ -173,7 +174,7 @@ func terms(text string) map[string]bool {
 				last = string(r)
 			}
 			if utf8.RuneCountInString(word) == 1 && len(text) == len(word) {
-				found[word] = true // the text is this single character
+				found[word] = true // the text is this single character, so there are no pairs
 			}
 		}
 	}

@@ -25,8 +25,9 @@ type Step struct {
 	Tool *ToolStep `json:"tool,omitempty"` // for a tool_call
 }
 
-// TurnStep is a recorded model turn, which requested tools. Text is the emitted text. Citations
-// are the markers in it, with offsets in the whole message.
+// TurnStep is a recorded model turn that requested tools. Text is the text that was emitted.
+// Citations belong to the markers in it; their offsets count from the beginning of the whole
+// message.
 type TurnStep struct {
 	Model            string            `json:"model"`
 	Text             string            `json:"text,omitempty"`
@@ -36,7 +37,8 @@ type TurnStep struct {
 	Thinking         json.RawMessage   `json:"thinking,omitempty"`
 	Citations        []domain.Citation `json:"citations,omitempty"`
 	CitationsRemoved int               `json:"citationsRemoved,omitempty"`
-	// BrokeOff reports that the model reached its output limit, so none of the calls is made.
+	// BrokeOff reports that the model reached its output limit. None of the turn's calls is
+	// executed.
 	BrokeOff bool `json:"brokeOff,omitempty"`
 }
 

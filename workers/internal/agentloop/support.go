@@ -20,9 +20,10 @@ var abbreviation = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|
 // maxAbbreviation is longer, in bytes, than any match of abbreviation.
 const maxAbbreviation = 16
 
-// supports returns, for each marker of a text, the range in bytes of the words that it supports.
+// supports returns, for each marker of a text, the range in bytes of the words that the marker
+// supports:
 //
-//   - These are the words before the marker, from the end of the previous sentence, the line's
+//   - A marker supports the words before it, from the end of the previous sentence, the line's
 //     beginning, or another marker.
 //   - Adjacent markers support the same words.
 //   - A marker at the beginning of a line supports the words after it.
@@ -62,7 +63,7 @@ func supports(text string, marks []mark) []extent {
 		case i > 0:
 			all[i] = all[i-1]
 		default:
-			all[i] = extent{m.from, m.from} // there are no words
+			all[i] = extent{m.from, m.from} // no words belong to the marker
 		}
 	}
 	return all
@@ -73,8 +74,8 @@ func afterIndent(text string, lineFrom int) int {
 	return len(text) - len(strings.TrimLeft(text[lineFrom:], " \t>"))
 }
 
-// sentenceAfter returns the first sentence after a marker in its line or table cell. It looks
-// between the following markers, too.
+// sentenceAfter returns the first sentence after a marker in its line or table cell, even if other
+// markers stand between them.
 func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	from, end := marks[0].to, len(text)
 	ends := "\n"
@@ -100,8 +101,8 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	return extent{}, false
 }
 
-// sentenceBefore returns the last sentence of the lines before lineFrom, but not before the last
-// of marks.
+// sentenceBefore returns the last sentence of the lines before lineFrom. It does not look at text
+// before the last of marks.
 func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {
@@ -122,7 +123,7 @@ func lastSentence(text string, from, to int) (extent, bool) {
 	var found extent
 	ok, open := false, false
 	for _, s := range splitSentences(text, from, to) {
-		if open { // the previous sentence ended in an abbreviation
+		if open { // the previous sentence ended with an abbreviation, so it continues
 			s.from = found.from
 		}
 		if hasWords(text[s.from:s.to]) {
@@ -149,7 +150,8 @@ func splitSentences(text string, from, to int) []extent {
 	return all
 }
 
-// trim removes characters at both ends of an extent that belong to the words around it.
+// trim removes white space, punctuation and other characters that are not part of the words from
+// both ends of an extent.
 func trim(text string, e extent) extent {
 	for e.from < e.to {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
@@ -174,7 +176,7 @@ func trim(text string, e extent) extent {
 
 // startsNothing reports whether r cannot begin a sentence: a space, a combining mark, closing
 // punctuation or a dash. If a word follows directly, punctuation other than full-width marks may
-// belong to it, as in ".NET".
+// belong to the word, as in ".NET".
 func startsNothing(r rune, wordFollows bool) bool {
 	switch {
 	case unicode.IsSpace(r), unicode.IsMark(r), unicode.Is(unicode.Cf, r), strings.ContainsRune("，、；：。！？", r):
@@ -186,8 +188,8 @@ func startsNothing(r rune, wordFollows bool) bool {
 	}
 }
 
-// emphasis returns the length of the Markdown emphasis at the beginning of a text whose end is
-// after the text, or 0.
+// emphasis returns the length of the Markdown emphasis signs at the beginning of a text, or 0 if
+// the text also contains their counterpart.
 func emphasis(text string) int {
 	n := len(text) - len(strings.TrimLeft(text, "*_"))
 	if n == 0 || strings.Contains(text[n:], text[:n]) {

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	maxSources    = 100 // kept of one call
+	maxSources    = 100 // maximum sources that are kept from one call
 	maxConcurrent = 8   // concurrent calls
 	maxTurnCalls  = 32  // executed calls of one turn
 )
@@ -48,8 +48,8 @@ func (r *run) callTools(ctx context.Context) error {
 	return nil
 }
 
-// nextGroup returns the calls to make next: consecutive calls that may run concurrently, or a
-// single call.
+// nextGroup returns the calls to make next: several consecutive calls that may run concurrently, or
+// a single call.
 func (r *run) nextGroup() []llm.ToolCall {
 	n := 1
 	for r.concurrent(r.pending[0]) && n < min(len(r.pending), maxConcurrent) && r.concurrent(r.pending[n]) {
@@ -63,7 +63,7 @@ func (r *run) nextGroup() []llm.ToolCall {
 func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
-		return true // the call is not executed
+		return true // such a call is not executed
 	}
 	spec := t.Spec()
 	return !spec.Alone && harmless(spec)
@@ -74,8 +74,8 @@ func harmless(spec tool.Spec) bool {
 	return spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone
 }
 
-// callResult is the outcome of a call. A failure that the model can handle is a result; err ends
-// the attempt.
+// callResult is the outcome of a call. A failure that the model can handle is in the result; err
+// ends the attempt at the run.
 type callResult struct {
 	record domain.ToolCall
 	result tool.Result
@@ -123,7 +123,7 @@ func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error
 	case ctx.Err() != nil:
 		return stopped(ctx) // this worker no longer owns the run, or it was canceled
 	case done.err != nil && groupCtx.Err() != nil:
-		return context.Cause(groupCtx) // the error of the call that canceled the group
+		return context.Cause(groupCtx) // the error of the call for which the group was canceled
 	case done.err != nil:
 		return done.err
 	}
@@ -146,8 +146,8 @@ func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error
 	return r.checkBytes()
 }
 
-// callTool makes one call unless it is in excess. It may run concurrently with others and does
-// not change the run's state.
+// callTool makes one call, or rejects it if excess is true. It may run concurrently with others and
+// does not change the run's state.
 func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) callResult {
 	began := r.loop.now()
 	result, err := r.execute(ctx, call, excess)
@@ -162,8 +162,8 @@ func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) call
 	return callResult{record: record, result: result}
 }
 
-// endsAttempt returns the error that ends the attempt because of a call's error, or nil if the
-// model can handle it.
+// endsAttempt returns the error with which a call's error ends the attempt. It returns nil if the
+// model can handle the call's error.
 func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	var action *tool.ActionRequired
 	switch {
@@ -173,7 +173,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
 
-	if classified, ok := errors.AsType[*Error](err); ok { // from a precondition of the call
+	if classified, ok := errors.AsType[*Error](err); ok { // the check before the call returned the run's error
 		return classified
 	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
@@ -200,7 +200,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 
 	spec := t.Spec()
 	defer func() {
-		if cause := recover(); cause != nil { // the call has its own goroutine, so no other recover applies
+		if cause := recover(); cause != nil { // the call runs in its own goroutine, where no other recover applies
 			result, err = tool.Result{}, r.panicked(spec, cause)
 		}
 	}()
@@ -216,9 +216,9 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 	return result, nil
 }
 
-// panicked reports a tool that panicked and returns the error of its call. If the tool has a side
-// effect, it is unknown whether that happened; the error is then retryable, so that the next
-// attempt finds out, as after a crash.
+// panicked reports a tool that panicked and returns the error of its call. If the tool has side
+// effects, it is unknown whether they happened. Then the error is retryable: the next attempt finds
+// out, as after a crash.
 func (r *run) panicked(spec tool.Spec, cause any) error {
 	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // the panic's value may contain secrets
 	r.loop.panicked(spec.Name, err)
@@ -234,8 +234,8 @@ func note(err error) string {
 	return failedNote
 }
 
-// failedOutput returns the output of a failed call: the tool's own, if it is valid and has an
-// error, or the note.
+// failedOutput returns the output of a failed call: the tool's own output, if it is valid and
+// contains an error, or else the note.
 func failedOutput(err error) json.RawMessage {
 	var e *tool.Error
 	if errors.As(err, &e) && len(e.Output) > 0 {
@@ -269,7 +269,7 @@ func (r *run) applyTool(s *ToolStep) {
 	}
 }
 
-// input returns a call's arguments for the run object. Malformed arguments become a text.
+// input returns a call's arguments for the run object. Malformed arguments are returned as text.
 func input(call llm.ToolCall) json.RawMessage {
 	if call.Arguments != nil {
 		return call.Arguments
@@ -277,10 +277,10 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
-// quoted returns a JSON object with one text.
+// quoted returns a JSON object with a single key and text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
-	if err != nil { // strings always marshal
+	if err != nil { // marshaling a string never fails
 		return json.RawMessage("{}")
 	}
 	return b

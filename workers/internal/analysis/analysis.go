@@ -6,26 +6,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Lexeme is a search term of a text.
+// Lexeme is a search term that a text contains.
 type Lexeme struct {
 	Text     string
-	Position int // number of its word in the text, from 1; several terms of a word share it
+	Position int // number of the term's word in the text, from 1; a word can have several terms
 }
 
-// Word is a word of a query.
+// Word is a word of a query, with its search terms.
 type Word struct {
 	Text    string   // as written, without case and marks
-	Lexemes []string // the terms by which documents of any language may contain it
+	Lexemes []string // the terms under which the index may contain the word, for documents in any language
 }
 
-// Limits of a query: its words, and the lexemes of each.
+// Limits of a query: the number of its words, and the number of lexemes of each word.
 const (
 	maxWords   = 32
 	maxLexemes = 12
 )
 
-// Terms returns the terms of a text in the order of its words. language is a BCP 47 tag. With an
-// unknown or empty language, words only lose case and marks.
+// Terms returns the terms of a text in the order of its words. language is a BCP 47 tag. If it is
+// unknown or empty, words are only converted to lower case without accents.
 func Terms(language, text string) []Lexeme {
 	tongue := base(language)
 	terms := make([]Lexeme, 0, len(text)/5+4)
@@ -40,8 +40,8 @@ func Terms(language, text string) []Lexeme {
 	return terms
 }
 
-// appendToken appends the terms of a word token: those of its parts, and of the whole if it is a
-// code.
+// appendToken appends the terms of a word token: the terms of its parts and, if it is a code such
+// as "ERR-4021", the terms of the whole.
 func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
 	first := position + 1
 
@@ -55,7 +55,7 @@ func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, i
 			position++
 			terms = appendWord(terms, position, tongue, part)
 		})
-		// A part may equal the whole.
+		// Remove terms of the first part that the whole has, too.
 		for i := begin; i < len(terms); i++ {
 			if terms[i].Position == first && slices.Contains(whole, terms[i].Text) {
 				terms = slices.Delete(terms, i, i+1)
@@ -79,30 +79,30 @@ func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	return terms
 }
 
-// Query returns the words of a query. It omits words without meaning of their own, unless there
-// are no others.
+// Query returns the words of a query. It omits stop words, unless the query consists of stop words
+// only.
 func Query(text string) []Word {
 	q := query{seen: map[string]int{}}
 	scan(norm.NFKC.String(text), q.take)
 	return q.words()
 }
 
-// query is a query that is being read.
+// query collects the words of a query while it is read.
 type query struct {
 	found []queryWord
 	seen  map[string]int
-	lower bool // some word is not in capitals
+	lower bool // at least one word is not in capitals
 }
 
-// queryWord is a word of a query, and whether it looks like an acronym.
+// queryWord is a word of a query. loud reports that it looks like an acronym.
 type queryWord struct {
 	Word
 	acronym bool
 }
 
-// take adds the words of a token.
+// take adds the words of a token to the query.
 func (q *query) take(t token) {
-	if len(q.found) >= 2*maxWords { // omitted words make room for others
+	if len(q.found) >= 2*maxWords { // more than maxWords, because stop words are omitted later
 		return
 	}
 	if t.kind != wordToken {
@@ -129,10 +129,12 @@ func (q *query) addWord(word string) {
 	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, acronym(word))
 }
 
-// empty reports an empty form, which results from marks without letters.
+// empty reports whether a form is empty. A word that consists of marks without letters has an empty
+// form.
 func empty(form string) bool { return form == "" }
 
-// add adds a word. If the query already has it, add adds the word's new lexemes.
+// add adds a word to the query. If the query already has the word, add adds only the lexemes that
+// are new.
 func (q *query) add(word Word, loud bool) {
 	if word.Lexemes = slices.DeleteFunc(word.Lexemes, empty); len(word.Lexemes) == 0 {
 		return

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// traits are the kinds of characters in a token.
+// traits reports which kinds of characters a token contains.
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
-// traitsFor returns the traits of a token.
+// traitsFor returns the traits of a text.
 func traitsFor(text string) (has traits) {
 	before := rune(0)
 	for _, r := range text {
@@ -32,17 +32,18 @@ func traitsFor(text string) (has traits) {
 	return has
 }
 
-// dash reports hyphens that join words.
+// dash reports whether r is a hyphen.
 func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
-// code returns the terms of a token as a whole. simple reports that the token is a plain word.
-// Any other token also has parts. It has a whole only if that says more than the parts do:
-// "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail", "U.S.".
+// code returns the terms of a token as a whole. simple reports that the token is a plain word; any
+// other token also has parts. whole is empty if the whole says no more than its parts. Tokens with
+// a whole are, for example, "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail" and
+// "U.S.".
 func code(text string) (whole []string, simple bool) {
 	has := traitsFor(text)
 	switch {
 	case !has.digit && !has.join && !has.dash:
-		return nil, !has.hump // camelCase: its parts include the whole word
+		return nil, !has.hump // the parts of a camelCase word include the whole word
 	case has.digit && !has.letter && !has.dash && !has.name:
 		return numbers(fold(lower(text))), false
 	case initials(text):
@@ -53,7 +54,8 @@ func code(text string) (whole []string, simple bool) {
 	return versions(fold(lower(text))), false
 }
 
-// initials reports letters with a full stop after each except the last: "U.S", "e.g".
+// initials reports whether a text consists of single letters with full stops between them, such as
+// "U.S" or "e.g".
 func initials(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if r, width := utf8.DecodeRuneInString(part); width != len(part) || !unicode.IsLetter(r) {
@@ -67,8 +69,8 @@ func undashed(text string) string {
 	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
 }
 
-// variants adds the forms of a code without dashes and underscores, as other writers may spell
-// it.
+// variants adds the spellings of a code without dashes and underscores, because other authors may
+// write it that way.
 func variants(whole []string) []string {
 	forms := whole
 	for _, form := range whole {
@@ -79,7 +81,7 @@ func variants(whole []string) []string {
 	return forms
 }
 
-// versions returns a code with plain dashes. For "v1.2" it also returns "1.2".
+// versions returns a code with its dashes replaced by "-". For "v1.2" it also returns "1.2".
 func versions(text string) []string {
 	text = strings.NewReplacer("‐", "-", "‑", "-").Replace(text)
 	if len(text) > 1 && text[0] == 'v' && strings.Trim(text[1:], "0123456789.") == "" {
@@ -88,8 +90,8 @@ func versions(text string) []string {
 	return []string{text}
 }
 
-// numbers returns the ways to write a number: with a decimal point, and without thousands
-// separators.
+// numbers returns the spellings of a number: with a decimal point instead of a comma, and without
+// thousands separators.
 func numbers(text string) []string {
 	forms := []string{strings.ReplaceAll(text, ",", ".")}
 	for _, signs := range [2][2]string{{",", "."}, {".", ","}} {
@@ -113,9 +115,9 @@ func numbers(text string) []string {
 	return forms
 }
 
-// parts calls each with the words in a token. It splits at joining characters, at the humps of
-// camelCase, and between a name and its number. It omits single letters, and a number that is the
-// whole token.
+// parts calls each with the words in a token. It splits the token at joining characters such as
+// "-", at the capitals in camelCase, and between a name and its number. It omits single letters,
+// and a number that is the whole token.
 func parts(text string, each func(string)) {
 	start := 0
 	give := func(end int) {
@@ -133,15 +135,15 @@ func parts(text string, each func(string)) {
 	give(len(text))
 }
 
-// between reports whether the bytes on both sides of at are digits.
+// between reports whether the bytes before and after offset at are digits.
 func between(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// subparts calls each for the words in a part between joining characters. whole reports that the
-// part is the whole token.
+// subparts calls each with the words in a part that contains no joining characters. whole reports
+// that the part is the whole token.
 func subparts(part string, whole bool, each func(string)) {
 	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
 	switch {
@@ -161,8 +163,8 @@ func subparts(part string, whole bool, each func(string)) {
 	humps(part, each)
 }
 
-// named calls each for a part such as ERR4021, and for its name and number if both are long
-// enough.
+// named calls each with a part such as "ERR4021", and with its name "ERR" and its number "4021" if
+// both are long enough.
 func named(part string, whole bool, each func(string)) {
 	if !whole {
 		each(part)
@@ -175,7 +177,7 @@ func named(part string, whole bool, each func(string)) {
 	}
 }
 
-// humps calls each for a word, and for the words in camelCase.
+// humps calls each with a word and, if the word is in camelCase, with the words in it.
 func humps(part string, each func(string)) {
 	each(part)
 	start, split := 0, false
@@ -200,7 +202,8 @@ func humps(part string, each func(string)) {
 	}
 }
 
-// hump reports whether a word has a capital after a small letter, like identifiers in programs.
+// hump reports whether a word contains a capital after a small letter, as in identifiers of
+// programs.
 func hump(runes []rune) bool {
 	for i := 1; i < len(runes); i++ {
 		if unicode.IsUpper(runes[i]) && unicode.IsLower(runes[i-1]) {
@@ -210,13 +213,13 @@ func hump(runes []rune) bool {
 	return false
 }
 
-// acronym reports a short word in capitals: IT, US and WHO are names; it, us and who are stop
-// words.
+// acronym reports whether a word is short and in capitals. IT, US and WHO are names, but it, us and
+// who are stop words.
 func acronym(word string) bool {
 	return len(word) >= 2 && len(word) <= 5 && capitals(word)
 }
 
-// capitals reports whether a word consists of capitals.
+// capitals reports whether all letters of a word are capitals.
 func capitals(word string) bool {
 	for _, r := range word {
 		if !unicode.IsUpper(r) {

@@ -8,13 +8,14 @@ import (
 	"github.com/RadhiFadlillah/whatlanggo"
 )
 
-// sample is the number of letters from which the language is detected. minLetters is the minimum.
+// sample is the number of letters from which the language is detected; minLetters is the minimum
+// number.
 const (
 	sample     = 1500
 	minLetters = 24
 )
 
-// script is a script and, if only one language uses it, that language.
+// script is a script. language is set if only one language uses the script.
 type script struct {
 	table    *unicode.RangeTable
 	language string
@@ -45,13 +46,13 @@ var scripts = [...]script{
 	{unicode.Ethiopic, "am"},
 }
 
-// Detect returns the language of a text as a BCP 47 tag. It returns "" if it is not sure: for too
-// little text, mixed languages, numbers, or code.
+// Detect returns the language of a text as a BCP 47 tag. It returns "" if the language is
+// uncertain, for example for a short text, mixed languages, numbers or code.
 func Detect(text string) string {
 	if len(text) <= windowSize {
 		return detectWindow(reduced(text))
 	}
-	// Several parts of a long text are checked: running text rather than contents, tables and
+	// Check several parts of a long text. Prefer running text to tables of contents, tables and
 	// lists.
 	var found []string
 	for _, window := range windows(text) {
@@ -70,7 +71,7 @@ func Detect(text string) string {
 	return found[0]
 }
 
-// detectWindow returns the language of one window of a text, or "".
+// detectWindow returns the language of one part of a text, or "" if it is uncertain.
 func detectWindow(text string) string {
 	letters, language, sure := survey(text)
 	if sure || letters == "" {
@@ -84,23 +85,23 @@ func detectWindow(text string) string {
 	listed := stops()[guess] != nil
 
 	switch {
-	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // trigrams and stop words agree
+	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // statistics of letters and the stop words agree
 		return guess
 	case !listed && info.Confidence >= 0.9 && share < 0.1:
 		return guess
-	case share >= 0.2 && share >= 1.3*second: // too short for trigrams
+	case share >= 0.2 && share >= 1.3*second: // too short for statistics of letters
 		return best
 	}
 	return ""
 }
 
-// census counts the letters of each script in a text, and its other characters.
+// census counts the letters of each script in a text, and the other characters.
 type census struct {
 	scripts              [len(scripts)]int
-	han, kana, all, rest int // all: letters except East Asian ones
+	han, kana, all, rest int // all counts the letters of all scripts except the East Asian ones
 }
 
-// count adds a character.
+// count adds a character to the census.
 func (c *census) count(r rune) {
 	switch {
 	case r|0x20 >= 'a' && r|0x20 <= 'z':
@@ -121,9 +122,9 @@ func (c *census) count(r rune) {
 	}
 }
 
-// survey returns the letters of a text's main script, as lower-case words, or the language if the
-// script belongs to one language. It returns neither if most of the text is not letters, or no
-// script has most of the letters.
+// survey returns the letters of a text's main script as lower-case words. If that script is used by
+// one language only, it returns the language instead. It returns neither if most of the text is not
+// letters, or if no script has most of the letters.
 func survey(text string) (letters, language string, sure bool) {
 	var c census
 	for _, r := range text {
@@ -157,8 +158,8 @@ func survey(text string) (letters, language string, sure bool) {
 // latin is the index of Latin in scripts.
 const latin = 0
 
-// onlyScript returns the beginning of a text in small letters, with spaces for characters of other
-// scripts.
+// onlyScript returns the beginning of a text in lower case. Each character that is not of the
+// script becomes a space.
 func onlyScript(text string, script *unicode.RangeTable) string {
 	var b strings.Builder
 	n := 0
@@ -178,8 +179,8 @@ func onlyScript(text string, script *unicode.RangeTable) string {
 	return b.String()
 }
 
-// stopShares returns the share of stop words in a text for each language. Languages with fewer
-// than two different stop words in the text are missing.
+// stopShares returns, for each language, the share of the text's words that are stop words of the
+// language. It omits languages with fewer than two different stop words in the text.
 func stopShares(letters string) map[string]float64 {
 	words := strings.Fields(letters)
 	counts := make(map[string]int, len(words))
@@ -203,7 +204,7 @@ func stopShares(letters string) map[string]float64 {
 	return found
 }
 
-// leader returns the language with the highest share of stop words, its share, and the second
+// leader returns the language with the highest share of stop words, this share, and the second
 // highest share.
 func leader(found map[string]float64) (best string, share, second float64) {
 	for language, has := range found {

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lower returns the word in small letters. The dot that remains of a Turkish İ is a mark and is
-// removed by fold.
+// lower returns a word in lower case. A Turkish İ becomes an i with a separate dot, which fold
+// removes as a mark.
 func lower(word string) string { return strings.ToLower(word) }
 
-// fold removes what people omit when they type: accents of Latin and Greek, Cyrillic stress
-// marks, vowel points of Arabic and Hebrew, ligatures. It keeps marks that make another letter:
-// the Russian й, Indic vowel signs, the Japanese voicing marks.
+// fold removes marks that people omit when they type: accents of Latin and Greek, Cyrillic stress
+// marks, and vowel points of Arabic and Hebrew. It replaces ligatures by their letters. It keeps
+// marks that make a different letter: the Russian й, Indic vowel signs, Japanese voicing marks.
 func fold(word string) string {
 	if isASCII(word) {
 		return word
 	}
 	var b strings.Builder
 	b.Grow(len(word))
-	latin := false // marks after the last letter are removed
+	latin := false // whether combining marks after the current letter are removed
 	for _, r := range norm.NFC.String(word) {
 		if plain, known := plainLetters[r]; known {
 			b.WriteString(plain)
@@ -41,19 +41,19 @@ func fold(word string) string {
 	return b.String()
 }
 
-// plainLetters maps letters that Unicode does not decompose to plain ones.
+// plainLetters maps letters that Unicode does not decompose to their plain forms.
 var plainLetters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ı': "i", 'ħ': "h", 'ς': "σ", 'ё': "е",
 	'أ': "ا", 'إ': "ا", 'آ': "ا", 'ٱ': "ا", 'ى': "ي", 'ی': "ي", 'ې': "ي", 'ک': "ك", 'ة': "ه", 'ۀ': "ه", 'ؤ': "و", 'ئ': "ي", '’': "'",
 }
 
-// isPoint reports marks of Arabic and Hebrew that are rarely written, and the Arabic elongation
-// sign.
+// isPoint reports whether r is a mark of Arabic or Hebrew that is rarely written, or the Arabic
+// elongation sign.
 func isPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x065F || r == 0x0670 || r == 0x0640 || r >= 0x0591 && r <= 0x05C7 && unicode.IsMark(r)
 }
 
-// baseLetter returns the base letter of r.
+// baseLetter returns r without its accents.
 func baseLetter(r rune) rune {
 	var buffer [utf8.UTFMax]byte
 	n := utf8.EncodeRune(buffer[:], r)
@@ -74,8 +74,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// bare returns a word in small letters without a part bound by an apostrophe: the article of
-// l'été, the genitive of user's. It deletes other apostrophes.
+// bare returns a word in lower case. It removes the part that an apostrophe separates: the article
+// in "l'été", the genitive in "user's". It deletes other apostrophes.
 func bare(word string) string {
 	word = strings.ReplaceAll(lower(word), "’", "'")
 	word = strings.Map(func(r rune) rune {
@@ -96,11 +96,12 @@ func bare(word string) string {
 	return strings.ReplaceAll(word, "'", "")
 }
 
-// bound lists articles and pronouns that are elided before a vowel.
+// bound lists articles, pronouns and other short words that lose their vowel before an apostrophe.
 var bound = setFor(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall nell sull coll un quest quell sant anch com cos tutt mezz
 	bell`)
 
-// folded returns the key of a word: in small letters, without marks and bound parts.
+// folded returns the form under which a word is compared: in lower case, without marks, and without
+// a part that an apostrophe separates.
 func folded(word string) string { return fold(bare(word)) }
 
 func setFor(words string) map[string]bool {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Names returns the words of a search, in the form of [Query], that are likely names: words with
-// a digit, and capitalized words that do not begin a sentence. German capitalizes all nouns, so
-// capitals do not count there.
+// Names returns the words of a query that are probably names, spelled as [Query] returns them.
+// These are words with a digit, and capitalized words that do not begin a sentence. In German,
+// which capitalizes all nouns, capitals do not count.
 func Names(text string) map[string]bool {
 	names := map[string]bool{}
 	capitals := Detect(text) != "de"
@@ -29,7 +29,7 @@ func Names(text string) map[string]bool {
 	return names
 }
 
-// simple reports whether a word is a single word rather than a code of several parts.
+// simple reports whether a word is a single word, not a code of several parts.
 func simple(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 }

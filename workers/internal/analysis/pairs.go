@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// pairs appends the pairs of neighbouring characters of a token in a script that writes no
-// spaces. Documents also get every single Chinese character, because it may be a word. Queries
-// get a single character only if it stands alone.
+// pairs appends the pairs of neighbouring characters of a token in a script without spaces between
+// words. In documents, it also appends every single Chinese character, because a character may be a
+// word. In queries, it appends a single character only if the token has no other.
 func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	text := fold(run.text)
 	before, at := "", 0
@@ -28,7 +28,7 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	return terms, position
 }
 
-// cluster returns the length of a character together with its vowels and tones.
+// cluster returns the number of bytes of a character together with its vowel signs and tone marks.
 func cluster(text string, k kind) int {
 	_, end := utf8.DecodeRuneInString(text)
 	for k == seaToken && end < len(text) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind decides how a token is converted to terms.
+// kind is the kind of a token's characters. It decides how the token is converted to terms.
 type kind uint8
 
 const (
@@ -17,15 +17,15 @@ const (
 	joinToken      // only while scanning: joins two words if it is between them
 )
 
-// token is a run of characters of one kind.
+// token is a sequence of characters of one kind.
 type token struct {
 	text  string
 	kind  kind
-	asked bool // part of a query: only the terms needed to find it
+	asked bool // part of a query, so it has only the terms that are needed to find it
 }
 
-// maxToken is the number of bytes of a token that count. Nobody searches for longer words, and
-// the store does not accept them.
+// maxToken is the number of bytes of a token that are indexed; the rest is ignored. People do not
+// search for longer words, and the database does not accept them.
 const maxToken = 192
 
 var ascii = func() (kinds [utf8.RuneSelf]kind) {
@@ -71,7 +71,7 @@ func wordIf(is bool) kind {
 	return none
 }
 
-// invisible reports characters that only affect how a word is drawn or hyphenated.
+// invisible reports whether a character only affects how a word is drawn or hyphenated.
 func invisible(r rune) bool {
 	return r == '\u00AD' || r == '\u200C' || r == '\u200D' || r == '\u2060' || r == '\uFEFF'
 }
@@ -81,12 +81,12 @@ type scanner struct {
 	text       string
 	each       func(token)
 	start, end int  // of the open token
-	open       kind // kind of the open token; none if no token is open
-	joined     bool // the last character was a joining one
+	open       kind // kind of the token that is being read; none between tokens
+	joined     bool // the last character joins two parts of a word
 }
 
-// scan calls each with the tokens of a text. A single joining character between two word
-// characters belongs to the word. So do "++" and "#" after a letter (C++, C#).
+// scan calls each with the tokens of a text. A single joining character such as "-" between two
+// word characters is part of the word. So is "++" or "#" after a letter (C++, C#).
 func scan(text string, each func(token)) {
 	s := scanner{text: text, each: each}
 	for at := 0; at < len(text); {
@@ -99,7 +99,7 @@ func scan(text string, each func(token)) {
 	s.give()
 }
 
-// step reads a character and returns the number of bytes read.
+// step processes the character r at offset at and returns the number of bytes processed.
 func (s *scanner) step(at int, r rune, width int) int {
 	switch k := kindFor(r); {
 	case k == joinToken && s.open == wordToken && (!s.joined || invisible(r)):
@@ -125,7 +125,7 @@ func (s *scanner) give() {
 	s.open, s.joined = none, false
 }
 
-// suffixed returns the number of bytes after a word that belong to its name.
+// suffixed returns the length of a suffix such as "++" that belongs to the word before it.
 func suffixed(rest string) int {
 	for _, sign := range [...]string{"++", "#"} {
 		if behind, has := strings.CutPrefix(rest, sign); has && (behind == "" || behind[0] < utf8.RuneSelf && ascii[behind[0]] != wordToken) {
@@ -135,7 +135,7 @@ func suffixed(rest string) int {
 	return 0
 }
 
-// bounded truncates a token to maxToken bytes, at a character.
+// bounded truncates a token to maxToken bytes without splitting a character.
 func bounded(text string) string {
 	if len(text) <= maxToken {
 		return text

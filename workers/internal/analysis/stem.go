@@ -30,22 +30,22 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// stemmer removes inflection.
+// stemmer removes the inflection of words in one language.
 type stemmer struct {
 	language string
 	script   *unicode.RangeTable
 	stem     func(word string) string
 }
 
-// writes reports whether a word begins with a letter of the language's script.
+// writes reports whether a word begins with a letter of the stemmer's script.
 func (s stemmer) writes(plain string) bool {
 	first, _ := utf8.DecodeRuneInString(plain)
 	return unicode.Is(s.script, first)
 }
 
-// form returns the form under which a word is indexed: its stem without marks. A query uses the
-// stems of all languages, so stems of one to three letters would match many unrelated words. Such
-// a word keeps its plain form, except in English, in which most short words are written.
+// form returns the form under which a word is indexed: its stem without marks. In Latin script, a
+// word with a stem of one to three letters keeps its plain form, except in English. A query uses
+// the stems of all languages, so such a short stem would match many unrelated words.
 func (s stemmer) form(word, plain string) string {
 	stem := fold(s.stem(word))
 	left := utf8.RuneCountInString(stem)
@@ -60,9 +60,9 @@ func (s stemmer) form(word, plain string) string {
 	return plain
 }
 
-// stemmers lists the stemmers of each script, the most used language first. If a word has more
-// stems than a query allows, stems of later languages are dropped, on both sides (see
-// searchableForms).
+// stemmers lists the stemmers of each script, the most used language first. A query has a limit on
+// the stems of a word. Beyond it, the stems of the later languages are dropped, both in queries and
+// in the index (see searchableForms).
 var stemmers = []stemmer{
 	{"en", unicode.Latin, snowball(english.Stem)},
 	{"de", unicode.Latin, snowball(german.Stem)},
@@ -93,10 +93,10 @@ var stemmers = []stemmer{
 	{"ta", unicode.Tamil, snowball(tamil.Stem)},
 }
 
-// kin maps languages to the language whose stemmer they share.
+// kin maps a language to a similar language, whose stemmer it uses.
 var kin = map[string]string{"nb": "no", "nn": "no", "sk": "cs", "bs": "hr", "sh": "hr", "gl": "pt", "mk": "bg", "be": "uk"}
 
-// base returns the language of a tag, as the tables in this package name it.
+// base returns the language of a BCP 47 tag, or the similar language whose stemmer it uses.
 func base(tag string) string {
 	language, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tag, "_", "-")), "-")
 	if other, has := kin[language]; has {
@@ -114,8 +114,8 @@ func snowball(stem func(*snowballstem.Env) bool) func(string) string {
 	}
 }
 
-// endings returns a stemmer for a language without an algorithm. It removes the longest ending
-// that leaves at least three letters.
+// endings returns a stemmer for a language without a Snowball algorithm. It removes the longest
+// ending that leaves at least three letters.
 func endings(language string) func(string) string {
 	table := strings.Fields(inflections[language])
 	slices.SortStableFunc(table, func(a, b string) int { return len(b) - len(a) })
@@ -136,15 +136,16 @@ type entry struct {
 	stop         bool
 }
 
-// cache is a direct-mapped cache of word forms: a new word replaces the word in its slot. Texts
-// repeat their words, and stemming is most of the work. Safe for concurrent use.
+// cache caches the forms of words, because texts repeat words and stemming takes most of the time.
+// Each word has one slot, in which it replaces the previous word. The cache is safe for concurrent
+// use.
 var (
 	cache [1 << 14]atomic.Pointer[entry]
 	seed  = maphash.MakeSeed()
 )
 
-// anyTongue stands for all languages, for queries. base never returns it, because it cuts tags at
-// dashes.
+// anyTongue stands for all languages, in queries. It cannot be a language that base returns,
+// because base cuts tags at dashes.
 const anyTongue = "-"
 
 // lookUp returns a word's forms in a language, or in all languages for anyTongue, from the cache
@@ -171,9 +172,9 @@ func lookUp(tongue, word string) *entry {
 	return made
 }
 
-// searchableForms returns the forms of a word in a language that a query for the same word has,
-// too. Only forms of the last languages of a script can be missing there, so most need no
-// comparison.
+// searchableForms returns the forms of a word in a language, without those that a query for the
+// same word lacks. A query lacks only forms in the last languages of a script, so for most
+// languages no comparison is needed.
 func searchableForms(tongue, word string) []string {
 	own := forms(tongue, word)
 	if len(own) == 0 || alwaysFits(tongue, len(own)) {
@@ -187,8 +188,8 @@ func searchableForms(tongue, word string) []string {
 	return kept
 }
 
-// alwaysFits reports whether a query always has room for the forms of a language, even if all
-// languages before it use theirs.
+// alwaysFits reports whether a query has room for the forms of a word in a language, even if every
+// earlier language of the script has as many forms. each is the number of forms in one language.
 func alwaysFits(tongue string, each int) bool {
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
 	if at < 0 {
@@ -203,8 +204,8 @@ func alwaysFits(tongue string, each int) bool {
 	return 1+(before+1)*each <= maxLexemes
 }
 
-// forms returns the stem of a word and, if different, the stem of the word without marks. People
-// omit marks, but algorithms need them to recognize endings.
+// forms returns the stem of a word. If it differs, forms also returns the stem of the word without
+// marks. People omit marks, but stemmers need marks to recognize endings.
 func forms(tongue, word string) []string {
 	small := bare(word)
 	plain := fold(small)
@@ -255,8 +256,8 @@ func allForms(word string) []string {
 	return all
 }
 
-// stemmable reports whether a word may be inflected: it consists of letters and is at least three
-// bytes long.
+// stemmable reports whether a word may be inflected. It must consist of letters and have at least
+// three bytes.
 func stemmable(plain string) bool {
 	if len(plain) < 3 {
 		return false
@@ -269,7 +270,7 @@ func stemmable(plain string) bool {
 	return true
 }
 
-// stops returns the stop words of each language, without case and marks.
+// stops contains the stop words of each language, in lower case and without marks.
 var stops = sync.OnceValue(func() map[string]map[string]bool {
 	all := make(map[string]map[string]bool, len(stopWords))
 	for language, words := range stopWords {
@@ -282,8 +283,9 @@ var stops = sync.OnceValue(func() map[string]map[string]bool {
 	return all
 })
 
-// stopsFor returns a function that reports the stop words of a query. It uses the languages with
-// most stop words in the query, because a stop word of one language is a name in another.
+// stopsFor returns a function that reports whether a word is a stop word. It uses only the
+// languages that have the most stop words in the query, because a stop word of one language may be
+// a name in another.
 func stopsFor(words []string) func(string) bool {
 	limit, best := 0, []map[string]bool(nil)
 	for _, set := range stops() {

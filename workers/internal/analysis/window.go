@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	windowSize    = 4 * sample // bytes; in most scripts enough for sample letters
+	windowSize    = 4 * sample // in bytes; in most scripts it contains at least sample letters
 	sentenceWords = 8          // a line with fewer words counts as a heading, a list entry, or a cell
 	longText      = 400_000    // bytes of a text that are examined
 )
 
-// windows returns the parts of a text from which its language is detected, the best first:
-// sentences from its beginning and its middle, then any text from its beginning and its middle.
+// windows returns the parts of a text that are best for detecting its language, the best first:
+// sentences from the beginning and the middle, then any text from the beginning and the middle.
 func windows(text string) []string {
 	text = strings.ToValidUTF8(text[:min(len(text), longText)], "")
 	var all, sentences strings.Builder
@@ -38,13 +38,13 @@ func windows(text string) []string {
 	return found
 }
 
-// window returns up to windowSize bytes of a text from an offset on.
+// window returns at most windowSize bytes of a text, beginning at offset from.
 func window(text string, from int) string {
 	return strings.ToValidUTF8(text[from:min(len(text), from+windowSize)], "")
 }
 
-// isSentence reports whether a line reads like running text: it has many words, and reduced
-// removed little of it.
+// isSentence reports whether a line is probably running text: it has many words, and most of it is
+// left in short, the result of reduced.
 func isSentence(line, short string) bool {
 	return len(short)*5 >= len(line)*4 && (len(strings.Fields(short)) >= sentenceWords || unspaced(short))
 }
@@ -60,12 +60,12 @@ func unspaced(line string) bool {
 	return n >= sentenceWords
 }
 
-// reduced returns a text without digits, and with repeated signs reduced to one. The dots between
-// a heading and its page number carry no information about the language.
+// reduced returns a text without digits, and with repeated signs reduced to a single sign. It
+// removes, for example, the dots between a heading and its page number in a table of contents.
 func reduced(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	space, last := false, rune(0) // last: the last sign written, 0 after a letter
+	space, last := false, rune(0) // last: the last sign written; 0 after a letter
 	for _, r := range text {
 		switch {
 		case r == '\n':

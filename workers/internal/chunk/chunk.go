@@ -8,13 +8,14 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the length of chunks in code points. Values of zero or less mean the defaults.
+// Limits bound the length of chunks in code points. Zero and negative values mean the defaults.
 type Limits struct {
 	Target int // intended length
 	Max    int // maximum length
 }
 
-// The default limits: several passages fit into a prompt, and each still has a single topic.
+// The default limits. With them, several chunks fit into a prompt, and a chunk usually has a single
+// topic.
 const (
 	defaultTarget = 1000
 	maxDefault    = 1600
@@ -25,11 +26,11 @@ type Chunker struct {
 	limits Limits
 	number int    // number of the next chunk
 	page   page   // the current page
-	path   []mark // the headings above the next block
+	path   []mark // the headings that the next block is under
 	serial int    // number of the next heading
 	head   []string
 	draft  *draft // the open chunk; nil if there is none
-	held   *draft // a small section that may be joined with the next
+	held   *draft // a short section that may be joined with the next section
 	done   []domain.Passage
 }
 
@@ -37,10 +38,10 @@ type Chunker struct {
 type page struct {
 	number int
 	at     int           // code points of its text so far
-	last   document.Kind // kind of the last block; "" if there was none
+	last   document.Kind // kind of the page's last block; "" before the first block
 }
 
-// mark is a heading above a chunk. The serial number distinguishes headings with equal text.
+// mark is a heading above a chunk. The serial number distinguishes headings with the same text.
 type mark struct {
 	serial, level int
 	text          string
@@ -58,7 +59,7 @@ func New(limits Limits) *Chunker {
 	return &Chunker{limits: limits}
 }
 
-// Add processes the next block. It returns the chunks that are now complete, often none.
+// Add processes the next block. It returns the chunks that this block completes, usually none.
 func (c *Chunker) Add(block document.Block) []domain.Passage {
 	if blank(block.Text) {
 		return nil
@@ -91,8 +92,8 @@ func (c *Chunker) take() []domain.Passage {
 	return done
 }
 
-// enter begins the section of a heading. Consecutive headings of increasing level stay in one
-// chunk, because a chunk with only a chapter's name is useless.
+// enter begins the section under a heading. A heading directly after a higher-level heading stays
+// in the same chunk, because a chunk that contains only a chapter's name is useless.
 func (c *Chunker) enter(block document.Block) {
 	level := min(max(block.Level, 1), 6)
 	kept := len(c.path)
@@ -102,7 +103,7 @@ func (c *Chunker) enter(block document.Block) {
 
 	below := kept == len(c.path)
 	c.serial++
-	// Copy the path, because drafts keep the old one.
+	// Copy the path, because drafts refer to the old path.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {
@@ -112,7 +113,7 @@ func (c *Chunker) enter(block document.Block) {
 	c.finish(true)
 }
 
-// table keeps the header rows of a table while the table lasts, even across pages.
+// table remembers the header rows of a table until the table ends, even on a later page.
 func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
@@ -124,7 +125,7 @@ func (c *Chunker) table(block document.Block) {
 	}
 }
 
-// separate adds the separator between two blocks of a page.
+// separate adds the separator between the previous block of the page and a block of this kind.
 func (c *Chunker) separate(kind document.Kind) {
 	between := "\n\n"
 	switch {

@@ -10,19 +10,20 @@ import (
 	"parley/workers/internal/document"
 )
 
-// maxHeading is the maximum length of a heading, or of a header row, in the path, in code points.
+// maxHeading is the maximum length, in code points, of a heading or header row that is stored with
+// a chunk.
 const maxHeading = 200
 
 // draft is an open chunk.
 type draft struct {
 	text    []byte
-	start   int // offset on its page
+	start   int // offset in the text of its page
 	size    int // in code points
 	path    []mark
-	section []mark // path of the draft's last section, with which a sibling may be joined
+	section []mark // the headings above the draft's last section; the next section may be joined if it has the same parent
 	head    []string
-	headed  bool // begins with a heading
-	body    bool // contains more than headings
+	headed  bool // the first block is a heading
+	body    bool // contains blocks that are not headings
 	box     *domain.Box
 }
 
@@ -31,7 +32,7 @@ func (d *draft) append(text string, size int) {
 	d.size += size
 }
 
-// cover extends the draft's box on the page by box.
+// cover enlarges the draft's box so that it includes box.
 func (d *draft) cover(box *domain.Box) {
 	switch {
 	case box == nil:
@@ -44,7 +45,7 @@ func (d *draft) cover(box *domain.Box) {
 	}
 }
 
-// put adds a piece of a block at the reading position.
+// put adds a piece of a block to the draft, at the current position of the page.
 func (c *Chunker) put(block document.Block, text string, size int) {
 	if c.draft == nil {
 		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
@@ -58,8 +59,8 @@ func (c *Chunker) put(block document.Block, text string, size int) {
 	c.page.at += size
 }
 
-// finish completes the open draft. If a small draft is a whole section, it waits for the next
-// one, which may be small, too.
+// finish completes the open draft. whole reports that its section is complete. A short whole
+// section is held back, because it may be joined with the next section.
 func (c *Chunker) finish(whole bool) {
 	d := c.draft
 	c.draft = nil
@@ -79,15 +80,15 @@ func (c *Chunker) finish(whole bool) {
 	c.emit(d)
 }
 
-// joins reports whether two sections of a page become one chunk: they are siblings under one
-// parent and small together.
+// joins reports whether two sections of a page become one chunk. They must have the same parent
+// heading and be short together.
 func (c *Chunker) joins(a, b *draft) bool {
 	n := len(a.section)
 	return b.headed && n > 0 && n == len(b.section) && a.size+2+b.size <= c.limits.Target*2/3 &&
 		a.section[n-1].level == b.section[n-1].level && slices.Equal(a.section[:n-1], b.section[:n-1])
 }
 
-// join appends b to a. The result has the headings that both have in common.
+// join appends b to a. The result keeps only the headings that a and b have in common.
 func join(a, b *draft) *draft {
 	a.append("\n\n", 2)
 	a.append(string(b.text), b.size)
@@ -102,7 +103,7 @@ func join(a, b *draft) *draft {
 	return a
 }
 
-// release emits the waiting section.
+// release emits the section that was held back.
 func (c *Chunker) release() {
 	if c.held != nil {
 		c.emit(c.held)
@@ -110,8 +111,8 @@ func (c *Chunker) release() {
 	}
 }
 
-// emit converts a draft to a passage. It removes white space at the end and empty lines at the
-// beginning, but keeps the first line's indent, which matters in verbatim text.
+// emit converts a draft to a passage. It removes trailing white space and leading empty lines. It
+// keeps the indent of the first line, because indents matter in verbatim text.
 func (c *Chunker) emit(d *draft) {
 	text := strings.TrimRightFunc(string(d.text), unicode.IsSpace)
 	trimmed := strings.TrimLeft(text, "\r\n\v\f\u0085\u2028\u2029")
@@ -132,8 +133,8 @@ func (c *Chunker) emit(d *draft) {
 	c.done = append(c.done, passage)
 }
 
-// headings returns the path, followed by the header rows of a table that began in an earlier
-// chunk.
+// headings returns the headings above a draft. If the draft continues a table, the table's header
+// rows follow.
 func headings(d *draft) []string {
 	path := make([]string, 0, len(d.path)+1)
 	for _, above := range d.path {
@@ -145,11 +146,11 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name returns a heading as a single line of bounded length.
+// name returns a heading as a single line of at most maxHeading code points.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {
-		if n++; n > 4*maxHeading { // enough for a full line, even with many spaces
+		if n++; n > 4*maxHeading { // stop reading: this is enough text, even if it contains many spaces
 			short = text[:at]
 			break
 		}

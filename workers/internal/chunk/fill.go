@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// fill adds a block to the draft, whole if possible. A block is divided only if it is too long
-// for a chunk, or if the draft would otherwise be less than half full.
+// fill adds a block to the draft, as a whole if possible. It divides a block only if the block is
+// too long for one chunk, or if the draft would otherwise be less than half full.
 func (c *Chunker) fill(block document.Block) {
 	size := utf8.RuneCountInString(block.Text)
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
@@ -32,11 +32,11 @@ func (c *Chunker) fill(block document.Block) {
 	})
 }
 
-// piece adds a sentence, line or row of a block that is too long. It avoids leaving the last few
-// words of a block for another chunk.
+// piece adds a sentence, line or row of a block that is too long for one chunk. left is the length
+// of the rest of the block. piece avoids chunks that contain only the last few words of a block.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
-	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of a piece that must be divided anyway
+	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of a piece that is divided anyway
 	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Max && alone) {
 		c.finish(false)
 	}
@@ -60,13 +60,13 @@ func (c *Chunker) size() int {
 	return c.draft.size
 }
 
-// half reports whether the draft is long enough to be a chunk.
+// half reports whether the draft has at least half of the intended length.
 func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }
 
-// pieces calls each with the pieces of a block's text, including the white space after each. Rows
-// are one piece, verbatim text is divided into lines, other text into sentences.
+// pieces calls each with the pieces of a block's text, including the white space after each piece.
+// A row is one piece. Verbatim text is divided into lines, and other text into sentences.
 func pieces(block document.Block, each func(string)) {
 	switch block.Kind {
 	case document.Row:
@@ -86,8 +86,8 @@ func pieces(block document.Block, each func(string)) {
 }
 
 // cut returns the byte offset at which to divide a text so that the first part has at most limit
-// code points. It prefers, in this order: the last space, if that is in the second half; the end
-// of the last word; the end of the last grapheme cluster; the limit.
+// code points. It chooses the first of these that exists: the last space in the second half, the
+// last end of a word, the last end of a grapheme cluster, limit itself.
 func cut(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
@@ -98,7 +98,7 @@ func cut(text string, limit int) int {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// A boundary at the end of the window depends on the text after it, so look a little further.
+	// Include some text after the limit: whether a boundary exists at the limit depends on it.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
@@ -112,7 +112,8 @@ func cut(text string, limit int) int {
 	return len(window)
 }
 
-// last returns the end of the last segment within the first limit bytes, or 0.
+// last returns the end of the last segment that ends within limit bytes, or 0. next advances to the
+// next segment, and end returns the end of that segment.
 func last(next func() bool, end func() int, limit int) int {
 	found := 0
 	for next() && end() <= limit {
@@ -121,7 +122,7 @@ func last(next func() bool, end func() int, limit int) int {
 	return found
 }
 
-// prefix returns the number of bytes in the first limit code points of a text.
+// prefix returns the length in bytes of a text's first limit code points.
 func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {

@@ -1,4 +1,4 @@
-// Package configs caches configurations of agents and templates.
+// Package configs caches the configurations of agents and templates.
 package configs
 
 import (
@@ -16,8 +16,9 @@ type Records interface {
 	Config(ctx context.Context, org, target string, version int) (domain.Config, error)
 }
 
-// Cache caches configurations. A version never changes, so an entry is never stale. A full cache
-// is cleared, which costs one read for each configuration in use.
+// Cache caches configurations by version. A version of a configuration never changes, so entries
+// never become stale. When the cache is full, it is cleared, and every configuration in use is read
+// once more.
 type Cache struct {
 	records Records
 
@@ -33,7 +34,7 @@ type key struct {
 // New returns an empty Cache that reads from records.
 func New(records Records) *Cache { return &Cache{records: records, rows: map[key]domain.Config{}} }
 
-// Get returns one version of the configuration of an organization's agent or template.
+// Get returns one version of the configuration of an agent or template.
 func (c *Cache) Get(ctx context.Context, org, target string, version int) (domain.Config, error) {
 	k := key{org, target, version}
 

@@ -1,3 +1,3 @@
-// Package document is what is said of a document between those who read it, who are in a sandbox, and those who index it: its
-// pages and the blocks of text on them, in reading order.
+// Package document defines the data that the reader of a document, in a sandbox, sends to the worker
+// that indexes the document: events with its pages and blocks of text, in reading order.
 package document

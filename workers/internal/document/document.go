@@ -2,74 +2,75 @@ package document
 
 import "parley/shared/domain"
 
-// Kind is what a block is.
+// Kind is the kind of a block.
 type Kind string
 
 // The kinds of blocks.
 const (
 	Heading   Kind = "heading"
 	Paragraph Kind = "paragraph"
-	Item      Kind = "item"     // of a list
-	Row       Kind = "row"      // of a table: its cells with " | " between them
-	Verbatim  Kind = "verbatim" // lines and spaces count: code
+	Item      Kind = "item"     // item of a list
+	Row       Kind = "row"      // row of a table: its cells, separated by " | "
+	Verbatim  Kind = "verbatim" // text whose line breaks and spaces matter, such as code
 )
 
-// Block is a piece of a document's text, in reading order.
+// Block is a piece of a document's text. A reader emits the blocks in reading order.
 type Block struct {
 	Kind  Kind   `json:"k"`
-	Level int    `json:"l,omitempty"` // of a heading: 1 is the outermost, 6 the innermost
-	Head  bool   `json:"h,omitempty"` // of a row: it names the columns of those behind it
-	Page  int    `json:"p,omitempty"` // from 1; 0: the format has no pages
+	Level int    `json:"l,omitempty"` // headings only: from 1, the outermost, to 6
+	Head  bool   `json:"h,omitempty"` // rows only: it contains the column names of the rows after it
+	Page  int    `json:"p,omitempty"` // page number from 1; 0 if the format has no pages
 	Text  string `json:"t"`
-	// Box is where it stands on its page; nil when the format has no such places.
+	// Box is the position of the block on its page; nil if the format has no positions.
 	Box *domain.Box `json:"b,omitempty"`
 }
 
-// Event is one thing that whoever reads a document tells: exactly one of its fields is set.
+// Event is one message from the reader of a document. Exactly one field is set.
 type Event struct {
-	Pages   *int     `json:"pages,omitempty"` // how many there are; told before the first block where it is known
-	Done    *int     `json:"done,omitempty"`  // this page's blocks were all told
+	Pages   *int     `json:"pages,omitempty"` // number of pages; sent before the first block if it is known then
+	Done    *int     `json:"done,omitempty"`  // number of a page all of whose blocks were sent
 	Block   *Block   `json:"block,omitempty"`
 	End     *Info    `json:"end,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Info is what is known of a document at its end.
+// Info describes a document that was read completely.
 type Info struct {
-	MIMEType string   `json:"mimeType"`           // what it is, whatever it was called
-	Title    string   `json:"title,omitempty"`    // as it says itself
-	Language string   `json:"language,omitempty"` // as it says itself: BCP 47
-	Pages    int      `json:"pages,omitempty"`    // 0: the format has none
-	Notes    []string `json:"notes,omitempty"`    // what was left out, in full sentences
+	MIMEType string   `json:"mimeType"`           // as detected from the content, not as declared
+	Title    string   `json:"title,omitempty"`    // as stated in the document
+	Language string   `json:"language,omitempty"` // as stated in the document, a BCP 47 tag
+	Pages    int      `json:"pages,omitempty"`    // 0 if the format has no pages
+	Notes    []string `json:"notes,omitempty"`    // full sentences about parts that were omitted
 }
 
-// Code says why a document could not be read.
+// Code is the reason why a document could not be processed.
 type Code string
 
-// The codes of failures: those that reading ends with, and those that only processing knows.
+// The codes of failures. Some are reported by the reader, others only by the worker.
 const (
 	Unsupported   Code = "unsupported_format"
 	Encrypted     Code = "password_protected"
 	Damaged       Code = "damaged"
-	NoText        Code = "no_text"         // there is nothing to search, not even in images
-	NoOCR         Code = "ocr_unavailable" // there are only images, and nothing here to read them with
+	NoText        Code = "no_text"         // the document has no text to search, not even in images
+	NoOCR         Code = "ocr_unavailable" // the document has only images, and no program here recognizes text in images
 	TooLarge      Code = "too_large"       // more text, parts or nesting than is read
 	TooManyPages  Code = "too_many_pages"
-	LimitReached  Code = "limit_exceeded" // reading it took more time or memory than it may
+	LimitReached  Code = "limit_exceeded" // reading exceeded a limit, such as time or memory
 	NotFetched    Code = "fetch_failed"
 	NoEmbeddings  Code = "embeddings_unavailable"
 	WorkerLost    Code = "worker_lost"
-	NotProcessed  Code = "not_processed" // nobody could process it until its deadline
+	NotProcessed  Code = "not_processed" // no worker could process it before its deadline
 	QuotaExceeded Code = "quota_exceeded"
 	Internal      Code = "internal"
 )
 
-// Failure is why a document could not be read, in words made for whoever sent it.
-type Failure struct { //nolint:errname // it goes from the reader to whoever sent the document
+// Failure is the reason why a document could not be processed. Message is written for the person
+// who uploaded the document.
+type Failure struct { //nolint:errname // a result that is sent to the uploader, not only an error
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	Retry   bool   `json:"retry,omitempty"` // the cause may pass
+	Retry   bool   `json:"retry,omitempty"` // another attempt may succeed
 }
 
-// Error gives the message.
+// Error returns the message.
 func (f *Failure) Error() string { return f.Message }

@@ -23,7 +23,7 @@ const (
 	officialURL   = "https://api.openai.com/v1/"
 	maxText       = 8_000   // characters; models do not read more
 	maxBatch      = 64      // texts in one request
-	maxCharacters = 100_000 // in one request: far below the token limits of services
+	maxCharacters = 100_000 // characters in one request; far below the token limits of services
 	responseBytes = 32 << 20
 )
 
@@ -33,27 +33,27 @@ var errNoModel = errors.New("no embeddings model is set")
 // Config contains the settings of the embeddings service. Zero values of Limits and Dial mean the
 // defaults.
 type Config struct {
-	Model         string // EMBEDDINGS_MODEL: "openai/" and the service's model name; "" for none
-	OpenAIAPIKey  string // OPENAI_API_KEY
-	OpenAIBaseURL string // OPENAI_BASE_URL, including "/v1"
+	Model         string // the setting EMBEDDINGS_MODEL: "openai/" and the service's model name; "" for none
+	OpenAIAPIKey  string // the setting OPENAI_API_KEY
+	OpenAIBaseURL string // the setting OPENAI_BASE_URL, including "/v1"
 	Limits        remote.Limits
 	// Dial opens connections; nil dials TCP.
 	Dial remote.Dial
 }
 
-// Embedder computes vectors with one model. It is safe for concurrent use. A nil Embedder has no
-// model.
+// Embedder computes vectors with one model. It is safe for concurrent use. A nil *Embedder is valid
+// and has no model.
 type Embedder struct {
 	service sdk.EmbeddingService
 	client  *http.Client
 	limits  remote.Limits
-	model   string // as configured
-	name    string // the service's name for the model
+	model   string // the model name as configured
+	name    string // the model name without the provider, as the service expects it
 	size    atomic.Int64
 }
 
-// New returns an Embedder, or nil if no model is configured. It fails if the model has another
-// provider, or if neither a key nor an address is set.
+// New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
+// not "openai", or if neither a key nor an address is set.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
 		return nil, nil //nolint:nilnil // a nil Embedder has no model
@@ -73,15 +73,16 @@ func New(cfg Config) (*Embedder, error) {
 
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
-	// Created directly, like the models, so that no environment variable has an effect.
+	// The service is created directly so that the SDK reads no environment variables, as in the
+	// packages of the language models.
 	e.service = sdk.NewEmbeddingService(
 		option.WithBaseURL(base), option.WithAPIKey(cfg.OpenAIAPIKey), option.WithMaxRetries(0), option.WithHTTPClient(e.client),
 	)
 	return e, nil
 }
 
-// Model returns the configured name of the model, or "". Vectors of different models are not
-// comparable.
+// Model returns the configured name of the model, or "" for a nil Embedder. Vectors of different
+// models are not comparable.
 func (e *Embedder) Model() string {
 	if e == nil {
 		return ""
@@ -96,8 +97,8 @@ func (e *Embedder) Close() {
 	}
 }
 
-// Embed returns a vector of length 1 for each text, in order. It uses the first 8,000 characters
-// of a text. Errors are *llm.Error, or ctx's error if ctx is done.
+// Embed returns a vector of length 1 for each text, in the same order. It uses only the first 8,000
+// characters of a text. Errors are *llm.Error, or ctx's error if ctx is done.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)
@@ -123,7 +124,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// batchSize returns how many of the texts, from the first on, fit into one request.
+// batchSize returns the number of texts, counted from the first, that fit into one request.
 func batchSize(texts []string) int {
 	room := maxCharacters
 	for n, text := range texts {
@@ -145,7 +146,7 @@ func beginning(text string, limit int) string {
 	return text
 }
 
-// ask sends one request.
+// ask requests the vectors of texts in a single call of the service.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	callCtx, watch := remote.StartWatch(ctx, e.limits)
 	defer watch.Stop()
@@ -174,14 +175,14 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors, nil
 }
 
-// checkJSON rejects redirects and responses that are not JSON, such as the web page of a wrong
-// address.
+// checkJSON returns an error for redirects and for responses that are not JSON, such as a web page
+// at a wrong address.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media == "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // a retry does not correct an address
+	e.Retryable = false // a retry does not correct the address
 	return e
 }

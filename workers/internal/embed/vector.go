@@ -8,10 +8,10 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// maxSize bounds the length of a vector. The largest models use a quarter of it.
+// maxSize bounds the number of dimensions of a vector, at four times that of the largest models.
 const maxSize = 16_384
 
-// read returns the vectors of a response in the order of the texts.
+// read returns the vectors of a response in the order of the texts. texts is their number.
 func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
 	if answer == nil || len(answer.Data) != texts {
 		given := 0
@@ -38,7 +38,8 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 	return vectors, nil
 }
 
-// fits returns an error if a vector has an invalid size, or another size than earlier ones.
+// fits returns an error if a vector has an invalid number of dimensions, or another number than
+// earlier vectors.
 func (e *Embedder) fits(size int) error {
 	if size < 1 || size > maxSize {
 		return fmt.Errorf("a vector of %d numbers", size)
@@ -49,7 +50,7 @@ func (e *Embedder) fits(size int) error {
 	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
 }
 
-// normal returns a vector of length 1 in the same direction.
+// normal returns the vector of length 1 that has the same direction.
 func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
@@ -64,7 +65,7 @@ func normal(numbers []float64) ([]float32, error) {
 	}
 
 	sum := 0.0
-	for _, x := range numbers { // scaled by the largest, so that no square overflows or underflows
+	for _, x := range numbers { // scaled by the largest number, so that no square overflows or underflows
 		sum += (x / largest) * (x / largest)
 	}
 

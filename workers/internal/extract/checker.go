@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxLine is longer than the JSON of any valid block.
+	// maxLine is greater than the length of any valid block as JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
 	maxWord       = 100      // bytes of a MIME type or language
@@ -28,12 +28,12 @@ const (
 	maxLevel      = 6
 )
 
-// checker validates the events of a reader.
+// checker validates the events that a reader writes.
 type checker struct {
 	limits Limits
-	pages  int // number of pages announced; 0 if not announced
+	pages  int // the number of pages that the reader announced; 0 if it announced none
 	page   int // page of the last block
-	done   int // last page reported as done
+	done   int // the last page that the reader reported as done
 	blocks int
 	text   int64
 }
@@ -49,12 +49,13 @@ var (
 	errUTF8         = errors.New("a line is not UTF-8")
 	errNoEvent      = errors.New("a line is not an event")
 	errTrailingData = errors.New("a line has text after its event")
-	errVariants     = errors.New("an event has none or several kinds")
+	errVariants     = errors.New("an event has no kind or more than one")
 	errPages        = errors.New("invalid number of pages")
 	errKind         = errors.New("unknown kind of block")
 )
 
-// follow reads lines until the final event, and passes valid events to each.
+// follow reads the reader's output up to its final event. It calls each with every valid event
+// before that.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	in := bufio.NewReaderSize(from, maxLine)
 	hello, err := in.ReadSlice('\n')
@@ -86,15 +87,16 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 	}
 }
 
-// violation returns the error for output that a correct reader does not write.
+// violation returns the error for output that an intact reader never writes.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
-// violationDetail is violation with a detail that may contain text of the document.
+// violationDetail returns the same error as violation, with a detail that may contain text of the
+// document.
 func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
 }
 
-// readFailure returns the error for output that ends, or has a line that is too long.
+// readFailure returns the error for output that ends too early or contains a line that is too long.
 func readFailure(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return violation(errLineTooLong)
@@ -102,7 +104,8 @@ func readFailure(err error) error {
 	return violationDetail(errTruncated, err)
 }
 
-// decode parses one line strictly.
+// decode parses one line. It rejects unknown fields, text after the event, and an event without
+// exactly one field.
 func decode(l []byte) (e document.Event, err error) {
 	if !utf8.Valid(l) {
 		return e, violation(errUTF8)
@@ -128,7 +131,7 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over reports that it was the final one.
+// take validates an event. over reports that it was the final event.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:
@@ -147,7 +150,8 @@ func (c *checker) take(e document.Event) (info document.Info, over bool, err err
 	}
 }
 
-// takePages validates the number of pages. It must come first, and only once.
+// takePages validates the number of pages. The reader must report it before anything else, and only
+// once.
 func (c *checker) takePages(n int) error {
 	if c.pages != 0 || c.blocks > 0 || c.done > 0 || n < 1 || n > c.limits.Pages {
 		return violationDetail(errPages, n)
@@ -156,7 +160,7 @@ func (c *checker) takePages(n int) error {
 	return nil
 }
 
-// last returns the highest page number allowed.
+// last returns the highest page number that the reader may use.
 func (c *checker) last() int {
 	if c.pages > 0 {
 		return c.pages
@@ -164,7 +168,8 @@ func (c *checker) last() int {
 	return c.limits.Pages
 }
 
-// takeDone validates a page reported as done. Pages are done in ascending order.
+// takeDone validates the number of a page that the reader reports as done. These numbers must
+// increase.
 func (c *checker) takeDone(n int) error {
 	if n <= c.done || n < c.page || n > c.last() {
 		return violation(errOrder)
@@ -173,7 +178,7 @@ func (c *checker) takeDone(n int) error {
 	return nil
 }
 
-// takeBlock validates a block and the limits of blocks and text.
+// takeBlock validates a block, and counts blocks and text against their limits.
 func (c *checker) takeBlock(b *document.Block) error {
 	if c.blocks++; c.blocks > c.limits.Blocks {
 		return tooLarge()
@@ -189,8 +194,8 @@ func (c *checker) takeBlock(b *document.Block) error {
 	return checkBlock(b)
 }
 
-// follows reports whether a block may be on a page. Either all blocks have pages, in ascending
-// order, or none has.
+// follows reports whether the next block may have this page number. Either all blocks have page
+// numbers, in ascending order, or none does.
 func (c *checker) follows(page int) bool {
 	if page == 0 || c.page == 0 && c.blocks > 1 {
 		return page == 0 && c.page == 0 && c.done == 0
@@ -231,19 +236,19 @@ func checkBlock(b *document.Block) error {
 
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports whether a text contains no control characters.
+// clean reports whether a text contains no control characters. lines allows line ends and tabs.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)
 	}) < 0
 }
 
-// overrides reports characters that reorder displayed text.
+// overrides reports whether r changes the direction of displayed text.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
-// checkEnd validates the information about the whole document.
+// checkEnd validates the final event of a document that could be read.
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
 		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)

@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// eventWriter writes the reader's greeting and its events, one per line. It is safe for
-// concurrent use: the handler of the processor limit ends the stream while a parser writes to it.
+// eventWriter writes the reader's greeting and its events, one event per line. It is safe for
+// concurrent use: a signal handler may write the final event while a parser writes other events.
 type eventWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
@@ -25,8 +25,8 @@ func newEventWriter(to io.Writer) *eventWriter {
 	return w
 }
 
-// greet sends the greeting immediately. It distinguishes a reader that did not start from one
-// that failed on its document.
+// greet sends the greeting immediately. From it, the worker knows that the reader has started, and
+// that a later failure is caused by the document.
 func (w *eventWriter) greet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,8 @@ func (w *eventWriter) greet() error {
 	return w.out.Flush()
 }
 
-// write writes an event. Blocks are buffered; other events are sent immediately.
+// write writes an event. Blocks are buffered; any other event is sent immediately, after the
+// buffered blocks.
 func (w *eventWriter) write(e document.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +50,7 @@ func (w *eventWriter) write(e document.Event) error {
 	return w.out.Flush()
 }
 
-// last writes the final event and sends everything that is buffered.
+// last writes the final event and sends all buffered events.
 func (w *eventWriter) last(e document.Event) error {
 	if err := w.write(e); err != nil {
 		return err

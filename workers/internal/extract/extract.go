@@ -16,26 +16,26 @@ import (
 
 // Config configures an Extractor.
 type Config struct {
-	NoOCR bool // do not read images, even if tesseract is installed
-	// Report, if not nil, is called with faults of this machine and with crashes of readers. The
-	// error contains no output of the reader, because that may be text of the document.
+	NoOCR bool // do not recognize text in images, even if tesseract is installed
+	// Report, if not nil, is called with faults of this machine and with crashes of readers. Its
+	// error contains no output of the reader, because that output may contain text of the document.
 	Report func(error)
-	// Detail, if not nil, is called with each reported error and the beginning of the reader's
-	// output, which may contain text of the document.
+	// Detail, if not nil, is called in addition to Report. Its second argument is the beginning of
+	// the reader's output, which may contain text of the document.
 	Detail func(why error, said string)
 }
 
 // Document is a document to read.
 type Document struct {
-	Name     string // as its sender named it
-	MIMEType string // as its sender declared it
+	Name     string // the name that the sender gave it
+	MIMEType string // the type that the sender declared
 	Content  []byte
-	// Short limits the reader to a second of processor time. Beyond that, Read fails with
-	// limit_exceeded. The reader does not receive this limit, so the events of a document do not
-	// depend on it.
+	// Short limits the reader to one second of processor time. If the document needs more, Read
+	// fails with the code limit_exceeded. The reader does not receive this limit, so a short
+	// document yields the same events with and without Short.
 	Short bool
 	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far:
-	// repeatedly, and once after the reader's end.
+	// repeatedly, and once more after the reader has exited.
 	OnCPUTime func(cpu time.Duration)
 }
 
@@ -60,9 +60,9 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 // Close removes the copy of the reader's program. No Read may be in progress.
 func (e *Extractor) Close() error { return e.program.close() }
 
-// Read reads a document, calls each with its parts in order, and returns information about the
-// whole document. Errors are *document.Failure, except errors of each and of ctx, which end the
-// reading and are returned unchanged.
+// Read reads a document, calls each with its events in order, and returns information about the
+// whole document. An error of each or of ctx ends the reading and is returned unchanged. Any other
+// error is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
 	l = l.forContent(d.Content)
 	box, err := e.start(ctx, d, l)
@@ -83,7 +83,7 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	}
 
 	info, err := r.follow(ctx, each)
-	_, _ = box.Usage() // reports the total to Spent
+	_, _ = box.Usage() // reports the total to OnCPUTime
 	if err == nil {
 		return info, nil
 	}
@@ -104,7 +104,7 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	if err != nil {
 		return nil, fmt.Errorf("writing the order: %w", err)
 	}
-	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // its errors name the operation
+	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
@@ -115,24 +115,24 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	})
 }
 
-// meteredBox is a box that reports its processor time to spent whenever its usage is read.
+// meteredBox is a sandbox that calls spent with its processor time whenever its usage is read.
 type meteredBox struct {
 	sandbox.Box
 
 	spent func(cpu time.Duration)
 }
 
-// Usage returns what the sandbox has used so far.
+// Usage returns the resources that the sandbox has used so far.
 func (s meteredBox) Usage() (sandbox.Usage, error) {
 	u, err := s.Box.Usage()
 	if err == nil {
 		s.spent(u.CPU)
 	}
-	return u, err //nolint:wrapcheck // the box's own error
+	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is the memory that the sandbox counts in addition to the reader's own: its program
-// and cached files.
+// spareMemory is added to the memory limit of the sandbox, because the sandbox also counts the
+// reader's program and cached files.
 const spareMemory = 64 << 20
 
 const fileCount = 1000
@@ -144,22 +144,23 @@ func sandboxLimits(l Limits) sandbox.Limits {
 	}
 }
 
-// startFailure returns the failure for a reader that could not start, whatever the document is.
+// startFailure returns the failure for a reader that could not start. The document is not the
+// cause.
 func (e *Extractor) startFailure(why error) error {
 	e.config.Report(fmt.Errorf("starting the reader of documents: %w", why))
 	return &document.Failure{Code: document.Internal, Message: "The document could not be read: its reader did not start.", Retry: true}
 }
 
-// readerError is an end of a reader without a valid final event.
+// readerError reports that a reader ended without a valid final event.
 type readerError struct {
 	why    error  // one of a fixed set: contains no output of the reader
-	detail string // output of the reader, perhaps text of the document
+	detail string // output of the reader; may contain text of the document
 	begun  bool   // the reader itself had started
 }
 
 func (r *readerError) Error() string { return r.why.Error() }
 
-// explain returns the reason for a reader's end without a valid final event.
+// explain returns the error of Read for a reader that ended without a valid final event.
 func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
@@ -181,16 +182,16 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	return &document.Failure{Code: document.Damaged, Message: "The document could not be read: its reader failed."}
 }
 
-// maxDetail is the number of bytes of a reader's output that are reported.
+// maxDetail is the number of bytes of a reader's output that are passed to Detail.
 const maxDetail = 2000
 
-// limitWords name the limits in messages.
+// limitWords contains the names of the limits in error messages.
 var limitWords = map[sandbox.Limit]string{
 	sandbox.LimitCPU: "CPU time", sandbox.LimitWall: "time", sandbox.LimitMemory: "memory",
 	sandbox.LimitProcesses: "processes", sandbox.LimitFiles: "space for files", sandbox.LimitOutput: "output",
 }
 
-// readerRun is one run of a reader in its box.
+// readerRun is one execution of a reader in its sandbox.
 type readerRun struct {
 	box    sandbox.Box
 	limits Limits
@@ -199,8 +200,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit for which the reader was killed
 }
 
-// follow processes the reader's output until its final event or a violation. When follow returns,
-// no process is left in the sandbox.
+// follow processes the reader's output until its final event or an invalid event. When follow
+// returns, no process is left in the sandbox.
 func (r *readerRun) follow(ctx context.Context, each func(document.Event) error) (document.Info, error) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -218,7 +219,7 @@ func (r *readerRun) follow(ctx context.Context, each func(document.Event) error)
 	return newChecker(r.limits).follow(r.box.Stdout(), each)
 }
 
-// kill kills the reader because of a limit. The first limit counts.
+// kill kills the reader because it exceeded a limit. Only the first limit is recorded.
 func (r *readerRun) kill(limit sandbox.Limit) {
 	r.mu.Lock()
 	if r.hit == "" {
@@ -228,7 +229,8 @@ func (r *readerRun) kill(limit sandbox.Limit) {
 	r.box.Kill()
 }
 
-// limit returns the limit that ended the reader, or "". It must be called after the reader's end.
+// limit returns the limit because of which the reader was killed, or "". It must be called after
+// the reader has exited.
 func (r *readerRun) limit() sandbox.Limit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +244,7 @@ func (r *readerRun) limit() sandbox.Limit {
 		return ""
 	case usage.OutOfMem:
 		return sandbox.LimitMemory
-	case usage.CPU >= r.limits.CPU: // the kernel killed it before the watch noticed
+	case usage.CPU >= r.limits.CPU: // the kernel killed it before sandbox.Watch noticed
 		return sandbox.LimitCPU
 	default:
 		return ""

@@ -10,24 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of locked folders, freshPrefix the names of folders not yet locked.
+// prefix begins the names of locked folders; freshPrefix begins the names of folders that are not
+// locked yet.
 const (
 	prefix      = "parley-reader-"
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder contains a copy of the program. Its owner holds a lock on it, which ends with the
-// process, even after a crash.
+// folder contains a copy of this process's executable. Its owner holds a file lock on the folder.
+// The lock ends with the process, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// program returns the path of the copy.
+// program returns the path of the copied executable.
 func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
-// newFolder creates a folder that all users can enter and that allows programs to run. It also
-// removes the folders of dead owners.
+// newFolder creates a folder that all users can enter, on a file system that allows programs to
+// run. It also removes the folders of processes that no longer run.
 func newFolder() (*folder, error) {
 	why := errors.New("no folder to copy the program to")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
@@ -50,7 +51,7 @@ func newFolder() (*folder, error) {
 func newFolderIn(parent string) (*folder, error) {
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the own program: %w", err)
+		return nil, fmt.Errorf("creating a folder for this program's executable: %w", err)
 	}
 
 	f := &folder{path: filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))}
@@ -59,20 +60,20 @@ func newFolderIn(parent string) (*folder, error) {
 		err = unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err == nil {
-		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads the program, which is not secret
+		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user must read the executable, which is not secret
 	}
 	if err == nil {
 		err = os.Rename(fresh, f.path)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making a folder for the own program: %w", err), os.RemoveAll(fresh), f.lock.Close())
+		return nil, errors.Join(fmt.Errorf("creating a folder for this program's executable: %w", err), os.RemoveAll(fresh), f.lock.Close())
 	}
 	return f, nil
 }
 
-// sweep removes this user's folders that are not locked.
+// sweep removes this user's folders in parent whose owners no longer hold the lock.
 func sweep(parent string) {
-	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only invalid patterns cause errors
+	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
@@ -80,9 +81,9 @@ func sweep(parent string) {
 		}
 		var is unix.Stat_t
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // the next sweep removes the rest
+			_ = os.RemoveAll(path) // the next sweep removes what remains
 		}
-		_ = lock.Close() // it was only read
+		_ = lock.Close() // a folder opened for reading, so nothing is lost
 	}
 }
 

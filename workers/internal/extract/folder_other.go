@@ -4,7 +4,7 @@ package extract
 
 import "errors"
 
-// folder is not implemented: sandboxes need Linux.
+// folder is not implemented on this system, because sandboxes need Linux.
 type folder struct{}
 
 func newFolder() (*folder, error) { return nil, errors.New("documents are read only on Linux") }

@@ -13,17 +13,18 @@ import (
 	"parley/workers/internal/parse/pdf"
 )
 
-// Main must be the first statement of every main function. If this process was started as the
-// reader in a sandbox, Main reads the document and exits. Otherwise it returns immediately.
+// Main must be the first statement of every main function of a program that uses this package. If
+// this process was started as a reader in a sandbox, Main reads the document and exits. Otherwise
+// it returns immediately.
 func Main() {
 	if os.Args[0] != programPath {
 		return
 	}
 	if err := runReader(); err != nil {
 		fmt.Fprintln(os.Stderr, "reader:", err)
-		os.Exit(1) //nolint:revive // this is a main
+		os.Exit(1) //nolint:revive // Main acts as the main function of the reader
 	}
-	os.Exit(0) //nolint:revive // this is a main
+	os.Exit(0) //nolint:revive // Main acts as the main function of the reader
 }
 
 // runReader reads the document and writes its events to standard output.
@@ -47,8 +48,8 @@ func runReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// From here on every failure is the document's fault. The greeting must be sent before the
-	// first byte is parsed.
+	// Send the greeting before the first byte is parsed: from here on, every failure is caused by
+	// the document.
 	if err := w.greet(); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
-// parseDocument runs the parser with all formats, and passes its events to write.
+// parseDocument runs the parser with all formats and passes its events to write.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
@@ -71,5 +72,5 @@ func parseDocument(o order, content []byte, write func(document.Event) error) (d
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported unchanged
+	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // reported unchanged
 }

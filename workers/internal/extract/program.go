@@ -11,32 +11,32 @@ import (
 	"syscall"
 )
 
-// program is the file of this process's own program, which is mounted into sandboxes. If the file
-// at its path was replaced or deleted since the start, program makes one copy of the running
-// program.
+// program is the executable of this process, which is mounted into sandboxes. If the file at its
+// original path was replaced or deleted since the start, program copies the running executable once
+// and uses the copy.
 type program struct {
-	file  *os.File // the running program
+	file  *os.File // the running executable
 	where string   // its original path
 	err   error    // reason why there is no program
 
 	mu     sync.Mutex
-	folder *folder // with the copy; nil if no copy was needed yet
+	folder *folder // contains the copy; nil if no copy was needed yet
 }
 
-// openProgram opens the running program. path returns its error, if any.
+// openProgram opens the running executable. If that fails, path returns the error.
 func openProgram() *program {
 	where, err := os.Executable()
 	if err != nil {
-		return &program{err: fmt.Errorf("finding the own program: %w", err)}
+		return &program{err: fmt.Errorf("finding this program's executable: %w", err)}
 	}
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return &program{err: fmt.Errorf("opening the own program: %w", err)}
+		return &program{err: fmt.Errorf("opening this program's executable: %w", err)}
 	}
 	return &program{file: file, where: where}
 }
 
-// path returns a path of the program that every user of the host can execute.
+// path returns a path at which every user of the host can execute the program.
 func (p *program) path() (string, error) {
 	if p.err != nil {
 		return "", p.err
@@ -62,8 +62,8 @@ func (p *program) path() (string, error) {
 	return f.program(), nil
 }
 
-// inPlace reports whether the file at the program's path is the running program and every user
-// can execute it.
+// inPlace reports whether the file at the original path is still the running executable and every
+// user can execute it.
 func (p *program) inPlace() bool {
 	ours, err := p.file.Stat()
 	if err != nil {
@@ -90,15 +90,15 @@ func reachable(dir string) bool {
 	}
 }
 
-// copyProgram copies the running program. It blocks the start of processes meanwhile: a new
-// process briefly inherits all open files, and a program that is open for writing cannot be
-// executed.
+// copyProgram copies the running executable. During the copy, this process starts no other
+// processes. A new process briefly inherits all open files, and an executable that is open for
+// writing cannot be executed.
 func copyProgram(from *os.File, to string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("copying the own program: %w", err)
+		return fmt.Errorf("copying this program's executable: %w", err)
 	}
 
 	const maximum = 1 << 40
@@ -107,12 +107,12 @@ func copyProgram(from *os.File, to string) error {
 		err = file.Chmod(fs.FileMode(0o555))
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("copying the own program: %w", err)
+		return fmt.Errorf("copying this program's executable: %w", err)
 	}
 	return nil
 }
 
-// close removes the copy, if there is one.
+// close removes the copy, if any.
 func (p *program) close() error {
 	if p.err != nil {
 		return nil

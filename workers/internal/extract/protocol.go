@@ -15,16 +15,16 @@ const (
 	orderPath    = "/parley/order.json"
 )
 
-// protocol is the greeting with the protocol's version. The program at our path may have been
-// replaced by another version.
+// protocol is the reader's greeting. It contains the version of the protocol, because the
+// executable at the original path may have been replaced by another version.
 const protocol = "parley-reader 1\n"
 
 // textCPU is the processor time for a text format. Markdown, HTML, plain text, CSV and JSON are
-// read in one pass, and 20 MiB of them take a few seconds. PDF and the archive formats have all
+// read in one pass, which takes a few seconds for 20 MiB. PDF and the archive formats may use all
 // of Limits.CPU.
 const textCPU = 20 * time.Second
 
-// Limits bound the reading of a document. A zero means the default.
+// Limits bound the reading of a document. A zero field means the default.
 type Limits struct {
 	CPU       time.Duration `json:"cpu"`       // default 2 minutes; at most textCPU for a text format
 	Wall      time.Duration `json:"wall"`      // default 5 minutes
@@ -45,7 +45,8 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// shortCPU is the processor time for a short document: several times the usual need.
+// shortCPU is the processor time for a document with Document.Short: several times the usual need
+// of a short document.
 const shortCPU = time.Second
 
 // forContent returns the limits of one document.
@@ -57,7 +58,7 @@ func (l Limits) forContent(content []byte) Limits {
 	return l
 }
 
-// order is the reader's input in addition to the document.
+// order is the reader's input in addition to the document's content.
 type order struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
@@ -65,7 +66,7 @@ type order struct {
 	NoOCR    bool   `json:"noOcr"`
 }
 
-// limitReached returns the failure of a document that exceeded a limit.
+// limitReached returns the failure for a document that exceeded a limit, such as "memory".
 func limitReached(what string) *document.Failure {
 	return &document.Failure{Code: document.LimitReached, Message: "Reading the document used more " + what + " than allowed."}
 }

@@ -15,31 +15,31 @@ import (
 
 const (
 	openFiles = 256
-	// goShare is the share of the memory limit at which Go collects garbage more often.
+	// goShare is the share of the memory limit above which Go collects garbage more often.
 	goShare = 0.6
-	// gcPercent is high because documents are small and read once; early collections only cost
-	// time.
+	// gcPercent is high because documents are small and read only once. More frequent garbage
+	// collection would only cost time.
 	gcPercent = 400
 )
 
-// failAtLimit reports limit_exceeded and exits when this process reaches its soft limit of
-// processor time. Go ignores SIGXCPU by default, and the hard limit, a second later, kills the
-// process without a report.
+// failAtLimit installs a handler for the soft limit of processor time. The handler reports
+// limit_exceeded and exits. Without it, Go ignores SIGXCPU, and the hard limit kills the process a
+// second later without a report.
 func failAtLimit(w *eventWriter) {
 	limit := make(chan os.Signal, 1)
 	signal.Notify(limit, unix.SIGXCPU)
 	go func() {
 		<-limit
 		if w.last(document.Event{Failure: limitReached(limitWords[sandbox.LimitCPU])}) != nil {
-			os.Exit(1) //nolint:revive // the parser does not stop
+			os.Exit(1) //nolint:revive // the parser is still running and cannot be stopped
 		}
-		os.Exit(0) //nolint:revive // as above
+		os.Exit(0) //nolint:revive // the parser is still running and cannot be stopped
 	}()
 }
 
-// restrain limits this process and its children. The sandbox limits all of them together, but it
-// may only poll; these limits apply immediately. Address space is not limited, because Go
-// reserves much and uses little.
+// restrain sets resource limits for this process and its children. The sandbox also limits all of
+// them together, but it may only poll their usage; these limits apply immediately. Address space is
+// not limited, because Go reserves much more than it uses.
 func restrain(l Limits) error {
 	seconds := uint64(math.Ceil(l.CPU.Seconds()))
 	for _, limit := range []struct {
@@ -64,7 +64,7 @@ func restrain(l Limits) error {
 	return nil
 }
 
-// lower sets a limit unless it is already lower.
+// lower sets a resource limit unless the current limit is already lower.
 func lower(kind int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Getrlimit(kind, &is); err != nil {

@@ -26,7 +26,7 @@ const (
 	// MaxDocumentBytes is the maximum size of a document.
 	MaxDocumentBytes = 20 << 20
 
-	writeRetryTime  = time.Minute // how long a write is retried while the database is unavailable
+	writeRetryTime  = time.Minute // how long a write is retried if the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
 
 	backoffFirst  = time.Second
@@ -37,20 +37,20 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	requestedAt time.Time // when it was claimed, or shortly before
+	requestedAt time.Time // the time of the claim, or shortly before it
 	last        bool      // it is in the last free slot
 	short       bool      // it is in a slot of the short lane
 
 	log    zerolog.Logger
 	began  time.Time
 	turn   *turn
-	chunks int // written so far; read only after the writers have finished
+	chunks int // number of chunks written so far; read only after the writers have finished
 	terms  knowledgedb.TermCounts
 }
 
 // execute runs one attempt at a document and records its outcome. left reports that the document
-// had to leave its slot and was requeued: the last slot, because it took long and no other slot
-// was free, or the short lane, because it reached that lane's limits.
+// was requeued because it had to leave its slot. There are two cases: it took long in the last slot
+// while no other slot was free, or it reached the limits of the short lane.
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -64,7 +64,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 		go i.yieldLastSlot(attempt, cancel)
 	}
 
-	i.changed(w) // it is in process
+	i.changed(w) // its status is now processing
 	defer i.changed(w)
 
 	info, err := i.process(attempt, w)
@@ -79,8 +79,8 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	return errors.Is(err, errYields)
 }
 
-// yieldLastSlot cancels an attempt in the last slot when its time is over and no other slot is
-// free.
+// yieldLastSlot cancels an attempt in the last slot if it takes longer than lastSlotTime and no
+// other slot is free.
 func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelCauseFunc) {
 	look := time.NewTicker(lastSlotTime)
 	defer look.Stop()
@@ -97,10 +97,10 @@ func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelC
 	}
 }
 
-// changed publishes that a document has changed.
+// changed publishes that an organization's documents have changed.
 func (i *Ingester) changed(w *work) { i.deps.Bus.Changed(domain.ChangedDocuments, w.OrganizationID) }
 
-// process reads a document and makes it ready.
+// process reads and indexes a document and marks it as ready.
 func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) {
 	from, err := i.source(ctx, w)
 	if err != nil {
@@ -132,7 +132,8 @@ func (i *Ingester) model() string {
 	return i.deps.Embedder.Model()
 }
 
-// source returns the document in the form that the extractor reads.
+// source returns the document as input for the extractor. It fetches the document if it was sent as
+// an address.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
 		return i.fetchAndStore(ctx, w)
@@ -149,15 +150,15 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// finalize records the outcome of an attempt. It writes nothing if this worker no longer holds
-// the document.
+// finalize records the outcome of an attempt. It writes nothing if this worker has lost the
+// document.
 func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, err error) {
 	took := time.Since(w.began)
 	switch {
 	case err == nil:
 		i.metrics.ready(w, info.Pages, took)
 		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
-	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and the wait for attempts is over
+	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // shutdown: the wait for attempts is over
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
@@ -170,7 +171,8 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	}
 }
 
-// fail records the failure of an attempt: permanent, or with a retry.
+// fail records the failure of an attempt. If the failure is not permanent, it also schedules the
+// next attempt.
 func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	failure, known := errors.AsType[*document.Failure](err)
 	if !known {
@@ -210,9 +212,9 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	i.metrics.end(how)
 }
 
-// backoff returns the delay after a number of attempts. It triples from one second up to 15
-// minutes, minus up to a quarter at random. The delays of knowledgedb.MaxDocumentAttempts
-// attempts add up to almost an hour.
+// backoff returns the delay after the given number of attempts. It triples with each attempt, from
+// one second up to 15 minutes. A random part of up to a quarter is subtracted. The delays of all
+// knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
@@ -222,8 +224,9 @@ func backoff(attempts int) time.Duration {
 	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
-// fenced calls write until it succeeds, while the database is unavailable for at most
-// writeRetryTime. It returns errTaken if the document is no longer held.
+// fenced calls write, and repeats it for at most writeRetryTime while the database is unavailable.
+// held, returned by write, reports whether this worker still holds the document; if not, fenced
+// returns errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
 		held, err := write()
@@ -245,8 +248,9 @@ func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) ==
 
 var errPanicked = errors.New("panicked")
 
-// panicError converts a panic to an error, because documents are untrusted. It omits the panic's
-// value, which may contain text of the document, unless it is a runtime error.
+// panicError converts a panic to an error, because a document may cause a panic in any of its
+// readers. It omits the panic's value unless that is a runtime error, because the value may contain
+// text of the document.
 func panicError(log zerolog.Logger, cause any) error {
 	log.Error().Bytes("stack", debug.Stack()).Msg("processing a document panicked")
 	if err, ok := cause.(runtime.Error); ok {

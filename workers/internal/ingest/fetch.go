@@ -47,7 +47,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // its size is known now, and perhaps its name
+		i.changed(w) // the document's size is now known, and perhaps its name
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
@@ -56,7 +56,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// fetch downloads a document. Its errors contain no address, because an address may contain
+// fetch downloads a document. Its errors do not contain the address, because an address may contain
 // secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
@@ -91,8 +91,8 @@ func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
 
-// fetchFailure converts an error of the client. A host that does not exist, is not allowed or has
-// no valid certificate is a permanent failure; other errors are retried.
+// fetchFailure converts an error of the HTTP client to a failure. It is permanent if the host does
+// not exist, is not allowed, or has no valid certificate. Other errors are retried.
 func fetchFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -128,8 +128,8 @@ func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameFor returns the name of a response's document: from its header, or from the end of its
-// address.
+// nameFor returns the name of a downloaded document, from the response's header or from the end of
+// the address.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

@@ -35,8 +35,8 @@ type heldDocuments struct {
 	documents map[string]*heldDocument
 }
 
-// add adds a document. If this worker has an earlier attempt at it, add cancels that attempt,
-// because the new claim replaced its claim.
+// add adds a document. If this worker already has an attempt at the document, add cancels that
+// attempt, because the new claim replaces its claim.
 func (h *heldDocuments) add(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *heldDocuments) add(d *heldDocument) {
 	h.documents[d.ID] = d
 }
 
-// remove removes a document, unless a later claim of this worker replaced it.
+// remove removes a document, unless this worker has claimed it again since then.
 func (h *heldDocuments) remove(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

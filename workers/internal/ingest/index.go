@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	eventsAhead  = 256 // events that the reader may be ahead of the indexer
+	eventsAhead  = 256 // number of events by which the reader may be ahead of the indexer
 	batchesAhead = 2   // batches that the indexer may be ahead of the writers
 	embedders    = 4   // concurrent writers if vectors are computed: they mostly wait
 )
 
-// batch is a unit of writing: passages, and the progress of the reading.
+// batch contains passages that are written together, and the progress of the reader at that time.
 type batch struct {
 	chunks []knowledgedb.NewChunk
 	pages  *int
@@ -38,8 +38,8 @@ type pipeline struct {
 	done int // pages reported as done
 }
 
-// index reads a document and writes its passages to the index while it is being read. It returns
-// the information about the document and its language.
+// index reads a document and writes its passages to the index at the same time. It returns
+// information about the document, and its language.
 func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.Info, string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +98,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 	return err
 }
 
-// cut converts events to batches. A batch is sent when it is full, or after batchTime.
+// cut converts events to batches. A batch is sent when it is full or batchTime has passed.
 func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 	defer close(p.batches)
 	tick := time.NewTicker(batchTime)
@@ -127,7 +127,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 
 // last sends the remaining batches at the document's end.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // not the end: the reader failed
+	if ctx.Err() != nil { // the reader failed, so this is not the document's end
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -191,8 +191,8 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	return nil
 }
 
-// withHeadings returns a passage after the document's name and its headings. It omits the last
-// heading if the passage begins with it.
+// withHeadings returns the text from which a passage's vector is computed: the document's name, the
+// passage's headings, and the passage. It omits the last heading if the passage begins with it.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
@@ -203,7 +203,7 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 
 var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
-// add writes one batch. The lock makes writers take turns, so that progress never decreases.
+// add writes one batch. Only one writer at a time holds the lock, so the progress never decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,11 +18,11 @@ const (
 	maxBatch     = 200 // passages in one write
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // characters from which the language is detected
-	maxLanguage  = 40000 // characters after which the detection stops: many documents begin with pages of contents
+	maxLanguage  = 40000 // characters after which detection stops; the limit is high because many documents begin with tables of contents
 )
 
-// indexer divides a document into passages and extracts their terms. It delays the terms until
-// the language is known.
+// indexer divides a document into passages and extracts their search terms. It extracts no terms
+// until the language is known.
 type indexer struct {
 	name     string
 	cutter   *chunk.Chunker
@@ -66,7 +66,7 @@ func (x *indexer) take(e document.Event) {
 	}
 }
 
-// add analyses passages, or keeps them until the language is decided.
+// add extracts the terms of passages, or keeps the passages until the language is known.
 func (x *indexer) add(passages []domain.Passage) {
 	if x.decided {
 		x.analyse(passages)
@@ -81,8 +81,8 @@ func (x *indexer) add(passages []domain.Passage) {
 	}
 }
 
-// decide detects the language from the waiting passages, or uses the one that the document
-// declares. last forces a decision, even for no language.
+// decide detects the language from the passages that were kept, or uses says, the language that the
+// document declares. If last is true, it decides in any case, even for no language.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
@@ -120,11 +120,11 @@ func (x *indexer) close(info document.Info) {
 	}
 }
 
-// analyse extracts the terms of passages and makes them ready to be written.
+// analyse extracts the terms of passages and queues the passages for writing.
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // after the text's terms: positions must be unique
+		for _, t := range x.headingTerms(p.Headings) { // their positions begin after those of the text, because positions must be unique
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -136,20 +136,20 @@ func (x *indexer) analyse(passages []domain.Passage) {
 	}
 }
 
-// headingTerms returns the terms of a passage's headings and of the document's name. It caches
-// the last result, because consecutive passages often have the same headings.
+// headingTerms returns the terms of the headings above a passage and of the document's name. It
+// caches the last result, because consecutive passages often have the same headings.
 func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	text := strings.Join(append([]string{x.name}, headings...), "\n")
 	terms, known := x.above[text]
 	if !known {
-		clear(x.above) // the following passages mostly have the same headings
+		clear(x.above) // keep only the latest entry
 		terms, _ = termsFor(analysis.Terms(x.language, text), true)
 		x.above[text] = terms
 	}
 	return terms
 }
 
-// termsFor groups lexemes by text. last is the highest position.
+// termsFor groups lexemes by their text. last is the highest position among them.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 	at := make(map[string]int, len(lexemes))
@@ -166,7 +166,8 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 	return terms, last
 }
 
-// due reports whether a batch should be sent. late reports that batchTime has passed.
+// due reports whether a batch should be sent now. late reports that batchTime has passed since the
+// last batch.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }

@@ -21,21 +21,23 @@ import (
 )
 
 const (
-	pollEvery   = time.Second // maximum delay of a document whose doorbell was lost
-	fetchWait   = time.Second // how long a fetch of doorbells waits
+	pollEvery   = time.Second // maximum delay of a document whose doorbell message was lost
+	fetchWait   = time.Second // how long one fetch of doorbell messages waits
 	fetchMax    = 64
 	claimTime   = 10 * time.Second
-	drainTime   = 10 * time.Second // default time to finish documents after a stop
+	drainTime   = 10 * time.Second // default time to finish documents at shutdown
 	releaseTime = 5 * time.Second  // time to release the others
 
-	// lastSlotTime is how long a document may keep the last free slot while all others are taken.
+	// lastSlotTime is how long a document may use the last free slot while all other slots are in
+	// use.
 	lastSlotTime = 2 * time.Second
 )
 
 // ShortLane is the default number of slots in the short lane.
 const ShortLane = 3
 
-// Claims claims documents, extends their leases, and records failures and releases.
+// Claims claims documents for this worker, extends their leases, and records failed and released
+// documents.
 type Claims interface {
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
 	ExtendDocuments(ctx context.Context, held []knowledgedb.LeasedDocument) (lost []knowledgedb.LeasedDocument, err error)
@@ -65,17 +67,17 @@ type Index interface {
 	FinishDocument(ctx context.Context, held knowledgedb.LeasedDocument, end knowledgedb.FinishedDocument) (bool, error)
 }
 
-// Source is a document in the form that an Extractor reads.
+// Source is a document as input for an Extractor.
 type Source struct {
 	Name, MIMEType string
 	Content        []byte
 
 	Short     bool                    // apply the limits of the short lane
-	OnCPUTime func(cpu time.Duration) // called with the processor time used so far, repeatedly and at the end
+	OnCPUTime func(cpu time.Duration) // called repeatedly, and at the end, with the processor time used so far
 }
 
-// Extractor reads documents and calls each for one event after another. Several documents are
-// read concurrently. Failures that the document causes are *document.Failure.
+// Extractor reads documents and calls each with one event at a time. Several documents may be read
+// concurrently. Failures that a document causes are *document.Failure.
 type Extractor interface {
 	Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 }
@@ -94,13 +96,13 @@ type Bus interface {
 
 // Config are the settings of an Ingester.
 type Config struct {
-	// Concurrency is the number of documents processed at a time; 0 means the number of cores
-	// plus one. With two slots or more, the last is reserved for organizations without a document
-	// in process.
+	// Concurrency is the number of documents processed at the same time; 0 means the number of
+	// cores plus one. With two slots or more, the last free slot is reserved for organizations that
+	// have no document in process.
 	Concurrency int
-	Short       int // slots for short documents of organizations with little debt: ShortLane, or 0
+	Short       int // slots for short documents of organizations with little debt (see shares): ShortLane, or 0 for none
 	Limits      knowledgedb.DocumentLimits
-	Drain       time.Duration // time to finish documents after the worker stops; 0: 10 s
+	Drain       time.Duration // time to finish documents at shutdown; 0 means 10 s
 }
 
 // Deps are the dependencies of an Ingester.
@@ -110,8 +112,8 @@ type Deps struct {
 	Uploads   Uploads
 	Index     Index
 	Extractor Extractor
-	Embedder  Embedder // nil: documents are searched by words only
-	// Client fetches the documents that are given as addresses; see FetchOptions.
+	Embedder  Embedder // nil: documents can be searched by words only
+	// Client downloads documents that callers sent as addresses; see FetchOptions.
 	Client  *http.Client
 	Bus     Bus
 	Metrics prometheus.Registerer
@@ -129,10 +131,10 @@ type Ingester struct {
 	short   *lane
 }
 
-// lane is a set of slots and the wake-up signal of the goroutine that claims documents for them.
+// lane is a set of slots, with a signal that wakes the goroutine that claims documents for them.
 type lane struct {
 	taken chan struct{} // one entry for each slot in use
-	wake  chan struct{} // has an entry after a doorbell
+	wake  chan struct{} // contains an entry after a doorbell message
 }
 
 func newLane(slots int) *lane {
@@ -153,8 +155,8 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 	return i, err
 }
 
-// Run processes documents until ctx ends. Then it claims no more, waits up to Config.Drain for
-// documents in process, and releases the rest for other workers.
+// Run processes documents until ctx ends. Then it claims no more documents, waits up to
+// Config.Drain for the documents in process, and releases the remaining ones for other workers.
 func (i *Ingester) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -175,12 +177,13 @@ func (i *Ingester) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen receives doorbells while a slot is free; otherwise another worker should receive them.
+// listen receives doorbell messages while a slot is free. Without a free slot it receives none, so
+// that another worker gets them.
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
 		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.JobMessage) {
-			d.Ack() // the database stores which documents wait
+			d.Ack() // the database stores which documents wait, so the message is not needed again
 			i.slots.notify()
 			i.short.notify()
 		})
@@ -197,8 +200,8 @@ func (i *Ingester) listen(ctx context.Context) {
 	}
 }
 
-// awaitFree waits until a slot of any lane is free, without taking it. It returns false if ctx
-// ended.
+// awaitFree waits until any lane has a free slot, but does not take the slot. It returns false if
+// ctx ended.
 func (i *Ingester) awaitFree(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -215,8 +218,8 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. Attempts that have begun continue until
-// the context until ends.
+// claim claims documents for free slots until ctx ends. Attempts that are running then continue
+// until the context until ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
@@ -244,16 +247,16 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	}
 }
 
-// claimShort claims short documents for the short lane until ctx ends. Only organizations with
-// little debt qualify. Long documents of other organizations may take all slots without delaying
-// these.
+// claimShort claims short documents for the short lane until ctx ends. Only documents of
+// organizations with little debt qualify. Because of this lane, long documents of other
+// organizations cannot delay them.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
 			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
 		})
-		if err != nil || len(claimed) == 0 { // claim logs errors
+		if err != nil || len(claimed) == 0 { // claim logs the same errors
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue
@@ -262,14 +265,14 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 	}
 }
 
-// begin starts an attempt at a document that has a slot of a lane.
+// begin starts an attempt at a document. The caller has already taken a slot of lane in.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // documents may wait whose doorbells came earlier
+		i.slots.notify() // documents may be waiting whose doorbell messages came while no slot was free
 		i.short.notify()
 	})
 }
@@ -288,7 +291,7 @@ func (l *lane) notify() {
 	}
 }
 
-// wait waits for a doorbell, at most pollEvery.
+// wait waits for a doorbell message, but at most for pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
@@ -324,8 +327,8 @@ func (l *lane) acquireMore() (n int) {
 	}
 }
 
-// drain waits for the attempts in process. After the drain time it cancels them, so that they are
-// released.
+// drain waits for the running attempts. After the drain time it cancels the attempts, which
+// releases their documents.
 func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()

@@ -16,7 +16,7 @@ const (
 	endLost      = "lost"
 )
 
-// metrics are a worker's metrics about documents.
+// metrics contains a worker's metrics about documents.
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
@@ -55,12 +55,12 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	}
 
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // so that the series begin at 0
+		m.ended.WithLabelValues(end) // create the series, so that they begin at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt by its outcome.
+// end counts one attempt with the outcome how.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that was indexed.

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// repayRate is the debt that an organization pays back in a second.
+	// repayRate is the processor time by which an organization's debt decreases per second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt bounds an organization's debt, and so the time for which others precede it: four
-	// minutes.
+	// maxDebt bounds an organization's debt. At repayRate it is gone after four minutes, so other
+	// organizations are preferred for at most that long.
 	maxDebt = time.Minute
-	// quickDebt is the debt up to which an organization may use the last slot.
+	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second
-	// shortDebt is the debt up to which an organization may use the short lane: about a hundred
-	// short documents sent together.
+	// shortDebt is the maximum debt with which an organization may use the short lane. A hundred
+	// short documents sent together cost about this much.
 	shortDebt = 10 * time.Second
-	// leftDebt is the extra debt for a document that had to leave the last slot or the short
-	// lane, because it is read again.
+	// leftDebt is added to the debt for a document that had to leave the last slot or the short
+	// lane, because the document must be read again.
 	leftDebt = 6 * time.Second
 )
 
@@ -45,12 +45,12 @@ type shares struct {
 	shares map[string]*share
 }
 
-// share is an organization's slots and debt.
+// share contains an organization's documents in slots, and its debt.
 type share struct {
 	held  []*turn // documents in slots
 	short []*turn // documents in the short lane
 	debt  time.Duration
-	at    time.Time // when debt was computed
+	at    time.Time // time at which debt was computed
 }
 
 // turn is a document that occupies a slot.
@@ -64,9 +64,9 @@ func newShares(slots, short int) *shares {
 	return &shares{slots: slots, short: short, now: time.Now, shares: map[string]*share{}}
 }
 
-// claimLimit returns the number of documents to claim for the free slots, and the organizations
-// that are excluded. last reports that the claim is for the last slot. The remaining slots can be
-// claimed right after.
+// claimLimit returns the number of documents that may be claimed for the free slots, and the
+// organizations excluded from this claim. last reports that the claim is for the last free slot. A
+// claim may leave slots free; the next claim can use them immediately.
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. Organizations with less than a second
-// are omitted: among them only the waiting time of documents counts.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second, so
+// among these organizations only the waiting time of the documents decides.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *shares) debts() map[string]int64 {
 	return debts
 }
 
-// owed returns the current debt, including the documents in process.
+// owed returns an organization's current debt, including the time used by its documents in process.
 func (s *shares) owed(o *share) time.Duration {
 	debt := s.unpaid(o)
 	for _, t := range o.held {
@@ -134,7 +134,7 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid returns the remaining debt for finished documents.
+// unpaid returns the current debt for an organization's finished documents.
 func (s *shares) unpaid(o *share) time.Duration {
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
@@ -143,7 +143,7 @@ func (s *shares) idle(o *share) bool {
 	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
 }
 
-// take adds a document to an organization's slots.
+// take adds a document to the slots that an organization uses.
 func (s *shares) take(org string, short bool) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *shares) spend(t *turn, cpu time.Duration) {
 	t.cpu = cpu
 }
 
-// release frees a document's slot and adds its processor time to the debt. left reports that the
-// document had to leave the last slot or the short lane.
+// release frees a document's slot and adds the document's processor time to the debt. left reports
+// that the document had to leave the last slot or the short lane.
 func (s *shares) release(t *turn, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Names are the classes (".name") and ids ("#name") that style sheets hide.
+// Names contains the classes (".name") and ids ("#name") of elements that style sheets hide.
 type Names map[string]bool
 
 // hiddenStyle matches a style attribute that hides its element.
@@ -19,16 +19,16 @@ var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string
 	`(?:max-)?(?:width|height)\s*:\s*0(?:px)?\s*(?:!|;|$)`, `content-visibility\s*:\s*hidden`, `transform\s*:\s*scale\(\s*0\s*\)`,
 }, "|") + `)`)
 
-// hiddenClasses are common classes of text for screen readers only, and of hidden elements.
+// hiddenClasses lists common classes of hidden elements, and of text that only screen readers read.
 var hiddenClasses = map[string]bool{
 	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
 	"hidden": true, "d-none": true,
 }
 
-// Element reports whether a reader of the page does not see an element, by its own attributes or by the names that style sheets hide. Names
-// may be nil.
+// Element reports whether an element is invisible on the page because of its own attributes, or
+// because of the names that style sheets hide. names may be nil.
 func Element(n *html.Node, names Names) bool {
-	if n.Data == "html" || n.Data == "body" { // hidden until a script has run
+	if n.Data == "html" || n.Data == "body" { // some pages hide the whole body until a script has run
 		return false
 	}
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
@@ -36,7 +36,7 @@ func Element(n *html.Node, names Names) bool {
 		case "hidden":
 			return !strings.EqualFold(a.Val, "until-found")
 		case "aria-hidden":
-			return strings.EqualFold(strings.TrimSpace(a.Val), "true") && n.Data != "table" // some pages hide tables from screen readers only
+			return strings.EqualFold(strings.TrimSpace(a.Val), "true") && n.Data != "table" // some pages hide tables from screen readers
 		case "style":
 			return hiddenStyle.MatchString(a.Val)
 		case "id":
@@ -49,7 +49,8 @@ func Element(n *html.Node, names Names) bool {
 	})
 }
 
-// Parts of a style sheet: a rule, a declaration that hides elements, a comment, and a selector that is one class or id.
+// Patterns for parts of a style sheet: a rule, a declaration that hides elements, a comment, and a
+// selector that is a single class or id.
 var (
 	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
 	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
@@ -57,7 +58,7 @@ var (
 	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
 )
 
-// maxStyle is how many bytes of a style sheet are read.
+// maxStyle is the number of bytes of a style sheet that are read.
 const maxStyle = 200_000
 
 // Add adds the classes and ids that a style sheet hides.
@@ -77,7 +78,8 @@ func (n Names) Add(sheet string) {
 	}
 }
 
-// outsideAtRules leaves out blocks such as those of @media print: what they hide is seen elsewhere.
+// outsideAtRules removes at-rules with their blocks, such as @media print. Elements that they hide
+// may be visible elsewhere.
 func outsideAtRules(sheet string) string {
 	var b strings.Builder
 	for {
@@ -91,7 +93,8 @@ func outsideAtRules(sheet string) string {
 	}
 }
 
-// afterAtRule gives what follows an at-rule, which ends with a semicolon or with its block.
+// afterAtRule returns the text after the at-rule with which sheet begins. An at-rule ends with a
+// semicolon or with its block.
 func afterAtRule(sheet string) string {
 	depth := 0
 	for i := range len(sheet) {

@@ -2,25 +2,26 @@ package llm
 
 import "sync"
 
-// retryCost is the cost of a retry. An answered call earns 1.
+// retryCost is the cost of a retry in tokens of the bucket. An answered call adds one token.
 const retryCost = 10
 
-// Budget bounds the retries of all runs of a process, so that retries do not overload a provider
-// that fails. It is a token bucket: ten answered calls earn one retry. It is safe for concurrent
-// use. A nil Budget has no limit.
+// Budget bounds the retries of all runs of a process, so that retries do not overload a failing
+// provider. It is a token bucket: ten answered calls pay for one retry. It is safe for concurrent
+// use. A nil *Budget allows every retry.
 type Budget struct {
 	mu   sync.Mutex
 	size int
 	left int
 }
 
-// NewBudget returns a full budget for size retries, at least one.
+// NewBudget returns a full budget, enough for size retries or at least one.
 func NewBudget(size int) *Budget {
 	full := max(size, 1) * retryCost
 	return &Budget{size: full, left: full}
 }
 
-// Spend takes the cost of a retry. It returns false if the retry must not be made.
+// Spend takes the cost of a retry from the budget. It returns false if the budget is too low; the
+// retry must then not be made.
 func (b *Budget) Spend() bool {
 	if b == nil {
 		return true

@@ -46,14 +46,14 @@ var publicMessages = map[Kind]string{
 type Error struct {
 	Kind       Kind
 	Retryable  bool
-	RetryAfter time.Duration // the provider's minimum delay; 0 if it gave none
-	// MidAnswer reports that the time ran out while the answer was arriving, so the provider
-	// works.
+	RetryAfter time.Duration // the minimum delay that the provider requested; 0 if none
+	// MidAnswer reports that the time limit was reached while the answer was arriving. In that case
+	// the provider works.
 	MidAnswer bool
-	// Unused reports that the provider did no work for the call. The cost of any other failure is
-	// unknown.
+	// Unused reports that the provider did no work for the call, so the call is free. After any
+	// other failure, the cost is unknown.
 	Unused  bool
-	Message string // public; "" means the kind's message
+	Message string // a public message; "" means the usual message for the kind
 	Err     error  // internal cause, may be nil
 }
 
@@ -75,7 +75,7 @@ func NewUnused(kind Kind, cause error) *Error {
 	return e
 }
 
-// NewError returns an Error of a kind. It is retryable if the kind can be transient.
+// NewError returns an Error of a kind. It is retryable if failures of this kind can be transient.
 func NewError(kind Kind, cause error) *Error {
 	e := &Error{Kind: kind, Err: cause}
 	switch kind {

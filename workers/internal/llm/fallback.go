@@ -9,10 +9,10 @@ import (
 // fallbacks is a model with fallback models.
 type fallbacks struct{ models []Model }
 
-// WithFallbacks returns a model that tries the next model if one cannot answer: its provider
-// fails, limits requests, rejects the service's credentials, or has no such model. It tries no
-// other model after text was emitted. Info describes the first model. Response.Model names the
-// model that answered.
+// WithFallbacks returns a model that calls first, and then the others in order until one answers.
+// It tries the next model if a provider fails, limits requests, rejects the service's credentials,
+// or does not have the model. After text was emitted, it tries no other model. Info describes the
+// first model. Response.Model names the model that answered.
 func WithFallbacks(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -49,9 +49,9 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 	return Response{}, failed
 }
 
-// tryNext reports whether another model may answer after a failure of this kind. A problem with
-// the prompt is reported for the first model, because the caller can shorten the prompt. For a
-// fallback it only means that the next is tried.
+// tryNext reports whether the next model should be tried after a failure of this kind. standIn
+// reports that a fallback failed. If the first model rejects the prompt, no other model is tried,
+// because the caller can shorten the prompt. If a fallback rejects it, the next one is tried.
 func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,
@@ -64,8 +64,8 @@ func tryNext(kind Kind, standIn bool) bool {
 	}
 }
 
-// preferred returns the failure to report: a retryable one, and of two retryable ones the one
-// with the shorter delay.
+// preferred returns the failure to report: a retryable failure if there is one, and of two
+// retryable failures the one with the shorter delay.
 func preferred(a, b *Error) *Error {
 	switch {
 	case a == nil, b.Retryable && !a.Retryable:

@@ -9,7 +9,8 @@ import (
 
 // Model is one language model. It is safe for concurrent use.
 type Model interface {
-	// Info returns the model's name and context size. It makes no call and never fails.
+	// Info returns the model's name and context size. It makes no call to the provider and never
+	// fails.
 	Info() Info
 	// Stream makes one model call. It calls emit, which is never nil and must not block, for each
 	// piece of text, in order and from the calling goroutine. The concatenated pieces are
@@ -29,9 +30,9 @@ type Request struct {
 	System   string
 	Messages []Message // oldest first; the last is a user message or a tool result
 	Tools    []ToolSpec
-	// MaxTokens limits the answer in the model's own tokens; 0 means the model's limit.
+	// MaxTokens limits the answer, in the model's own tokens; 0 means the model's maximum.
 	MaxTokens int64
-	// SessionStart reports that the session contains no earlier answer.
+	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }
 
@@ -50,7 +51,7 @@ type Message struct {
 	Role      Role            `json:"role"`
 	Text      string          `json:"text,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`      // user: untrusted data sent with the message
-	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // assistant: the requested calls
+	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // for an assistant message: the tool calls that it requests
 	Result    *ToolResult     `json:"result,omitempty"`    // tool: the outcome of one call
 	// Thinking is a model's record of its reasoning for this assistant message. It is stored and
 	// returned unchanged. Only the model that wrote it can read it, and some models reject a tool
@@ -58,8 +59,8 @@ type Message struct {
 	Thinking json.RawMessage `json:"thinking,omitempty"`
 }
 
-// ToolCall is a model's request to use a tool. Arguments is a JSON object. If the model wrote
-// anything else, Arguments is nil and Malformed contains the (truncated) text.
+// ToolCall is a model's request to call a tool. Arguments is a JSON object. If the model wrote
+// anything else, Arguments is nil and Malformed contains the beginning of its text.
 type ToolCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -67,8 +68,8 @@ type ToolCall struct {
 	Malformed string          `json:"malformed,omitempty"`
 }
 
-// ToolResult is the outcome of a tool call for the model. Sources contain the numbers for
-// citations.
+// ToolResult is the outcome of a tool call for the model. Sources contains the sources that the
+// tool found, with the numbers by which the model cites them.
 type ToolResult struct {
 	CallID  string            `json:"callId"`
 	Name    string            `json:"name"`
@@ -84,32 +85,31 @@ type ToolSpec struct {
 	Schema      json.RawMessage
 }
 
-// Delta is a piece of the answer's text.
+// Delta is a piece of an answer's text.
 type Delta struct{ Text string }
 
-// Response is a complete answer of a model.
+// Response is a model's complete answer.
 type Response struct {
 	Text       string
 	ToolCalls  []ToolCall
 	Usage      Usage
-	Model      string // as Info.Name
+	Model      string // the model that answered, in the form of Info.Name
 	StopReason StopReason
-	Thinking   json.RawMessage // copied to the Message for this answer; nil for none
+	Thinking   json.RawMessage // to be copied to the Message for this answer; nil if there is none
 }
 
 // StopReason is the reason why the model stopped.
 type StopReason string
 
-// Reasons to stop: the answer is complete, the model requests tools, or the output limit is
-// reached.
+// Stop reasons: the answer is complete, the model requests tools, or the output limit is reached.
 const (
 	StopEnd       StopReason = "end"
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 )
 
-// Usage counts tokens in the model's own unit, never negative. Estimated reports that the
-// provider gave no counts.
+// Usage contains token counts in the model's own unit. They are never negative. Estimated reports
+// that the provider sent no counts.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

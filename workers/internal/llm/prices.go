@@ -13,22 +13,24 @@ import (
 // priceDigits is the maximum number of decimal places of a price.
 const priceDigits = 6
 
-// maxPrice bounds a price per million tokens, far above real prices.
+// maxPrice bounds the price per million tokens; real prices are far lower.
 const maxPrice = 1_000_000_000
 
-// Prices contains the prices of models. With the zero value everything is free.
+// Prices contains the prices of models. With the zero value, every call is free.
 type Prices struct{ list []price }
 
-// price is an entry. in and out are millionths of a currency unit per million tokens.
+// price is an entry of Prices. in and out are prices per million tokens, in millionths of a
+// currency unit.
 type price struct {
 	name    string
 	prefix  bool // the name is a prefix of model names
 	in, out int64
 }
 
-// ParsePrices parses MODEL_PRICES, such as "openai/gpt-5-mini=0.25/2,anthropic/*=3/15": input and
-// output prices in currency units per million tokens, with at most six decimal places. An empty
-// setting has no prices.
+// ParsePrices parses the setting MODEL_PRICES, for example
+// "openai/gpt-5-mini=0.25/2,anthropic/*=3/15". Each entry contains the prices of input and output,
+// in currency units per million tokens, with at most six decimal places. An empty setting yields no
+// prices.
 func ParsePrices(setting string) (Prices, error) {
 	var p Prices
 	for entry := range strings.SplitSeq(setting, ",") {
@@ -90,7 +92,7 @@ func parsePrice(entry string) (price, error) {
 	return p, err
 }
 
-// parseAmount parses a decimal number exactly, as millionths.
+// parseAmount parses a decimal number exactly and returns it in millionths.
 func parseAmount(s string) (int64, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }

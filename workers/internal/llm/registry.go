@@ -10,21 +10,22 @@ import (
 // maxModelName bounds the length of model names in bytes.
 const maxModelName = 200
 
-// Provider returns models by the name after "provider/". The empty name means the provider's
-// default model.
+// Provider returns a provider's models. name is the part of a model string after "provider/"; the
+// empty name means the provider's default model.
 type Provider interface {
 	Model(name string) (Model, error)
 }
 
-// Registry resolves agents' model names. It is safe for concurrent use.
+// Registry finds models by the model strings of agents. It is safe for concurrent use.
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
 	known     map[string]bool
 }
 
-// NewRegistry returns a registry of providers by name. fallback is the model of agents without
-// one, and must resolve. known lists providers that exist but may not be configured.
+// NewRegistry returns a registry of providers by name. fallback is the model string for agents
+// without a model; it must resolve. known lists all providers that exist, including those that are
+// not configured.
 func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
 	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}
 	for _, name := range known {
@@ -36,7 +37,7 @@ func NewRegistry(fallback string, providers map[string]Provider, known ...string
 	return r, nil
 }
 
-// Default returns the full name of the model for agents without one.
+// Default returns the model string for agents without a model.
 func (r *Registry) Default() string { return r.fallback }
 
 // Resolve returns the model for an agent's model string: "provider/model", or "" for the default.
@@ -64,9 +65,9 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	}
 }
 
-// ResolveAll returns an agent's model and its fallbacks as one model, which tries them in order.
-// It skips models that do not resolve. If none resolves, it returns the first error. It replaces
-// each model by the result of the functions in wrap, applied in order.
+// ResolveAll returns an agent's model and its fallbacks as a single model, which tries them in
+// order. It skips models that do not resolve. If none resolves, it returns the first error. Each
+// function in wrap is applied to each model, in order.
 func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Model) Model) (Model, error) {
 	var first error
 	var found []Model

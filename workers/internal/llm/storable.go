@@ -11,11 +11,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxExponentDigits is the maximum number of digits of a number's exponent. PostgreSQL's numeric,
-// which jsonb uses, ends at 10^131072.
+// maxExponentDigits is the maximum number of digits in a number's exponent. jsonb stores numbers as
+// PostgreSQL's numeric, which ends at 10^131072.
 const maxExponentDigits = 4
 
-// CleanText removes NUL characters and replaces invalid UTF-8, because PostgreSQL stores neither.
+// CleanText removes NUL characters and replaces invalid UTF-8, because PostgreSQL can store
+// neither.
 func CleanText(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", "")
@@ -23,8 +24,9 @@ func CleanText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// CleanJSON returns a tool's output as JSON that PostgreSQL can store. It removes NUL, lone
-// surrogates and invalid UTF-8 from strings. Invalid JSON and numbers out of range are errors.
+// CleanJSON returns a tool's output as JSON that PostgreSQL can store. It removes NUL characters,
+// lone surrogates and invalid UTF-8 from strings. It fails for invalid JSON and for numbers that
+// are out of range.
 func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("cleaning JSON: not valid")
@@ -72,8 +74,9 @@ func cleanValue(v any) any {
 	}
 }
 
-// storable reports whether valid JSON fits into a jsonb column, which is stricter than JSON: no
-// NUL, no lone surrogate, no invalid UTF-8, no number beyond numeric's range.
+// storable reports whether valid JSON can be stored as jsonb. The type is stricter than JSON: it
+// allows no NUL character, lone surrogate or invalid UTF-8, and no number outside the range of
+// numeric.
 func storable(raw []byte) bool {
 	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 	for {
@@ -91,7 +94,7 @@ func storable(raw []byte) bool {
 	}
 }
 
-// hasNUL reports whether a quoted string contains U+0000.
+// hasNUL reports whether a JSON string contains the character U+0000.
 func hasNUL(quoted []byte) bool {
 	if !bytes.Contains(quoted, []byte(`\u0000`)) {
 		return false

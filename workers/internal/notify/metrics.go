@@ -13,9 +13,9 @@ import (
 // Values of the label "end": the outcomes of attempts.
 const (
 	endDelivered = "delivered"
-	endPostponed = "postponed" // another attempt follows
+	endPostponed = "postponed" // another attempt will follow
 	endFailed    = "failed"
-	endDropped   = "dropped" // its subject no longer exists
+	endDropped   = "dropped" // the object that the notification is about no longer exists
 )
 
 // metrics are a worker's metrics about notifications.
@@ -49,7 +49,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 	}
 
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
-		m.attempts.WithLabelValues(end) // so that the series begin at 0
+		m.attempts.WithLabelValues(end) // create the series, so that they begin at 0
 	}
 	return m, nil
 }

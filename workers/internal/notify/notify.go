@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	pollInterval   = 500 * time.Millisecond // time between two polls when nothing is in flight
+	pollInterval   = 500 * time.Millisecond // between two polls when no notification is in flight
 	maxInFlight    = 64                     // notifications in flight in this process
 	maxPerEndpoint = 4                      // notifications of one endpoint in flight in all processes
 	lease          = 30 * time.Second       // longer than an attempt takes
@@ -29,7 +29,8 @@ const (
 	maxRecorders   = 2                      // concurrent writes of results: other code needs database connections, too
 )
 
-// delays are the delays between attempts. After the last one there is no further attempt.
+// delays contains the delay after each failed attempt. After the last delay there is one more
+// attempt.
 var delays = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
@@ -43,7 +44,7 @@ type Store interface {
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
-// Secrets decrypts the stored secrets of endpoints, and logs those that no key decrypts.
+// Secrets decrypts the stored secrets of endpoints. It logs secrets that no key can decrypt.
 type Secrets interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
@@ -53,7 +54,7 @@ type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Notifier sends notifications that are due.
+// Notifier sends the notifications that are due.
 type Notifier struct {
 	store   Store
 	changes Changes
@@ -68,7 +69,7 @@ type Notifier struct {
 	failing   bool          // the last claim failed
 }
 
-// New returns a Notifier that sends requests with outside.
+// New returns a Notifier. It sends its requests with the HTTP client outside.
 func New(
 	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
@@ -108,7 +109,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// ready wakes the loop in Run.
+// ready wakes the loop in Run after an attempt has finished.
 func (n *Notifier) ready() {
 	select {
 	case n.wake <- struct{}{}:
@@ -116,8 +117,8 @@ func (n *Notifier) ready() {
 	}
 }
 
-// claim claims as many notifications as may be in flight. It logs only the first of consecutive
-// failures.
+// claim claims due notifications, up to the limit of notifications in flight. Of several
+// consecutive failures it logs only the first.
 func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotification {
 	free := maxInFlight - int(n.held.Load())
 	if free <= 0 {
@@ -180,8 +181,8 @@ func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotifi
 	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
 }
 
-// drop deletes a notification whose subject no longer exists. If another worker has claimed it
-// meanwhile, it stays.
+// drop deletes a notification about an object that no longer exists. It does nothing if another
+// worker has claimed the notification in the meantime.
 func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotification, log *zerolog.Logger) {
 	if err := n.store.DropNotification(ctx, c.LeasedNotification); err != nil {
 		log.Warn().Err(err).Msg("cannot remove notification, retrying")
@@ -191,10 +192,10 @@ func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotificati
 	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
 }
 
-// attempt sends a notification and interprets the response.
+// attempt sends a notification and returns the attempt's result, with the time of the next attempt.
 func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotification) notificationdb.Attempt {
 	resp, err := n.send(ctx, c)
-	if errors.Is(err, sealdb.ErrUnopened) { // not the endpoint's fault
+	if errors.Is(err, sealdb.ErrUnopened) { // the failure is not the endpoint's fault
 		return scheduleNext(c, notificationdb.Attempt{
 			Error: "The endpoint's secret cannot be decrypted: rotate the secret, or have the operator restore its key.", Unsent: true,
 		}, 0)
@@ -215,8 +216,8 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	return scheduleNext(c, a, resp.retryAfter)
 }
 
-// scheduleNext schedules the next attempt: after an increasing delay, and not before the endpoint's
-// Retry-After. Pings are not retried.
+// scheduleNext sets the time of the next attempt: after an increasing delay, and not before the
+// time that the endpoint requested with Retry-After. Pings are not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed

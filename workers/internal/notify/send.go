@@ -19,16 +19,17 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is the number of bytes of a response that are read. They are discarded.
+// maxAnswer is the number of bytes of a response body that are read and discarded, so that the
+// connection can be reused.
 const maxAnswer = 64 << 10
 
 // answer is an endpoint's response.
 type answer struct {
 	status     int
-	retryAfter time.Duration // 0 if not stated
+	retryAfter time.Duration // 0 if the endpoint did not request a delay
 }
 
-// send makes the request. The text of its errors is shown to the organization, except that of
+// send makes the request. The organization sees the text of the error, unless the error is
 // sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	if err := n.client.Check(c.URL); err != nil {
@@ -36,7 +37,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	}
 	address, err := endpoint.Parse(c.URL)
 	if err != nil {
-		return answer{}, fmt.Errorf("The address %w.", err) //nolint:revive,staticcheck // a sentence for people
+		return answer{}, fmt.Errorf("The address %w.", err) //nolint:revive,staticcheck // shown to people as a sentence
 	}
 
 	body := c.Payload()
@@ -44,7 +45,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // a sentence for people
+		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // shown to people as a sentence
 	}
 
 	req.Header.Set("Content-Type", "application/json")
@@ -66,8 +67,8 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }
 
-// sign adds the headers of Standard Webhooks, with a signature for each secret that can be
-// decrypted. It returns sealdb.ErrUnopened if there is none.
+// sign adds the headers of Standard Webhooks to a request. They contain one signature for each
+// secret that can be decrypted. sign returns sealdb.ErrUnopened if no secret can be decrypted.
 func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error
@@ -79,7 +80,7 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 		}
 		webhook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
-			return errors.New("reading secret") // the cause may contain it
+			return errors.New("reading secret") // the cause may contain the secret
 		}
 		signature, err := webhook.Sign(c.ID, at, body)
 		if err != nil {
@@ -98,8 +99,8 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 	return nil
 }
 
-// retryAfter parses a Retry-After header: seconds, or a date. It returns 0 if the header is
-// missing or invalid.
+// retryAfter returns the delay in a Retry-After header, which contains seconds or a date. It
+// returns 0 if the header is missing or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
 		return max(time.Duration(seconds)*time.Second, 0)

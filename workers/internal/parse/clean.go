@@ -23,8 +23,9 @@ func cleanBlock(kind document.Kind, s string) string {
 	}
 }
 
-// Clean converts any bytes to clean text: valid UTF-8 in composed form, with \n as line ends. It
-// removes characters that are not visible: control characters, direction overrides, soft hyphens.
+// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n as line ends.
+// It removes invisible characters, such as control characters, direction overrides and soft
+// hyphens.
 func Clean(s string) string {
 	if plain(s) {
 		return s
@@ -33,7 +34,8 @@ func Clean(s string) string {
 	return norm.NFC.String(strings.Map(seen, s))
 }
 
-// plain reports text that needs no cleaning: printable ASCII, line ends and tabs.
+// plain reports whether a text needs no cleaning: it consists of printable ASCII, line ends and
+// tabs.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -43,7 +45,7 @@ func plain(s string) bool {
 	return true
 }
 
-// seen maps a character to itself, to a line end, or to -1 for removal.
+// seen returns the character to write for r: the same character, a line end, or -1 for none.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -69,15 +71,15 @@ var blank = &unicode.RangeTable{
 	},
 }
 
-// writtenFormat reports characters that Unicode classifies as format characters but that are
-// visible: signs of Arabic, Syriac, Kaithi and others.
+// writtenFormat reports whether r is visible although Unicode classifies it as a format character.
+// There are such signs in Arabic, Syriac, Kaithi and other scripts.
 func writtenFormat(r rune) bool {
 	return r >= 0x0600 && r <= 0x0605 || r == 0x06DD || r == 0x070F || r == 0x0890 || r == 0x0891 || r == 0x08E2 ||
 		r == 0x110BD || r == 0x110CD || r >= 0x13430 && r <= 0x1345F
 }
 
-// Line returns text as one clean line with single spaces, truncated to maximum characters; 0
-// means no limit.
+// Line returns a text as a single clean line with single spaces. It truncates the line to maximum
+// characters if maximum is not 0.
 func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
@@ -123,8 +125,8 @@ func verbatim(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// split divides a text that is longer than maximum bytes: after a line, else a sentence, else a
-// word, else between characters.
+// split divides a text that is longer than maximum bytes. The first piece ends after a line if
+// possible, else after a sentence, else after a word, else between two characters.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
@@ -144,8 +146,8 @@ func split(s string, maximum int) (piece, rest string) {
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary returns the last offset up to maximum that is between characters and does not separate
-// an accent from its letter.
+// boundary returns the last offset, at most maximum, that is between two characters and does not
+// separate an accent from its letter.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
@@ -164,7 +166,7 @@ func boundary(s string, maximum int) int {
 	return maximum
 }
 
-// languageTag returns the canonical form of a document's language tag, or "" if it is invalid.
+// languageTag returns a document's language tag in canonical form, or "" if it is invalid.
 func languageTag(s string) string {
 	tag, err := language.Parse(strings.TrimSpace(s))
 	if err != nil || tag == language.Und {

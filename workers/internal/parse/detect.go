@@ -17,11 +17,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is a detected type, and a note about it for the document's sender.
+// kind is the detected type of a document, with a note for the person who uploaded it.
 type kind struct{ mimeType, note string }
 
-// detect returns the type of a document: from its first bytes, the parts of its archive and, for
-// text, also from its name.
+// detect returns the type of a document. It uses the first bytes, the names in an archive and, for
+// text, the document's name.
 func detect(in Input) (kind, error) {
 	content := in.Content
 	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
@@ -46,7 +46,8 @@ func detect(in Input) (kind, error) {
 	return kind{mimeType: is, note: extensionNote(in.Name, is)}, nil
 }
 
-// IsText reports whether a document is neither a PDF nor an archive: it is text or unsupported.
+// IsText reports whether a document is neither a PDF nor an archive. Such a document is a text or
+// is not supported.
 func IsText(content []byte) bool {
 	return !isPDF(content) && !isArchive(content) && !isCompound(content)
 }
@@ -148,8 +149,8 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// detectCompound returns the type of a file in Microsoft's compound format, from the names in its
-// directory.
+// detectCompound returns the type of a file in Microsoft's compound format. It uses the names in
+// the file's directory.
 func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
 	switch {
@@ -181,8 +182,7 @@ func utf16Name(s string) []byte {
 	return b
 }
 
-// detectText returns the type of a document without a known signature: a kind of text, or another
-// type.
+// detectText returns the type of a document without a known signature. It is usually a text format.
 func detectText(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
@@ -203,7 +203,7 @@ func detectText(in Input) string {
 	return textFor(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
 }
 
-// textFor returns the kind of a text. start is its beginning in lower case.
+// textFor returns the text format of a document. start is the document's beginning in lower case.
 func textFor(in Input, start string) string {
 	said := declaredType(in)
 	switch {
@@ -220,8 +220,8 @@ func textFor(in Input, start string) string {
 	}
 }
 
-// isBinaryType reports types that are not text. Bytes of an unknown type count as text if they
-// contain no zeros, because all single-byte encodings look like that.
+// isBinaryType reports whether a type is not text. A document of an unknown type counts as text if
+// it contains no zero bytes, because it may be in any single-byte encoding.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -234,7 +234,7 @@ func isBinaryType(is string, head []byte) bool {
 	}
 }
 
-// looksLikeHTML reports whether a text, in lower case, begins like HTML.
+// looksLikeHTML reports whether a text begins like HTML. start is in lower case.
 func looksLikeHTML(start string) bool {
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
@@ -256,7 +256,8 @@ func looksLikeHTML(start string) bool {
 	return false
 }
 
-// declaredType returns the type according to the name's extension, or else the sender.
+// declaredType returns the type that the name's extension indicates, or else the type that the
+// sender declared.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is

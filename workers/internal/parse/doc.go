@@ -1,4 +1,3 @@
-// Package parse reads documents. It detects a document's format, calls the reader of that format,
-// and makes sure that the result stays within limits and is clean text. It runs only in the
-// sandboxed reader process.
+// Package parse reads documents. It detects a document's format, calls the reader for the format,
+// cleans the text, and enforces the limits. It runs only in the sandboxed reader process.
 package parse

@@ -20,14 +20,14 @@ type Limits struct {
 
 // Input is a document to read.
 type Input struct {
-	Name     string // as its sender named it; only distinguishes kinds of text
-	MIMEType string // as its sender declared it; Parse replaces it by the detected type
-	Charset  string // the encoding that the sender declared, or ""; Parse takes it from the MIME type
+	Name     string // the name that the sender gave it; used only to distinguish text formats
+	MIMEType string // the type that the sender declared; Parse replaces it by the detected type
+	Charset  string // the encoding that the sender declared, or ""; Parse takes it from MIMEType
 	Content  []byte
 	Limits   Limits
 }
 
-// Reader reads documents of one format. It returns a *document.Failure for a known problem. Any
+// Reader reads documents of one format. It returns a *document.Failure if it knows the problem. Any
 // other error means that the document is damaged.
 type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, error)
 
@@ -42,8 +42,9 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document. Its format is detected from the content. Every error is a
-// *document.Failure, except errors of out's receiver and of ctx, which are returned unchanged.
+// Parse reads a document. It detects the format from the content. Errors from the function that
+// receives out's events and errors of ctx are returned unchanged. Any other error is a
+// *document.Failure.
 func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (document.Info, error) {
 	kind, err := detect(in)
 	if err != nil {
@@ -79,7 +80,7 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	return info, nil
 }
 
-// panicked is the error for a reader's panic. Libraries can panic on damaged files.
+// panicked is the error for a panic of a reader, because libraries can panic on damaged files.
 type panicked struct {
 	value any
 	stack []byte
@@ -100,7 +101,7 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 	return read(ctx, in, out)
 }
 
-// explain converts an error to one that may be shown to the document's sender.
+// explain converts an error to an error that may be shown to the person who uploaded the document.
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {

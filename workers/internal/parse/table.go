@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// value matches cells that belong to a table's body: numbers, dates, amounts.
+// value matches numbers, dates and amounts. Header rows do not contain such cells.
 var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
 
-// NamesColumns reports whether cells look like a header row: short texts, all different, no
-// numbers. At least two thirds of the columns must have one.
+// NamesColumns reports whether cells look like a header row: they contain short texts, all
+// different, and no numbers. At least two thirds of the columns must have a text.
 func NamesColumns(cells []string, columns int) bool {
 	seen := map[string]bool{}
 	for _, c := range cells {
@@ -26,5 +26,5 @@ func NamesColumns(cells []string, columns int) bool {
 	return len(seen) > 0 && len(seen)*3 >= columns*2
 }
 
-// year reports a year, which may be the name of a column.
+// year reports whether a cell is a year, which may be the name of a column.
 func year(c string) bool { return len(c) == 4 && (c[:2] == "19" || c[:2] == "20") }

@@ -12,25 +12,25 @@ const (
 	defaultPages  = 2000
 	defaultBlocks = 500_000
 	defaultText   = 32 << 20
-	MaxBlock      = 16 << 10 // bytes of a block's text: longer ones are divided
+	MaxBlock      = 16 << 10 // bytes of a block's text; longer blocks are divided
 	maxHeading    = 1000     // bytes: a longer heading becomes a paragraph
 	maxTitle      = 300      // characters
 )
 
-// Writer emits the blocks of a document as events. It cleans their text, and fails when a limit
-// is exceeded. After an error every call returns the same error.
+// Writer emits the blocks of a document as events. It cleans the text of blocks and enforces
+// limits. After an error, every call returns the same error.
 type Writer struct {
 	emit   func(document.Event) error
 	limits Limits
-	page   int // page of the next block; 0: none yet
+	page   int // page of the next block; 0 before the first page
 	pages  int
 	blocks int
 	text   int64
-	err    error // returned by every further call
-	broken error // error of the receiver, not the document's fault
+	err    error // the first error, which every further call returns
+	broken error // error from emit; the document is not the cause
 }
 
-// NewWriter returns a Writer that sends its events to a function.
+// NewWriter returns a Writer that calls emit with its events.
 func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages
@@ -44,7 +44,7 @@ func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	return &Writer{emit: emit, limits: limits}
 }
 
-// Pages reports the number of pages. It fails if that exceeds the limit.
+// Pages reports the number of pages. It fails if the number exceeds the limit.
 func (w *Writer) Pages(n int) error {
 	if w.err == nil && n > w.limits.Pages {
 		w.err = tooManyPages(n, w.limits.Pages)
@@ -86,7 +86,7 @@ func (w *Writer) Item(text string) error {
 	return w.Put(document.Block{Kind: document.Item, Text: text})
 }
 
-// Row writes a row of a table. head means that it names the columns.
+// Row writes a row of a table. head reports that the cells are column names.
 func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
@@ -96,8 +96,7 @@ func (w *Writer) Verbatim(text string) error {
 	return w.Put(document.Block{Kind: document.Verbatim, Text: text})
 }
 
-// Put writes a block on the current page, with its box if it has one. It ignores blocks without
-// text.
+// Put writes a block on the current page. It ignores blocks without text.
 func (w *Writer) Put(b document.Block) error {
 	if w.err != nil {
 		return w.err
@@ -128,7 +127,7 @@ func (w *Writer) Empty() bool { return w.blocks == 0 }
 // Remaining returns the number of bytes of text that may still be written.
 func (w *Writer) Remaining() int64 { return max(w.limits.Text-w.text, 0) }
 
-// block sends a block if the limits allow it.
+// block emits a block if the limits allow it.
 func (w *Writer) block(b document.Block) {
 	w.blocks++
 	w.text += int64(len(b.Text))
@@ -159,7 +158,7 @@ func (w *Writer) done() {
 	}
 }
 
-// finish reports the last page as done. It fails if there was no text.
+// finish reports the last page as done. It fails if the document has no text.
 func (w *Writer) finish() error {
 	if w.err == nil && w.blocks == 0 {
 		w.err = &document.Failure{Code: document.NoText, Message: "The document has no text."}
@@ -170,14 +169,14 @@ func (w *Writer) finish() error {
 	return w.err
 }
 
-// maxGap is the maximum number of consecutive empty cells that are written. More carry no
-// information about columns.
+// maxGap is the maximum number of consecutive empty cells that are written. Further empty cells
+// carry no information about the columns.
 const maxGap = 20
 
 // Cells returns the text of a row. Empty cells at its end are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
-	empty := 0 // empty cells before the next one
+	empty := 0 // number of empty cells before the next cell with text
 	for _, c := range cells {
 		c = Line(c, 0)
 		if c == "" {

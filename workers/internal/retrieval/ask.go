@@ -11,18 +11,18 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// vectorTimeout is how long a search waits for the query's vector.
+// vectorTimeout is the maximum time that a search waits for the vector of its query.
 const vectorTimeout = 2 * time.Second
 
-// errNoDocuments cancels a search of an organization without documents.
+// errNoDocuments is the cause with which a search is canceled if the organization has no documents.
 var errNoDocuments = errors.New("the organization has no documents")
 
-// answers are the results of all sources.
+// answers contains the results of all sources.
 type answers struct {
 	ranks   ranks
 	without []string
 	chunks  int64            // number of the organization's chunks
-	counts  map[string]int64 // chunks with each lexeme
+	counts  map[string]int64 // number of chunks that contain each lexeme
 	err     error            // the search has failed
 }
 
@@ -39,7 +39,7 @@ type searchRun struct {
 	got answers
 }
 
-// ask queries all sources in parallel. Sources that fail are listed in without, but if the text
+// ask queries all sources in parallel. The result lists sources that failed in without. If the text
 // search fails, the whole search fails.
 func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
 	a := &searchRun{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
@@ -49,7 +49,7 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	defer cancel(nil)
 	var all sync.WaitGroup
 	vectors := s.embedder != nil && s.embedder.Model() != ""
-	if q.Supported || vectors { // otherwise the counts are not used
+	if q.Supported || vectors { // the counts are needed only then
 		all.Go(func() { a.count(within, cancel) })
 	}
 	all.Go(func() { a.byWords(within, ByText, s.store.SearchText) })
@@ -68,8 +68,8 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	return a.got
 }
 
-// count looks up how frequent the words are. If the organization has no documents, it cancels the
-// search.
+// count looks up how many chunks contain the query's words. If the organization has no documents,
+// it cancels the search.
 func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	var lexemes []string
 	for _, w := range a.words {
@@ -95,10 +95,10 @@ func (a *searchRun) fail(err error) {
 	}
 }
 
-// byWords is a search by the query's words.
+// byWords is a search for the words of a query.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-// byWords runs one of the searches by words.
+// byWords runs one of the searches for words and stores its results under source.
 func (a *searchRun) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
 
@@ -114,7 +114,7 @@ func (a *searchRun) byWords(ctx context.Context, source string, search byWords) 
 	}
 }
 
-// byVector runs the search by meaning.
+// byVector runs the search by the query's vector.
 func (a *searchRun) byVector(ctx context.Context) {
 	hits, err := a.nearest(ctx)
 	a.mu.Lock()
@@ -126,8 +126,8 @@ func (a *searchRun) byVector(ctx context.Context) {
 	a.got.ranks[ByVector] = hits
 }
 
-// nearest embeds the query and returns the chunks with the nearest vectors. It fails immediately
-// while the embeddings service is considered unavailable.
+// nearest computes the vector of the query and returns the chunks with the nearest vectors. It
+// fails immediately while the embeddings service is considered unavailable.
 func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if !a.breaker.open() {
 		return nil, errAway
@@ -136,7 +136,7 @@ func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()
 	vectors, err := a.embedder.Embed(within, []string{a.text})
-	if ctx.Err() == nil { // otherwise the search has ended, and the failure says nothing about the service
+	if ctx.Err() == nil { // after the search has ended, a failure says nothing about the service
 		a.breaker.note(err == nil)
 	}
 	if err != nil {

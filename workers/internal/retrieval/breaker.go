@@ -8,7 +8,7 @@ import (
 
 const (
 	maxFailures = 3                // consecutive failures that close the breaker
-	pause       = 10 * time.Second // before the service is called again
+	pause       = 10 * time.Second // time for which the service is not called after failures
 )
 
 var (
@@ -16,7 +16,8 @@ var (
 	errNoVector = errors.New("the embeddings service returned no vector")
 )
 
-// breaker keeps searches from waiting for an unavailable service.
+// breaker makes calls fail immediately while a service is unavailable, so that searches do not wait
+// for it.
 type breaker struct {
 	now func() time.Time
 
@@ -25,7 +26,8 @@ type breaker struct {
 	until  time.Time
 }
 
-// open reports whether the service may be called. After each pause, it lets one call through.
+// open reports whether the service may be called. While the service is unavailable, one call is
+// allowed after each pause.
 func (g *breaker) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +41,7 @@ func (g *breaker) open() bool {
 	return true
 }
 
-// note records the outcome of a call.
+// note records whether a call succeeded.
 func (g *breaker) note(well bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,20 +8,22 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// depth is the number of chunks that each source returns. Lower ranks mean little.
+// depth is the number of chunks that each source returns. Chunks with lower ranks are hardly
+// related to the query.
 const depth = 60
 
-// rankOffset is the k of reciprocal rank fusion: a larger k lets the first ranks stand out less.
-// With the usual 60, a chunk that two sources rank low beats one that text alone ranks first, so a
-// weak embeddings model makes the search worse than none; see the retrieval measurements in
-// docs/performance.md. With 10, both sources must rank it among about the first eight.
+// rankOffset is the constant k of reciprocal rank fusion. The larger it is, the less the first
+// ranks stand out. With the usual 60, a chunk that two sources rank low can beat the chunk that the
+// text search ranks first. A weak embeddings model then makes searches worse; see the retrieval
+// measurements in docs/performance.md. With 10, this happens only if both sources rank the chunk
+// among about the first eight.
 const rankOffset = 10
 
-// weights are the weights of the sources. Words weigh more than meanings, because words can be
-// cited. Similar words are guesses at the intended word.
+// weights contains the weights of the sources. Words weigh more than vectors, because words can be
+// cited. Similar words weigh least, because they only guess the intended word.
 var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
-// ranks are the chunks that each source has found, best first.
+// ranks contains the chunks that each source has found, the best first.
 type ranks map[string][]knowledgedb.Hit
 
 // fusedHit is a chunk with its fused score.
@@ -32,7 +34,7 @@ type fusedHit struct {
 	similarity float64
 }
 
-// with combines the hit with its passage.
+// with returns a candidate that consists of the hit and its passage.
 func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }
@@ -51,7 +53,7 @@ func fuse(found ranks) []fusedHit {
 				list = append(list, fusedHit{chunk: hit.ChunkID})
 			}
 			if slices.Contains(list[n].by, source) {
-				continue // a source may list a chunk twice
+				continue // the source has listed this chunk before
 			}
 			list[n].score += weights[source] / float64(rankOffset+rank+1)
 			list[n].by = append(list[n].by, source)

@@ -21,19 +21,20 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // characters used; the rest is ignored
+	maxQuery     = 1_000 // characters of a query that are used; the rest is ignored
 	maxID        = 64    // bytes of a document's id
 	maxWords     = 64    // words used; more add little, and each one is searched for
 )
 
-// Index finds the best chunks by each source. Scores are comparable within one search only.
+// Index finds the best chunks according to one source at a time. Scores are comparable only within
+// the results of one search.
 type Index interface {
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 
-// Store contains the documents.
+// Store reads the documents.
 type Store interface {
 	Index
 	// KnowledgeWords returns the number of chunks of the organization's documents, and how many of
@@ -54,16 +55,16 @@ type Query struct {
 	OrganizationID string
 	Text           string
 	DocumentIDs    []string          // empty: all documents of the organization
-	Metadata       map[string]string // key-value pairs that documents must have, all of them
+	Metadata       map[string]string // key-value pairs; a document must have all of them
 	Limit          int               // 1 to 50; 0 is 10
-	// Supported omits passages that are not related to the query, or hardly.
+	// Supported omits passages that are not, or hardly, related to the query.
 	Supported bool
 }
 
 // Result contains the passages found, best first.
 type Result struct {
 	Found []domain.Found
-	// Without names the sources that failed.
+	// Without contains the names of the sources that failed.
 	Without []string
 }
 
@@ -79,8 +80,8 @@ func New(s Store, e Embedder) *Searcher {
 	return &Searcher{store: s, embedder: e, breaker: breaker{now: time.Now}}
 }
 
-// Search returns the passages that match a query best. A query without words finds nothing. Search
-// fails if the text search fails, or with ctx's error.
+// Search returns the passages that match a query best. For a query without words it returns none.
+// It fails if the text search fails or ctx ends.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
@@ -104,7 +105,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	fused := fuse(asked.ranks)
 	maximum := limit
 	if q.Supported {
-		maximum = min(2*limit, maxLimit) // some of them will be omitted
+		maximum = min(2*limit, maxLimit) // more than requested, because unsupported ones are removed later
 	}
 
 	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), maximum)])
@@ -122,7 +123,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	return result, nil
 }
 
-// wordsFor returns the distinct words of a query.
+// wordsFor returns the words of a query without duplicates.
 func wordsFor(text string) []knowledgedb.QueryWord {
 	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}
@@ -136,8 +137,8 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs returns the valid ids among named. somewhere is false if named has ids but none is
-// valid; the search must then find nothing instead of searching all documents.
+// documentIDs returns the valid ids in named. somewhere is false if named is not empty but no id in
+// it is valid. In that case the search must find nothing, instead of searching all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -147,7 +148,7 @@ func documentIDs(named []string) (ids []string, somewhere bool) {
 	return ids, len(ids) > 0 || len(named) == 0
 }
 
-// beginning returns the first maximum characters of a text.
+// beginning returns a text truncated to maximum characters.
 func beginning(text string, maximum int) string {
 	for at := range text {
 		if maximum == 0 {
@@ -162,7 +163,7 @@ func beginning(text string, maximum int) string {
 type candidate struct {
 	domain.Found
 
-	similarity float64 // cosine similarity to the query; 0 if the vector search did not find it
+	similarity float64 // cosine similarity of its vector to the query's; 0 if the vector search did not find it
 }
 
 // passages reads the texts of hits.
@@ -187,7 +188,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		}
 		return list, nil
 	}
-	var list []candidate // some chunks no longer exist, so read one by one to match texts to hits
+	var list []candidate // some chunks no longer exist; read them individually to know which
 	for _, h := range hits {
 		one, err := s.store.Passages(ctx, org, []int64{h.chunk})
 		if err != nil {

@@ -11,39 +11,41 @@ import (
 )
 
 const (
-	// minShare is the minimum share of the total weight of the query's words that a passage must
-	// contain. One frequent word of several is less; one rare word, or a few ordinary words of a
-	// long question, are more. The share is low because people use words that documents do not
-	// contain.
+	// minShare is the minimum share that a passage must contain of the total weight of the query's
+	// words. One frequent word of several is less than that share. One rare word is more, and so
+	// are a few ordinary words of a long question. The share is low because people use words that
+	// documents do not contain.
 	minShare = 0.25
-	// maxFewWords is the number of words up to which a query is usually about one thing. A passage must
-	// then contain the share minShareOfFew.
+	// maxFewWords is the maximum number of words of a query that is usually about a single thing.
+	// For such a query, minShareOfFew replaces minShare.
 	maxFewWords, minShareOfFew = 3, 0.4
-	// minRarity is the minimum weight of a passage's best known word, relative to the rarest known
-	// word of the query. It is minRarityOfFew for few words. It is lower for many words, because the
-	// rarest one may only be a way of asking.
+	// minRarity is the minimum weight of the rarest word that a passage shares with the query,
+	// relative to the rarest word of the query that any document contains. For at most maxFewWords
+	// words it is minRarityOfFew. For more words it is lower, because the rarest word may not
+	// belong to the topic.
 	minRarity, minRarityOfFew = 0.6, 0.85
-	// extraChunks is a number of chunks without any of the words that are added to the real ones,
-	// because in a few pages no word can be called frequent.
+	// extraChunks is added to the number of chunks when word frequencies are computed, as chunks
+	// without any of the words. Otherwise, every word would seem frequent in a collection of a few
+	// pages.
 	extraChunks = 50
-	// unknownWeight is the weight of a word that no chunk contains, relative to the rarest possible word.
-	// Such a word may be essential, or only a way of asking.
+	// unknownWeight is the weight of a word that no chunk contains, relative to the rarest possible
+	// word. Such a word may be essential, or it may not belong to the topic.
 	unknownWeight = 0.5
-	// minCommon is the minimum share of common trigrams with which a passage's word counts as an
-	// unknown word of the query.
+	// minCommon is the minimum share of common trigrams for which a word of a passage counts as an
+	// unknown word of the query, for example with a typing error.
 	minCommon = 0.4
-	// minSimilarity is the minimum cosine similarity with which a passage is supported by its vector alone.
-	// Unrelated texts are below it with OpenAI's third generation of models, which are typical.
-	// With models whose similarities are all higher, nothing is omitted, and the agent's model must
-	// judge.
+	// minSimilarity is the minimum cosine similarity for which a passage is related to a query by
+	// its vector alone. With OpenAI's third generation of models, which are typical, unrelated
+	// texts are below it. With other models, all similarities may be above it. Then no passage is
+	// omitted, and the agent's model must judge.
 	minSimilarity = 0.3
 )
 
-// support decides whether passages are related to a query or only share common words with it.
+// support decides which passages are related to a query and which only share common words with it.
 type support struct {
 	words []weightedWord
 	all   float64 // total weight of the words
-	least float64 // minimum weight of a passage's best word
+	least float64 // minimum weight of the rarest word that a passage contains
 	few   bool
 }
 
@@ -56,7 +58,7 @@ type weightedWord struct {
 	name    bool
 }
 
-// support weighs a query's words. Rare words weigh more.
+// support computes the weights of a query's words. Rare words weigh more.
 func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	total := float64(a.chunks + extraChunks)
 	s := support{few: len(words) <= maxFewWords}
@@ -85,19 +87,20 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	return s
 }
 
-// rarity is the inverse document frequency as in BM25.
+// rarity returns the inverse document frequency, as in BM25, of a word that have of total chunks
+// contain.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
 
-// keep removes passages without support.
+// keep removes the passages that are not related to the query.
 func (s support) keep(found []candidate) []candidate {
 	known := languages{}
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
 }
 
-// in reports whether a passage contains enough of the query's words, literally or as its language
-// inflects them.
+// in reports whether a passage contains enough of the query's words, either literally or in an
+// inflected form of the passage's language.
 func (s support) in(c candidate, known languages) bool {
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
 	terms := map[string]bool{}
@@ -108,7 +111,7 @@ func (s support) in(c candidate, known languages) bool {
 	return language != "" && s.by(c, add(terms, language, text))
 }
 
-// add adds a text's terms to a set.
+// add adds the terms of a text to a set, and returns the set.
 func add(terms map[string]bool, language, text string) map[string]bool {
 	for _, l := range analysis.Terms(language, text) {
 		terms[l.Text] = true
@@ -116,9 +119,9 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// by reports whether these terms contain enough of the query's words, including one with high
-// weight. If the query has few words and one of them is an unknown name, the result is false: the
-// query is about that name.
+// by reports whether terms contains enough of the query's words, and among them a word with high
+// weight. If the query has few words and one is a name that no document contains, the result is
+// false, because the query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	sum, telling := 0.0, false
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
@@ -141,8 +144,8 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 	return telling && sum >= minShare*s.all
 }
 
-// languages caches the languages of documents. Detecting a language takes longer than everything
-// else that is done with a passage.
+// languages caches the languages of documents, because detecting a language takes longer than all
+// other work on a passage.
 type languages map[string]*documentLanguage
 
 type documentLanguage struct {
@@ -150,8 +153,8 @@ type documentLanguage struct {
 	tries    int
 }
 
-// of returns the language of a passage's document. It returns "" if the language cannot be detected
-// from the first two passages.
+// of returns the language of a passage's document, or "" if it cannot be detected from the first
+// two passages.
 func (l languages) of(p domain.Passage) string {
 	one := l[p.DocumentID]
 	if one == nil {
@@ -165,12 +168,12 @@ func (l languages) of(p domain.Passage) string {
 	return one.language
 }
 
-// in reports whether the terms contain the word.
+// in reports whether terms contains a form of the word.
 func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }
 
-// isLike reports whether the terms contain a similar word.
+// isLike reports whether terms contains a word that is similar to this one.
 func (w weightedWord) isLike(terms map[string]bool) bool {
 	own := trigrams(w.Text)
 	for term := range terms {

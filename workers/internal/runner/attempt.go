@@ -112,9 +112,9 @@ func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
 	return turns
 }
 
-// modelsFor returns the models in the order in which the attempt tries them. Each attempt after a
-// model's failure begins with the next model, because an attempt cannot fall back once a model has
-// begun its answer.
+// modelsFor returns the models in the order in which the attempt tries them. Each attempt after the
+// failure of a model begins with the next model. Within an attempt, no fallback is possible once a
+// model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
@@ -125,7 +125,8 @@ func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fall
 	return names[0], names[1:]
 }
 
-// absentNote names the servers whose tools are unavailable in this run.
+// absentNote returns a note for the model about MCP servers whose tools are unavailable in this
+// run.
 func absentNote(servers []string) string {
 	if len(servers) == 0 {
 		return ""
@@ -141,8 +142,7 @@ func furtherNote(instructions string) string {
 	return "\n\nFurther instructions of the caller:\n" + instructions
 }
 
-// asRetry returns tool errors that are not retryable unchanged, and marks all other errors as
-// retryable.
+// asRetry marks an error as retryable. It returns a tool error that is not retryable unchanged.
 func asRetry(err error) error {
 	var failed *tool.Error
 	if errors.As(err, &failed) && !failed.Retryable {
@@ -151,7 +151,7 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
-// retryable marks a failure of the service's own dependencies: the run is requeued.
+// retryable marks an error of the service's own dependencies. It causes the run to be requeued.
 func retryable(err error) error {
 	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
@@ -189,7 +189,7 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 		return fmt.Errorf("encoding step: %w", err)
 	}
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
-	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // a lock must not cost the step's work
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write is cheaper than repeating the step
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	}

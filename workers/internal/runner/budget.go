@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	maxAnswer  = 8192 // maximum tokens of an answer if tokens or their cost are budgeted
+	maxAnswer  = 8192 // maximum tokens of an answer, if a budget limits tokens or their cost
 	minAnswer  = 256  // if less is left in the budget, the limit is halved down to this
 	perMessage = 16   // overhead of a message or a tool in tokens, beyond its text, at most
-	perPrompt  = 1024 // overhead of a prompt in tokens, at most
+	perPrompt  = 1024 // upper bound of a prompt's overhead in tokens
 
 	settleTime   = 5 * time.Second       // for writing a call's actual usage
 	reserveTries = 4                     // retries of a reservation that other calls' holds leave no room for
-	reserveWait  = 50 * time.Millisecond // before the first retry; doubles with each
+	reserveWait  = 50 * time.Millisecond // delay before the first retry; doubles with each retry
 	holdPrefix   = "hold"                // prefix of hold ids
 )
 
@@ -36,7 +36,7 @@ type Budgets interface {
 type runBudget struct {
 	budgets Budgets
 	a       *attempt
-	price   func(model string, used llm.Usage) int64 // nil: free
+	price   func(model string, used llm.Usage) int64 // nil if calls are free
 	wall    time.Duration                            // maximum run time of a call's code
 }
 
@@ -44,7 +44,7 @@ func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation is the most that a call may use. hold.ID is empty if no budget applies.
+// reservation is the maximum amount that a call may use. hold.ID is empty if no budget applies.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
@@ -52,9 +52,9 @@ type reservation struct {
 
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve places a hold for the most that a call may use. The caller must settle the reservation
-// unless reserve returns an error, which is an *agentloop.Error. lacking is the exhausted budget if
-// that is the cause.
+// reserve places a hold on the maximum amounts that a call may use. The caller must settle the
+// reservation, unless reserve returns an error. The error is an *agentloop.Error; lacking is the
+// exhausted budget if that is the cause.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
@@ -85,8 +85,9 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	return r, nil, nil
 }
 
-// settle replaces the hold by the call's actual usage, even if the run has ended meanwhile. If the
-// write keeps failing, the sweeper removes the hold and counts all of it as used.
+// settle replaces the hold by the call's actual usage, even if the run has ended in the meantime.
+// If the write keeps failing, the sweeper later removes the hold and counts its full amount as
+// used.
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -102,8 +103,8 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write settles the hold. If there is none, it still charges the usage, because budgets may have
-// been created during the call.
+// write settles the hold. If no budget applied when the call began, it still charges the usage,
+// because a budget may have been created since then.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
 		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
@@ -132,8 +133,8 @@ type budgetedModel struct {
 	budget *runBudget
 }
 
-// Stream reserves the most that the call may use, makes the call and settles its actual usage. If
-// little of a budget is left, the answer's token limit is lowered.
+// Stream reserves the maximum usage of the call, makes the call, and settles its actual usage. If
+// little of a budget is left, Stream lowers the token limit of the answer.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
@@ -144,8 +145,8 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 	return res, err
 }
 
-// reserve places a hold for the call's worst case with the longest answer that the budgets allow.
-// If a budget applies, it sets req.MaxTokens to that length.
+// reserve places a hold for the call's maximum usage, with the longest answer that the budgets
+// allow. If a budget applies, it sets req.MaxTokens to that length.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
 	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
 	if err != nil {
@@ -168,9 +169,9 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 }
 
-// actualUsage returns the amounts to charge for a call. Normally this is the usage that the
-// provider reports. A failed call is charged its worst case unless it is known to be unused. If the
-// provider reports no usage, the answer is charged at most one token per byte.
+// actualUsage returns the amounts to charge for a call: normally, the usage that the provider
+// reports. If the provider reports none, the answer is charged one token for each byte at most. A
+// failed call is charged its maximum usage, unless it certainly used nothing.
 func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
 	var e *llm.Error
 	used := res.Usage
@@ -197,7 +198,7 @@ func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	return a
 }
 
-// worst returns the most that a call can use with its bounded answer.
+// worst returns the maximum usage of a call whose answer has a token limit.
 func worst(req *llm.Request) llm.Usage {
 	answer := int64(maxAnswer)
 	if req.MaxTokens > 0 {
@@ -206,8 +207,8 @@ func worst(req *llm.Request) llm.Usage {
 	return llm.Usage{InputTokens: promptBound(req), OutputTokens: answer}
 }
 
-// promptBound returns an upper limit of the prompt's tokens: no tokenizer makes more than one token
-// of a byte.
+// promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
+// than one token of a byte.
 func promptBound(req *llm.Request) int64 {
 	n := perPrompt + len(req.System)
 	for _, t := range req.Tools {

@@ -16,8 +16,8 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// checkpointEvery is the shortest time between two writes of a run's events. A new subscriber
-// misses at most the events of this time.
+// checkpointEvery is the minimum time between two checkpoints, in which a run's events are saved. A
+// new subscriber misses at most the events of this time.
 const checkpointEvery = 250 * time.Millisecond
 
 // eventWriter publishes an attempt's events immediately and saves them in checkpoints. Only the
@@ -26,7 +26,7 @@ type eventWriter struct {
 	held    lease.Held
 	publish func(runID string, chunk domain.EventChunk)
 	save    func(context.Context, executiondb.Checkpoint) (held bool, err error)
-	taken   func() // called when the run no longer belongs to this attempt
+	taken   func() // called if the run no longer belongs to this attempt
 	log     zerolog.Logger
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type eventWriter struct {
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted publishes an event once the number of recorded steps is known
+		return // restarted publishes the event later, once the number of recorded steps is known
 	}
 	t.next, t.first = 2, 2
 	started := domain.StartedEvent(startedAt)
@@ -185,13 +185,13 @@ func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) 
 	return t.chunk(), t.next
 }
 
-// isAnswer reports whether lines are a single delta with the whole answer.
+// isAnswer reports whether lines consists of a single delta event with the whole answer.
 func isAnswer(lines []byte, answer string) bool {
 	data, err := domain.DeltaData(answer)
 	return err == nil && answer != "" && string(lines) == string(domain.AppendEventLine(nil, domain.EventMessageDelta, data))
 }
 
-// forget drops the unsaved events. Their numbers stay used.
+// forget drops the unsaved events. Their sequence numbers are not reused.
 func (t *eventWriter) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
-		alone = err != nil // the batch may have been too much for the database
+		alone = err != nil // a batch that failed may have been too large, so retry its checkpoints separately
 		switch {
 		case err != nil:
 			return false, err
@@ -221,7 +221,7 @@ func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 type checkpoint struct {
 	executiondb.Checkpoint
 
-	alone bool // save in a batch that contains nothing else
+	alone bool // save alone, in a separate batch
 }
 
 // size returns the checkpoint's share of a batch's byte limit.
@@ -252,7 +252,7 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]er
 	out := make([]error, len(checkpoints))
 	for i, c := range checkpoints {
 		switch cause := done.Rejected[c.RunID]; {
-		case cause != nil: // subscribers have received the events; they are not retried in a later checkpoint
+		case cause != nil: // these events are not retried, because subscribers have received them
 			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("cannot store events; the run continues without them")
 		case done.Locked[c.RunID]:
 			out[i] = pg.ErrLocked

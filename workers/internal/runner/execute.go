@@ -23,8 +23,8 @@ import (
 type attempt struct {
 	claim   executiondb.Claimed
 	replyTo string
-	asked   time.Time // just before the claim; the lease expires no later than lease.Lease after it
-	claimed time.Time // this process's monotonic clock at the moment the database's clock showed claim.Now
+	asked   time.Time // just before the claim; the lease expires at most lease.Lease later
+	claimed time.Time // time on this process's monotonic clock that corresponds to claim.Now, which the database's clock showed
 	log     zerolog.Logger
 	events  *eventWriter
 }
@@ -93,7 +93,7 @@ func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.JobMessage) {
 
 	h := &heldRun{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
 	r.held.add(h)
-	defer r.held.remove(h) // after the result is saved: the heartbeat keeps the lease until then
+	defer r.held.remove(h) // runs after the result is saved; until then, the heartbeat extends the lease
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 	r.note(tryCtx, a)
@@ -164,12 +164,12 @@ func backoff(attempts int) time.Duration {
 // jitter varies d by up to a quarter either way, so that calls that failed together are not retried
 // together.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; need not be unpredictable
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // jitter is not security-relevant
 }
 
-// requeue requeues the run. A nil cause means that this worker stops or has lost its lease. It
-// retries while the database is unreachable: until the run is requeued, only the expiry of its
-// lease would start it again.
+// requeue requeues the run. cause is nil if this worker stops or has lost its lease. requeue
+// retries while the database is unreachable; otherwise the run would not start again until its
+// lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
@@ -207,7 +207,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		}
 		switch {
 		case err != nil:
-			e.alone = !pg.IsLocked(err) // the batch may have been too much for the database
+			e.alone = !pg.IsLocked(err) // a batch that failed may have been too large, so retry its results separately
 			return err
 		case saved.err != nil:
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
@@ -278,7 +278,8 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 // locked.
 const maxLocked = time.Second
 
-// lockedBackoff doubles from 5 ms, which outlasts most locks, to maxLocked.
+// lockedBackoff returns a delay that doubles from 5 ms to maxLocked. Most locks are held for less
+// than 5 ms.
 func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), maxLocked) }
 
 // endedRun is a run's result and the inbox on which the caller waits for it.
@@ -286,7 +287,7 @@ type endedRun struct {
 	executiondb.Outcome
 
 	replyTo string
-	alone   bool // save in a batch that contains nothing else
+	alone   bool // save alone, in a separate batch
 }
 
 // size returns the result's share of a batch's byte limit.
@@ -297,16 +298,16 @@ func (e endedRun) size() int {
 	return e.Size()
 }
 
-// saveResult is the outcome of saving one result. If all fields are zero, the run was taken from
+// saveResult is the outcome of saving one result. If no field is set, the run no longer belonged to
 // this worker.
 type saveResult struct {
 	ok     bool  // saved, and published to the waiting caller
-	err    error // the database will never store it
-	failed error // not saved this time; retry
+	err    error // the result can never be stored
+	failed error // the result was not saved, but a retry may succeed
 }
 
-// saveAll saves one batch of results and publishes each saved one to its waiting caller. The freed
-// slots are refilled by dispatchFreed afterwards, because no caller waits for that.
+// saveAll saves a batch of results, and publishes each saved result to the caller that waits for
+// it. dispatchFreed refills the freed slots later, because no caller waits for that.
 func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
 	endings := make([]executiondb.Outcome, len(batch))
 	for i, e := range batch {
@@ -332,7 +333,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 	return out, nil
 }
 
-// ending builds the finished run and the rows to save from the loop's output.
+// ending returns the finished run, and the rows that must be saved with it.
 func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns

@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// The causes with which an attempt's context is cancelled.
+// Causes with which the context of an attempt is cancelled.
 var (
 	errTaken    = errors.New("the run was taken over by another worker")
 	errLease    = errors.New("the lease expired while the database was unreachable")
@@ -20,7 +20,7 @@ var (
 
 const (
 	heartbeatEvery = 10 * time.Second
-	lockedRetry    = 250 * time.Millisecond // between heartbeats of runs that another transaction has locked
+	lockedRetry    = 250 * time.Millisecond // between two heartbeats for runs that another transaction has locked
 )
 
 // heldRun is one run that this worker executes.
@@ -31,7 +31,8 @@ type heldRun struct {
 	leaseUntil time.Time // on this process's monotonic clock; guarded by heldRuns.mu
 }
 
-// heldRuns are the runs that this worker executes. All of them share one heartbeat.
+// heldRuns contains the runs that this worker executes. A single heartbeat extends all of their
+// leases.
 type heldRuns struct {
 	mu   sync.Mutex
 	runs map[string]*heldRun
@@ -43,7 +44,7 @@ func (h *heldRuns) add(run *heldRun) {
 	h.runs[run.RunID] = run
 }
 
-// remove removes the run, unless this worker has since claimed the same run again.
+// remove removes a run, unless this worker has claimed it again since then.
 func (h *heldRuns) remove(run *heldRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,11 +114,10 @@ func (h *heldRuns) watch(ctx context.Context) {
 	}
 }
 
-// beat renews the runs' leases in one statement. It returns the runs whose leases could not be
-// renewed because another transaction has locked them. A run that this worker no longer holds is
-// cancelled immediately. If the database is unreachable or the run stays locked, its attempt is
-// cancelled only when the lease expires: a restart of PostgreSQL must not interrupt every model
-// call.
+// beat extends the leases of runs in one statement. It returns the runs that another transaction
+// has locked, whose leases could not be extended. It immediately cancels runs that this worker no
+// longer holds. If the database is unreachable or a run stays locked, the attempt is cancelled only
+// when the lease expires, because a restart of PostgreSQL must not interrupt every model call.
 func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) {
 	if len(runs) == 0 {
 		return nil
@@ -152,8 +152,8 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 	return locked
 }
 
-// heartbeat renews all leases every heartbeatEvery, and those of locked runs every lockedRetry,
-// until ctx ends.
+// heartbeat extends all leases every heartbeatEvery until ctx ends. It extends those of locked runs
+// every lockedRetry.
 func (r *Runner) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// inputBytes is the limit on the large inputs and histories in memory. A worker has thousands
-	// of slots, and memory contains several copies of each input.
+	// inputBytes bounds the large inputs and histories in memory. Without it, the thousands of
+	// slots of a worker could fill the memory, which contains several copies of each input.
 	inputBytes = 96 << 20
 	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
-	// that have no input in memory. Nine organizations fill the rest and twelve more fill the
-	// reserve, which is more than one person may own.
+	// that have no input in memory. Nine organizations can fill the unreserved part, and twelve
+	// more the reserve. So one person's few organizations cannot fill the memory.
 	inputShare    = 8 << 20
 	newcomerBytes = inputBytes / 4
 )
 
-// inputs limits the large inputs and histories in memory. Runs wait for memory in the order of
-// their arrival, with two exceptions: a run whose organization has reached its share lets others
-// pass, and a run whose organization has any input in memory lets newcomers pass.
+// inputs limits the memory for large inputs and histories. Runs wait in the order of their arrival,
+// with two exceptions. A run whose organization has reached its share lets other runs pass. A run
+// whose organization has an input in memory lets runs of organizations without one pass.
 type inputs struct {
 	mu      sync.Mutex
 	used    int // bytes
@@ -34,12 +34,13 @@ type inputs struct {
 type inputTurn struct {
 	org         string
 	bytes       int
-	grantingEnv chan struct{}
+	granted chan struct{}
 }
 
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
-// enter waits until bytes are available to a run of org. The caller releases them with leave.
+// enter waits until a run of org may use the given number of bytes. The caller releases them with
+// leave.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
 	turn := &inputTurn{org, min(bytes, inputShare), make(chan struct{})}
 	in.mu.Lock()
@@ -48,7 +49,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.mu.Unlock()
 
 	select {
-	case <-turn.grantingEnv:
+	case <-turn.granted:
 		return turn, nil
 	case <-ctx.Done():
 		in.leave(turn)
@@ -85,12 +86,13 @@ func (in *inputs) leave(turn *inputTurn) {
 	in.grant()
 }
 
-// grant grants the waiting turns that fit. The caller holds the lock.
+// grant admits the waiting runs that fit. The caller holds the lock.
 func (in *inputs) grant() {
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
-		// A run that waits only because memory is full is not passed by runs of its kind.
+		// If a run waits only because memory is full, later runs with the same claim to memory must
+		// not pass it.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {
@@ -99,7 +101,7 @@ func (in *inputs) grant() {
 		}
 		in.used += turn.bytes
 		in.add(turn.org, turn.bytes)
-		close(turn.grantingEnv)
+		close(turn.granted)
 	}
 	clear(in.waiting[len(kept):])
 	in.waiting = kept
@@ -112,9 +114,9 @@ func (in *inputs) add(org string, bytes int) {
 	}
 }
 
-// load reads the parts of a run that its claim omits: an input too large for the claim, and the
-// earlier turns of its session. If they are large, load first waits until there is memory for both.
-// The caller releases room with leave; it is nil if none was needed.
+// load reads the parts of a run that its claim does not contain: a large input, and the earlier
+// turns of its session. If these parts are large, load first waits until memory for both is
+// available. The caller releases room with leave; room is nil if no memory was reserved.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
 	c, large := a.claim, 0
 	if c.Seq > 1 {
@@ -144,7 +146,7 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory releases the memory of turns that do not fit the model's context window.
+// keepHistory reduces the reservation by the turns that do not fit into the model's context.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {

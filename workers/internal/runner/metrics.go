@@ -53,7 +53,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	return m, nil
 }
 
-// zero creates the counters with value 0, because alerts are about their increase.
+// zero creates all counters with the value 0, because alerts compare later values with it.
 func (m *metrics) zero() {
 	for _, status := range []domain.RunStatus{domain.RunCompleted, domain.RunFailed, domain.RunTimedOut} {
 		m.ended.WithLabelValues(string(status))

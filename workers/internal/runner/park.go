@@ -11,11 +11,12 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// actionLimit is the error of runs that cannot be parked because of executiondb.MaxParked.
+// actionLimit is the error of a run that cannot be parked because its organization has
+// executiondb.MaxParked parked runs.
 var actionLimit = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person."}
 
-// park lets a run wait for a person's decision. The run keeps its position in the session and
-// leaves the worker.
+// park ends the attempt at a run that waits for a person's decision. The run keeps its position in
+// the session but no longer occupies this worker.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
 	a.events.closeAndWait(ctx)
 	action := domain.RequiredAction{
@@ -37,7 +38,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	})
 
 	switch {
-	case result.Settled: // the call's outcome became known meanwhile; the next attempt reads it
+	case result.Settled: // the outcome of the call has become known, so the next attempt reads it
 		r.requeue(ctx, a, 0, nil)
 	case result.Full:
 		r.finish(ctx, a, out, domain.RunFailed, actionLimit)
@@ -45,7 +46,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		failpoint.Here(failpoint.ParkAfter)
 		a.events.publishLast(told)
 		r.freeSlots.add(result.Freed)
-		r.bus.Done(a.claim.RunID, a.replyTo, nil) // a waiting caller then reads the run
+		r.bus.Done(a.claim.RunID, a.replyTo, nil) // a caller that waits for the run then reads the run's state
 		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
 		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits for a person")
@@ -74,7 +75,7 @@ func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.
 func (t *eventWriter) publishLast(written executiondb.Chunk) {
 	events, err := domain.EventChunk{Fence: t.held.Fence, First: written.FirstN, Lines: []byte(written.Events)}.Events()
 	if err != nil || len(events) == 0 {
-		return // subscribers read it from the log
+		return // subscribers read it from the database
 	}
 	last := events[len(events)-1]
 	t.publish(t.held.RunID, domain.EventChunk{

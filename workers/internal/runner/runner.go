@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	fetchWait   = time.Second // how long a pull stays open; shutdown waits for it
+	fetchWait   = time.Second // maximum time of one fetch of job messages; a shutdown waits for it
 	maxFetch    = 128
 	maxBatch    = 256
-	drainTime   = 20 * time.Second // for running attempts to finish before they are requeued
+	drainTime   = 20 * time.Second // time to finish running attempts at shutdown, before they are requeued
 	requeueTime = 4 * time.Second  // for requeuing the remaining ones
 
-	checkpointTime = 10 * time.Second // for saving one batch of checkpoints
+	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
 	noteTime       = 2 * time.Second  // for recording that another attempt has begun
 )
 
@@ -60,8 +60,8 @@ type Progress interface {
 	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }
 
-// Records stores what an attempt reads (its configuration, input and recorded steps) and writes
-// (its steps and events).
+// Records stores the data that an attempt reads and writes: it reads its configuration, input and
+// recorded steps, and writes steps and events.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
@@ -98,10 +98,10 @@ type Changes interface {
 
 // Config contains a runner's settings.
 type Config struct {
-	Concurrency int // runs executed simultaneously in each lane
-	Window      int // dispatched runs of one organization at a time
+	Concurrency int // runs executed at the same time in each lane
+	Window      int // maximum dispatched runs of one organization
 	Limits      agentloop.Limits
-	Price       func(model string, used llm.Usage) int64 // in millionths of the currency unit; nil: free
+	Price       func(model string, used llm.Usage) int64 // price of a model call in millionths of the currency unit; nil if calls are free
 	SandboxWall time.Duration                            // maximum run time of a call's code
 	Retry       func() bool                              // reports whether one more model call may be made after a failure; nil: always
 	OnAnswer    func()                                   // called after each answer of a model; may be nil
@@ -210,8 +210,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for running attempts, and after drainTime cancels the rest, which requeues their
-// runs.
+// drain waits for running attempts. After drainTime it cancels the remaining ones, which requeues
+// their runs.
 func (r *Runner) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()
@@ -247,7 +247,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 		}
 
 		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
-			if ctx.Err() != nil { // the pull was open when the worker began to stop
+			if ctx.Err() != nil { // expected: the worker stopped during the fetch
 				d.Nak(0)
 				return
 			}
@@ -269,8 +269,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	}
 }
 
-// acquire takes all free slots, at least one and at most maxFetch. It waits for the first one. It
-// returns 0 once ctx has ended.
+// acquire takes all free slots, but at most maxFetch. If no slot is free, it waits for one. It
+// returns 0 if ctx has ended.
 func acquire(ctx context.Context, slots chan struct{}) int {
 	if ctx.Err() != nil {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// freeSlots are the dispatch slots that finished runs have released and that no queued run has
-// taken.
+// freeSlots counts the dispatch slots that finished runs have released and that no queued run has
+// taken yet.
 type freeSlots struct {
 	mu    sync.Mutex
 	freed map[queuedb.Lane]int
@@ -31,7 +31,7 @@ func (p *freeSlots) add(freed map[queuedb.Lane]int) {
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
-	default: // dispatchFreed is already about to look
+	default: // dispatchFreed has not handled the previous signal yet
 	}
 }
 

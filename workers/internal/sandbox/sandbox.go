@@ -9,7 +9,7 @@ import (
 // Limits are limits on a sandbox, for all of its processes together.
 type Limits struct {
 	CPU       time.Duration // processor time
-	Wall      time.Duration // from the program's start to its end
+	Wall      time.Duration // elapsed time from the program's start to its end
 	Memory    int64         // bytes, without files
 	Processes int           // processes and threads
 	Files     int64         // bytes of files in its folders
@@ -37,12 +37,12 @@ const WorkDir = "/work"
 // Command is a command to run in a sandbox.
 type Command struct {
 	Args   []string // the program's path in the sandbox, and its arguments
-	Env    []string // NAME=value; the environment contains nothing else
+	Env    []string // variables as NAME=value; the environment contains no others
 	Data   []Data
 	Shown  []Shown
 	Limits Limits
-	// GivesWay lowers the sandbox's priority once it has used GiveWayAfter, if the backend supports
-	// that. A program that uses less is not slowed down, however busy the machine is.
+	// GivesWay lowers the sandbox's priority after it has used GiveWayAfter, if the backend
+	// supports that. Programs that use less are not slowed down.
 	GivesWay bool
 }
 
@@ -68,14 +68,15 @@ type Backend interface {
 	Name() string
 	// Notes returns full sentences about limits that this machine watches instead of enforcing.
 	Notes() []string
-	// Start starts a command in a new sandbox as its first process: orphans become its children,
-	// and nothing in the sandbox can kill or stop it. ctx applies only to the start.
+	// Start starts a command as the first process of a new sandbox. So orphaned processes become
+	// its children, and no process in the sandbox can kill or stop it. ctx applies only to the
+	// start.
 	Start(ctx context.Context, c Command) (Box, error)
 	// Close ends all sandboxes and removes the backend's files on the host.
 	Close() error
 }
 
-// Box is a sandbox in which a command runs. Nothing in it outlives Kill or this process.
+// Box is a sandbox in which a command runs. None of its processes outlives Kill or this process.
 type Box interface { //nolint:interfacebloat // a running program has this many aspects
 	// Stdin returns the command's standard input.
 	Stdin() io.WriteCloser
@@ -83,13 +84,13 @@ type Box interface { //nolint:interfacebloat // a running program has this many 
 	Stdout() io.Reader
 	// Usage returns the sandbox's current usage.
 	Usage() (Usage, error)
-	// Kill kills everything in the sandbox and returns when nothing is alive. It may be called more
+	// Kill kills all processes in the sandbox and waits until they are gone. It may be called more
 	// than once.
 	Kill()
-	// Done returns a channel that is closed when nothing in the sandbox is alive.
+	// Done returns a channel that is closed when no process is left in the sandbox.
 	Done() <-chan struct{}
-	// Stderr returns the start of standard error, from the command or the backend: at most 16
-	// KiB.
+	// Stderr returns at most the first 16 KiB of standard error, written by the command or the
+	// backend.
 	Stderr() string
 }
 
@@ -103,7 +104,8 @@ type Usage struct {
 	OutOfMem  bool          // the kernel has killed a process because memory was exhausted
 }
 
-// Exceeds returns the first limit that is exceeded, or "". CPU time counts from began.
+// Exceeds returns the first limit that the usage exceeds, or "". CPU time is measured from the
+// usage began.
 func (u Usage) Exceeds(l Limits, began Usage) Limit {
 	switch {
 	case u.OutOfMem, u.Memory > l.Memory:

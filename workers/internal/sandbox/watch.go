@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// watchEvery is the interval between measurements of a box. It is short compared to any limit.
+// watchEvery is the interval between two measurements of a box. It is short compared with all time
+// limits.
 const watchEvery = 50 * time.Millisecond
 
-// Watch measures a box until its usage exceeds a limit, and returns that limit. CPU time counts
-// from began. It returns "" when ctx is done or nothing in the box is alive. If the usage cannot be
-// read, it is read again later.
+// Watch measures a box until its usage exceeds a limit, and returns that limit. CPU time is
+// measured from the usage began. Watch returns "" when ctx is done or no process is left in the
+// box. If a measurement fails, it is repeated later.
 func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

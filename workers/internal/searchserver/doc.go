@@ -1,6 +1,8 @@
-// Package searchserver answers searches of documents that ingresses ask for over the bus, as tool workers answer tool calls.
+// Package searchserver executes the document searches that ingresses request over the bus.
 //
-//	refused ◄── signed claims? ── accepted ── a place for its organization? ── search ──► what was found, or unavailable
+//	request ─► signed claims? ─┬─ no ──► refused
+//	                           └─ yes ─► free slot for the organization ─► search ─► passages, or "unavailable"
 //
-// Whose documents are searched is told by the claims alone, which are signed together with the request.
+// The claims are signed together with the request. Only they determine the organization whose
+// documents are searched.
 package searchserver

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	drainTime    = 5 * time.Second // for searches in hand to finish before they are cancelled
+	drainTime    = 5 * time.Second // time to finish running searches at shutdown, before they are cancelled
 	defaultLimit = 10
 	maxLimit     = 50
-	maxAnswer    = 900 << 10 // bytes; more does not fit a message
+	maxAnswer    = 900 << 10 // bytes; a larger reply does not fit into a message
 )
 
 var errPanic = errors.New("the search panicked")
 
-// Bus is where searches come from.
+// Bus delivers search requests.
 type Bus interface {
 	ServeTool(
 		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
@@ -37,17 +37,17 @@ type Searcher interface {
 	Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
 }
 
-// Verifier tells whether claims hold for a body, and what they are.
+// Verifier checks that claims were signed for a body, and returns the claims.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
-// Config are a search server's settings.
+// Config contains a search server's settings.
 type Config struct {
-	Concurrency int // searches made at a time
+	Concurrency int // maximum number of simultaneous searches
 }
 
-// Deps are what a search server works with.
+// Deps are a search server's dependencies.
 type Deps struct {
 	Bus      Bus
 	Searcher Searcher
@@ -57,7 +57,7 @@ type Deps struct {
 	Log      zerolog.Logger
 }
 
-// Server answers searches. Make it with New and start it with Run.
+// Server executes searches. Create it with New and start it with Run.
 type Server struct {
 	cfg     Config
 	deps    Deps
@@ -65,7 +65,7 @@ type Server struct {
 	log     zerolog.Logger
 }
 
-// New makes a search server.
+// New creates a search server.
 func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{cfg: cfg, deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "parley_search_seconds", Help: "Time that searches of documents took, by outcome.",
@@ -78,7 +78,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Run answers searches until ctx ends; then it lets those in hand finish for a while and cancels the rest.
+// Run executes searches until ctx ends. It then waits up to drainTime for running searches and
+// cancels the remaining ones.
 func (s *Server) Run(ctx context.Context) error {
 	serving := bus.ToolServing{Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency, 8), Owner: s.owner}
 	stop, err := s.deps.Bus.ServeTool(contract.KindSearch, serving, s.handle)
@@ -92,7 +93,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// owner gives searches to their organizations, and refuses those without claims.
+// owner returns the organization of a request. It returns false if the request has no valid claims.
 func (s *Server) owner(m bus.ToolMessage) (string, bool) {
 	claims, _, err := s.verify(m)
 	if err != nil {
@@ -101,20 +102,21 @@ func (s *Server) owner(m bus.ToolMessage) (string, bool) {
 	return claims.OrganizationID, err == nil
 }
 
-// refuse counts and logs a search that no claims allow.
+// refuse counts and logs a request without valid claims.
 func (s *Server) refuse(err error) {
 	s.seconds.WithLabelValues("refused").Observe(0)
 	s.log.Warn().Err(err).Msg("search rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
 }
 
-// handle makes a search and gives its answer; false refuses it.
+// handle executes a search and returns the encoded reply. It returns false if the request has no
+// valid claims.
 func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, ok bool) {
-	claims, request, err := s.verify(m) // again: it may have waited until the claims were over
+	claims, request, err := s.verify(m) // again, because the claims may have expired while the request waited
 	if err != nil {
 		s.refuse(err)
 		return nil, false
 	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires.Add(contract.ClockLeeway)) // m's own may come before, and is in ctx
+	ctx, cancel := context.WithDeadline(ctx, claims.Expires.Add(contract.ClockLeeway)) // ctx may end earlier
 	defer cancel()
 	began := time.Now()
 	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "knowledge.search", m.Traceparent)
@@ -130,11 +132,12 @@ func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, 
 	return encode(reply), true
 }
 
-// search makes a panic an error: searches of others are in the same process.
+// search calls the Searcher. It converts a panic to an error, because the process also executes the
+// searches of other organizations.
 func (s *Server) search(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The cause may quote what was searched for; the stack says where.
+			// The panic value may quote the query, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("search panicked")
 			err = errPanic
 		}
@@ -142,7 +145,7 @@ func (s *Server) search(ctx context.Context, org string, request contract.Search
 	return s.deps.Searcher.Search(ctx, org, request)
 }
 
-// encode gives the answer's bytes: as many of the passages as fit a message, the first ones.
+// encode encodes a reply. If the reply is too large for a message, it drops passages from the end.
 func encode(reply contract.SearchReply) []byte {
 	for {
 		raw, err := json.Marshal(reply)

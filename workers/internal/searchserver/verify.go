@@ -15,7 +15,8 @@ var (
 	errNotBound = errors.New("the claims have no organization")
 )
 
-// verify reads a search and its claims; what it gives was signed by one of this service's processes.
+// verify decodes a request and its claims. It fails unless both were signed together by a process
+// of this service and the claims allow the search.
 func (s *Server) verify(m bus.ToolMessage) (contract.SearchClaims, contract.SearchRequest, error) {
 	var c contract.SearchClaims
 	var r contract.SearchRequest
@@ -26,7 +27,7 @@ func (s *Server) verify(m bus.ToolMessage) (contract.SearchClaims, contract.Sear
 	if err := contract.ReadClaims(claims, &c); err != nil {
 		return c, r, fmt.Errorf("reading claims: %w", err)
 	}
-	if err := json.Unmarshal(m.Body, &r); err != nil { // of a later release it may say more
+	if err := json.Unmarshal(m.Body, &r); err != nil { // a later release may send more fields
 		return c, r, fmt.Errorf("reading search: %w", err)
 	}
 	if r.Limit < 1 {

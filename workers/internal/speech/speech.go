@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rate is the number of samples per second. BytesPerSecond follows from it.
+// Rate is the number of samples per second. BytesPerSecond is the resulting number of bytes.
 const (
 	Rate           = 24_000
 	BytesPerSecond = 2 * Rate
@@ -19,7 +19,8 @@ const (
 // MaxText is the maximum number of characters of a Line's text. No sentence is nearly as long.
 const MaxText = 2_000
 
-// CallTime is the time limit of a call once it has begun, for any backend and length of utterance.
+// CallTime is the time limit of a call of any backend, however long the utterance. The time that a
+// call waits for its turn does not count.
 const CallTime = 5 * time.Minute
 
 // MaxUtterance is the maximum number of bytes of an utterance: 120 seconds.
@@ -31,22 +32,22 @@ const (
 	MaxSpeed = 4.0
 )
 
-// Utterance is audio to transcribe.
+// Utterance is audio that contains speech to transcribe.
 type Utterance struct {
-	Organization string // its owner; organizations take turns
+	Organization string // the organization that owns it; organizations take turns
 	PCM          []byte
-	Language     string // ISO 639-1 code of its language; "": unknown
-	Prompt       string // words that it may contain; may be ""
-	Begun        func() // called when the call no longer waits for its turn; may be nil
+	Language     string // ISO 639-1 code of its language; "" if unknown
+	Prompt       string // words that the speech may contain; may be ""
+	Begun        func() // called when the call has waited for its turn and begins; may be nil
 }
 
 // Line is a text to speak.
 type Line struct {
-	Organization string // its owner; organizations take turns
+	Organization string // the organization that owns it; organizations take turns
 	Text         string
 	Voice        string  // "": the backend's default
 	Language     string  // ISO 639-1 code of the text's language; "": unknown
-	Speed        float64 // 0: 1
+	Speed        float64 // 0 means 1
 	Begun        func()  // called when the call no longer waits for its turn; may be nil
 }
 
@@ -57,19 +58,20 @@ func Begin(begun func()) {
 	}
 }
 
-// Transcriber converts utterances to text. Any number of calls may be made simultaneously; excess
-// calls fail with CodeOverloaded.
+// Transcriber converts utterances to text. Any number of calls may be made at the same time. If too
+// many calls are waiting, a call fails with CodeOverloaded.
 type Transcriber interface {
-	// Transcribe returns the text, or "" if nothing was understood. Its error is the context's or
+	// Transcribe returns the text, or "" if no words were recognized. Its error is ctx's error or
 	// an *Error.
 	Transcribe(ctx context.Context, u Utterance) (text string, err error)
 }
 
-// Synthesizer converts lines to audio. The rules for simultaneous calls are those of a Transcriber.
+// Synthesizer converts lines to audio. As for a Transcriber, any number of calls may be made at the
+// same time.
 type Synthesizer interface {
-	// Synthesize passes the audio to out in pieces of whole samples as they arrive. out must not
-	// keep a piece; its error ends the call. A text without anything to say yields no audio. The
-	// error is the context's, out's, or an *Error.
+	// Synthesize calls out with the audio, in pieces of whole samples, as it arrives. out must not
+	// keep a piece. An error of out ends the call. A text without letters, digits or symbols yields
+	// no audio. The error is ctx's error, out's error, or an *Error.
 	Synthesize(ctx context.Context, line Line, out func(pcm []byte) error) error
 }
 
@@ -82,8 +84,8 @@ const (
 	CodeOverloaded      = "overloaded"
 )
 
-// Error is the failure of a call. Its text is for callers. The cause may contain output of a
-// program or server, is only accessible through errors.Unwrap, and must not leave the logs.
+// Error is the failure of a call. Its text may be shown to callers. Cause may contain output of a
+// program or server, so it may appear only in logs. It is reachable only through errors.Unwrap.
 type Error struct {
 	Code      string
 	Message   string
@@ -111,7 +113,7 @@ var (
 	ErrOverloaded      error = &Error{Code: CodeOverloaded, Message: "Too many simultaneous speech requests.", Retryable: true}
 )
 
-// CheckUtterance returns an error if an utterance is invalid for every backend.
+// CheckUtterance returns an error if an utterance is invalid, whatever the backend.
 func CheckUtterance(u Utterance) error {
 	switch {
 	case len(u.PCM)%2 != 0:

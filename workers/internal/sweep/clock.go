@@ -8,22 +8,23 @@ import (
 	"parley/shared/store/lease"
 )
 
-// clockStep is the largest difference between the database's clock and this process's monotonic
-// clock that may arise between two rounds. A larger one counts as a step.
+// clockStep is the largest difference that may arise between the database's clock and this
+// process's monotonic clock from one round to the next. A larger difference means that the
+// database's clock was changed.
 const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
 type clock struct {
 	seen  executiondb.Clock
-	at    time.Time // just before seen was read, on this process's monotonic clock
+	at    time.Time // time on this process's monotonic clock just before seen was read
 	took  time.Duration
-	grace time.Time // no lease counts as expired until then
+	grace time.Time // until then, no lease counts as expired
 }
 
-// checkClock detects a step of the database's clock, a promoted standby and a restarted server.
-// Leases may then seem expired although their workers are alive, so workers get the length of a
-// lease to renew them. The first check only shortens waits, because the sweeper may have restarted
-// together with the server.
+// checkClock detects a changed database clock, a promoted standby and a restarted server. After
+// each of these, leases may seem expired although their workers are alive. So no lease counts as
+// expired for the length of a lease, in which workers can renew theirs. After the first check this
+// time is shorter, because the sweeper may have restarted together with the server.
 func (s *Sweeper) checkClock(ctx context.Context) error {
 	before := time.Now()
 	now, err := s.store.Executions.Clock(ctx)
@@ -35,7 +36,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
 	first := old.at.IsZero()
 	step := now.Now.Sub(old.seen.Now) - before.Sub(old.at)
-	stepped := step.Abs() > clockStep+old.took+s.clock.took // the clock was read at an unknown moment within these
+	stepped := step.Abs() > clockStep+old.took+s.clock.took // the reading of each clock took up to this long
 
 	if !first && !stepped && now.Started.Equal(old.seen.Started) {
 		return nil
@@ -43,7 +44,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
-		s.clock = old // the next round detects the same step
+		s.clock = old // keep the old reading, so that the next round detects the change again
 		return err
 	}
 

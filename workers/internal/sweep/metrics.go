@@ -66,7 +66,7 @@ func newMetrics() *metrics {
 	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "measuring"} {
 		m.failed.WithLabelValues(sweep)
 	}
-	for _, lane := range lanes() { // an alert on a gauge that was never set would never fire
+	for _, lane := range lanes() { // create all series, because an alert on a missing series never fires
 		m.pending.WithLabelValues(string(lane))
 		m.unacked.WithLabelValues(string(lane))
 	}
@@ -107,7 +107,8 @@ func (s *Sweeper) measure(ctx context.Context) error {
 
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
-// showQueues sets the gauges of all lanes and states. A queue that is not listed is empty.
+// showQueues sets the gauges for all lanes and states. A combination that is missing in queues has
+// the value 0.
 func (m *metrics) showQueues(queues []queuedb.Queue) {
 	for _, lane := range lanes() {
 		for _, state := range queuedb.QueueStates {

@@ -30,13 +30,13 @@ const (
 	every         = time.Second
 	expireEvery   = 10 * time.Second
 	limitsIdle    = 5 * time.Minute
-	maxRound      = 20_000 // maximum of rows of a kind that one round ends, requeues or releases; a second suffices for it
+	maxRound      = 20_000 // maximum rows of each kind that are handled in one round; handling them takes less than a second
 	maxBatch      = 500    // rows pruned in one transaction
 	maxRedispatch = 5000   // job messages published again in one sweep
 	maxDispatch   = 64     // queued runs dispatched per organization in one sweep
 	forgotFor     = 2 * time.Second
 	checkEvery    = 2 * time.Second
-	unwritableFor = 10 * time.Second // before a stream that stores nothing is created again
+	unwritableFor = 10 * time.Second // time after which a stream that stores no messages is created again
 )
 
 // Sweeper runs the repairs, most of them once a second.
@@ -45,39 +45,39 @@ type Sweeper struct {
 	store  *store.Store
 	bus    *bus.Bus
 	log    zerolog.Logger
-	stream time.Time // creation time of the stream that the last sweep saw
+	stream time.Time // creation time of the stream in the last round
 
-	forgotSince time.Time // zero: the stream has the messages that its consumers remember
+	forgotSince time.Time // when the stream began to have fewer messages than its consumers remember; zero if it has not
 
-	unwritableSince time.Time // zero: the stream stores messages
+	unwritableSince time.Time // when the stream began to store no messages; zero if it stores messages
 
 	clock clock
 
 	metrics *metrics
 }
 
-// New creates a sweeper. window is the organization's dispatch limit.
+// New creates a sweeper. window is the maximum number of dispatched runs of one organization.
 func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
 	return &Sweeper{window: window, store: st, bus: b, log: log, metrics: newMetrics()}
 }
 
-// Run sweeps until ctx ends.
+// Run sweeps repeatedly until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	s.log.Info().Msg("sweeper ready")
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because it may take long
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because a round may take long
 	loops.Go(func() {
-		_ = s.measure(ctx) // a failure recurs in the loop and is reported there
+		_ = s.measure(ctx) // if this fails, the loop below reports it
 		s.repeat(ctx, "measuring", measureEvery, s.measure)
 	})
 	loops.Wait()
 	return nil
 }
 
-// repeat calls do at intervals until ctx ends. It logs a failure only when failures begin, and
-// their end.
+// repeat calls do at intervals until ctx ends. Of consecutive failures it logs only the first, and
+// later that they have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -107,7 +107,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 	}
 }
 
-// sweep runs one round. A failed part does not prevent the next ones.
+// sweep runs one round. If a part fails, the following parts still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	var errs []error
 	for _, part := range []func(context.Context) error{
@@ -118,7 +118,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// releaseCoalesced queues the runs whose coalescing time is over.
+// releaseCoalesced queues the runs whose time for coalescing deliveries has passed.
 func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
 	orgs, err := s.store.Queue.ReleaseCollected(ctx, maxRound)
 	s.metrics.count(actionCoalesce, len(orgs))
@@ -126,8 +126,8 @@ func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
 	return err
 }
 
-// endRuns ends runs that are past their deadline, have waited too long for a person or have lost
-// too many workers. dispatchWaiting then fills the slots that they leave.
+// endRuns ends runs that are past their deadline, have waited too long for a person's decision, or
+// have lost too many workers. dispatchWaiting then refills their slots.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
 	runs := s.store.Executions
@@ -145,7 +145,8 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// requeueLost requeues runs whose lease has expired, unless a step of the clock may be the cause.
+// requeueLost requeues runs whose lease has expired. It does nothing while a changed clock may be
+// the reason.
 func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if err := s.checkClock(ctx); err != nil {
 		return err
@@ -164,8 +165,8 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	return err
 }
 
-// endDocuments marks documents as failed that have lost too many workers or could not be processed
-// in time.
+// endDocuments marks documents as failed if they have lost too many workers or were not processed
+// before their deadline.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
 	orgs, err := s.store.Knowledge.EndDocuments(ctx, maxBatch)
 	s.metrics.count(actionDocuments, len(orgs))
@@ -193,9 +194,9 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	return err
 }
 
-// notifyAgain publishes job messages again for dispatched runs that were not claimed in time, unless
-// the stream shows that their messages are still undelivered. If the stream was lost, it is created
-// again and all dispatched runs are notified.
+// notifyAgain publishes job messages again for dispatched runs that were not claimed in time. It
+// skips a run if its message is still undelivered in the stream. If the stream was lost,
+// notifyAgain creates it again and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.stream.Equal(found.Made) { // this release, or an earlier one, created it
+	if !s.stream.Equal(found.Made) { // the stream was created by this or an earlier sweep
 		if err := s.bus.UpdateStream(ctx); err != nil {
 			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}
@@ -219,10 +220,10 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	return errors.Join(s.recreateForgotten(ctx, found), s.notifyOverdue(ctx))
 }
 
-// recreateForgotten creates the job stream again if it has fewer messages than its consumers remember, because
-// it would then deliver nothing for a long time. The next sweep publishes the job messages again.
-// The condition must last for forgotFor, because the servers of a cluster may disagree for a
-// moment.
+// recreateForgotten creates the job stream again if it has fewer messages than its consumers
+// remember. Such a stream would deliver no message for a long time. The next sweep publishes the
+// job messages again. The condition must last for forgotFor, because the servers of a cluster may
+// disagree for a moment.
 func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error {
 	if !found.Forgot {
 		s.forgotSince = time.Time{}
@@ -235,12 +236,12 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 	s.log.Warn().Msg("the job stream lost messages that its consumers still expect, and delivers nothing; recreating it")
-	s.forgotSince = time.Time{} // wait again before the next try
+	s.forgotSince = time.Time{} // after a try, wait for the full time again
 	return s.bus.RemakeStream(ctx)
 }
 
-// checkJobs creates the job stream again if it has stored nothing for unwritableFor. After a full
-// disk, NATS refuses writes to the stream until then.
+// checkJobs creates the job stream again if it has stored no message for unwritableFor. After a
+// full disk, NATS rejects messages for the stream until it is created again.
 func (s *Sweeper) checkJobs(ctx context.Context) error {
 	err := s.bus.CheckJobs(ctx)
 	if !errors.Is(err, bus.ErrNotStored) {
@@ -253,7 +254,7 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 	if time.Since(s.unwritableSince) < unwritableFor {
 		return err
 	}
-	s.unwritableSince = time.Time{} // wait again before the next try
+	s.unwritableSince = time.Time{} // after a try, wait for the full time again
 	s.log.Error().Err(err).Msg("the job stream does not store messages; recreating it")
 	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
@@ -280,9 +281,9 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue separates runs whose job message must be lost (again) from those whose message is not yet
-// due (later). A run's message may still be delivered while the oldest undelivered message of its
-// lane is older than the run's dispatch.
+// splitOverdue divides overdue runs: the job messages of those in again must be lost, those of the
+// others (later) may still be delivered. A message may still be delivered if the oldest undelivered
+// message of its lane is older than the dispatch of its run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time
@@ -324,7 +325,7 @@ func (s *Sweeper) expire(ctx context.Context) error {
 			n, err = prune(ctx, maxBatch)
 			s.metrics.count(actionExpire, n)
 			if err != nil {
-				errs = append(errs, err) // the other kinds are still tried
+				errs = append(errs, err) // a failure does not stop the other deletions
 				break
 			}
 		}

@@ -12,81 +12,84 @@ type Backend interface {
 	// Kind returns one of the contract's kinds: webSearch, httpRequest, mcp, codeExecution,
 	// knowledge.
 	Kind() string
-	// Call executes a call. Its error is an *Error, ctx's error, or internal; the model sees only
-	// "the tool failed" for an internal one. After Sending was called, any error except an *Error
-	// with NotSent means that the effect may or may not have happened.
+	// Call executes a call. Its error is an *Error, ctx's error, or any other error, for which the
+	// model sees only "the tool failed". If Sending was called before an error, the side effect may
+	// have happened. The only exception is an *Error with NotSent.
 	Call(ctx context.Context, req Request) (Result, error)
 }
 
-// Lister is a backend whose tools are defined elsewhere and must be listed.
+// Lister is a backend whose tools are defined by other servers, so that they must be listed.
 type Lister interface {
 	List(ctx context.Context, req Request) ([]Spec, error)
 }
 
-// Request is a call with everything that a backend may use. Its ids come from the capability, never
-// from the model.
+// Request is a call, with all data that a backend may use. Its ids come from the signed capability
+// and never from the model.
 type Request struct {
 	OrganizationID string
 	RunID          string
-	TargetID       string // agent or template
+	TargetID       string // id of the agent or template
 	Fence          int64
-	Config         domain.Config // the version with which the run was accepted; secrets are sealed
+	Config         domain.Config // the configuration with which the run was accepted; its secrets are encrypted
 	Call           Call
-	// EffectKey is sent as Idempotency-Key with every request that has a side effect; "" if the
-	// call has none.
+	// EffectKey is sent as the header Idempotency-Key with every request that has a side effect. It
+	// is "" if the call has no side effect.
 	EffectKey string
-	// Sending must be called just before the first byte of a request with a side effect leaves. If
-	// it fails, the request must not leave. It is nil if the call has no entry in the effect
-	// ledger.
+	// Sending must be called just before the first byte of a request with a side effect is sent. If
+	// it returns an error, the request must not be sent. It is nil if the call has no entry in the
+	// effect ledger.
 	Sending func(ctx context.Context) error
-	// Keep stores a text that was read and returns its source id.
+	// Keep stores a text that the call has read, and returns the text's source id.
 	Keep func(ctx context.Context, source domain.Source) (id string, err error)
-	// Files are the files of the run's session.
+	// Files contains the files of the run's session.
 	Files Files
-	// Documents are the organization's documents that the agent may read.
+	// Documents contains the organization's documents that the agent may read.
 	Documents Documents
 }
 
-// Documents gives access to the documents that the agent's knowledge tool may search. It is empty
-// if the agent has no such tool.
+// Documents gives access to the documents that the agent's knowledge tool may search. There are
+// none if the agent does not have that tool.
 type Documents interface {
-	// Give records that the run is given text of the documents. It must be called before the text
-	// is given, because deleting a document uses these records. It returns the ids that still
-	// exist, in order, or ErrStale.
+	// Give records that the run receives text of documents. It must be called before the model
+	// receives the text, because these records show which runs contain text of a deleted document.
+	// It returns the ids of documents that still exist, in order, or ErrStale.
 	Give(ctx context.Context, ids []string) ([]string, error)
-	// Find returns the readable documents with these ids, in order. It omits all others.
+	// Find returns the documents with these ids that the agent may read, in order. It omits all
+	// others.
 	Find(ctx context.Context, ids []string) ([]domain.Document, error)
-	// Read returns the original contents of documents, in order, and records them as Give does. It
+	// Read returns the original contents of documents, in order, and records them like Give. It
 	// fails with ErrStale or ErrGone.
 	Read(ctx context.Context, documents []domain.Document) ([][]byte, error)
 }
 
-// Files gives access to the files that tool calls of a session have made, and stores a call's own.
+// Files gives access to the files of a session, which tool calls have created. It also stores files
+// for the current call.
 type Files interface {
-	// Session returns the session's files from the calls before this one: for each name, the
-	// newest, ordered by name. The result is the same when this call is repeated.
+	// Session returns the session's files from all other calls, sorted by name. Of several files
+	// with the same name it returns the newest. When the same call is repeated, the result is the
+	// same.
 	Session(ctx context.Context) ([]domain.File, error)
 	// Read returns the contents of files of the session, in order.
 	Read(ctx context.Context, files []domain.File) ([][]byte, error)
-	// Keep stores the files that the call has made, all or none. They replace the files that it
-	// stored before. removed are names to remove from the session's files. It fails with ErrStale
-	// or ErrFilesFull.
+	// Keep stores the files that the call has created, either all or none. They replace files that
+	// an earlier attempt at the call stored. removed contains names to remove from the session's
+	// files. Keep fails with ErrStale or ErrFilesFull.
 	Keep(ctx context.Context, made []NewFile, removed []string) ([]domain.File, error)
 }
 
-// NewFile is a file that a call has made.
+// NewFile is a file that a call has created.
 type NewFile struct {
 	Name     string // path in the working folder, with slashes
 	MIMEType string
 	Content  []byte
 }
 
-// ErrFilesFull means that the organization's limit on bytes or the session's limit on names is
-// reached.
+// ErrFilesFull means that the organization's limit on bytes of files, or the session's limit on
+// file names, is reached.
 var ErrFilesFull = errors.New("the file quota of the session or the organization is exceeded")
 
 // ErrGone means that a document was deleted or replaced while it was read.
 var ErrGone = errors.New("the document no longer exists")
 
-// ErrStale means that the run has moved to another worker. Nothing may be sent for it.
+// ErrStale means that another worker has taken over the run. This worker must send nothing for it.
 var ErrStale = errors.New("the run is no longer leased under this fence")

@@ -10,9 +10,9 @@ import (
 	"parley/shared/truncate"
 )
 
-// Limits of a result. A larger one would crowd everything else out of the prompt.
+// Limits of a tool's result. A larger result would leave too little room in the prompt.
 const (
-	maxOutput     = 64 << 10 // bytes of JSON
+	maxOutput     = 64 << 10 // bytes as JSON
 	maxSources    = 20
 	maxPassage    = 4_000    // characters
 	maxPassages   = 48 << 10 // bytes of all passages
@@ -34,7 +34,7 @@ func Cap(r Result) Result {
 	return Result{Output: capOutput(r.Output), Sources: capSources(r.Sources)}
 }
 
-// capOutput truncates an output to maxOutput bytes, and replaces an empty one by null.
+// capOutput truncates an output to maxOutput bytes. It replaces an empty output by null.
 func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
@@ -48,7 +48,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 
 	text := string(output)
 	if output[0] == '"' { // a string is shown unquoted
-		_ = json.Unmarshal(output, &text) // on failure, the quoted text stays
+		_ = json.Unmarshal(output, &text) // if this fails, the text with quotes stays
 	}
 
 	cut := truncatedOutput{Truncated: true, TotalBytes: len(output)}
@@ -58,7 +58,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 		if len(short) <= maxOutput {
 			return short
 		}
-		limit = limit*maxOutput/len(short) - 64 // shrinks by the factor by which encoding expands the text
+		limit = limit*maxOutput/len(short) - 64 // reduce the text by the factor by which JSON enlarges it
 	}
 }
 
@@ -67,13 +67,13 @@ func encode(v truncatedOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // it only contains types that JSON can encode
+	if err := e.Encode(v); err != nil { // all values can be encoded as JSON
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// capSources drops sources beyond the limits and truncates their passages.
+// capSources drops sources and truncates passages beyond the limits.
 func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages
@@ -81,7 +81,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(kept) == maxSources || room <= 0 {
 			break
 		}
-		if len(s.URL) > maxSourceAddr { // a truncated address would lead elsewhere
+		if len(s.URL) > maxSourceAddr { // drop long addresses, because a truncated address leads to another page
 			continue
 		}
 		s.Title = truncate.Runes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)

@@ -11,28 +11,28 @@ import (
 	"parley/shared/domain"
 )
 
-// Spec describes a tool to a model. Schema is the JSON Schema of its arguments, which are an
+// Spec describes a tool to a model. Schema is the JSON Schema of the arguments, which are a JSON
 // object.
 type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
-	SideEffect  domain.SideEffect // of a call; empty means none
-	// Alone means that a call is never made simultaneously with another of the same turn, for
-	// example because a person may have to approve it.
+	SideEffect  domain.SideEffect // side effect of a call; empty means none
+	// Alone forbids to make a call at the same time as other calls of the turn, for example because
+	// a person may have to approve it.
 	Alone bool
 }
 
-// Call is one use of a tool. ID is the run's id for it, and Arguments is a JSON object.
+// Call is one call of a tool. ID is the call's id in the run, and Arguments is a JSON object.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage
 }
 
-// Result is a tool's result: any JSON value, and the sources that an answer may cite. The tool sets
-// a source's type, title, url, citedText, documentId and page; its number and position are set
-// later.
+// Result is the result of a call: any JSON value as output, and the sources that an answer may
+// cite. The tool sets a source's type, title, url, citedText, documentId and page. The source's
+// number and position are set later.
 type Result struct {
 	Output  json.RawMessage
 	Sources []domain.Citation
@@ -46,20 +46,20 @@ type Tool interface {
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Error is a failed call. If Retryable is set, the tool was unreachable or was lost, and the run is
-// retried later. Any other failure is a result that the model sees.
+// Error is the failure of a call. If Retryable is true, the tool could not be reached or did not
+// reply, and the run is retried later. Otherwise the failure is a result that the model sees.
 type Error struct {
 	Message   string // shown to models and callers
 	Retryable bool
 	NotSent   bool  // of a call with a side effect: certainly nothing was sent
 	Err       error // internal cause; may be nil
-	// Output is the failed call's output for models and callers: a JSON object whose key "error" is
-	// a string. Nil means {"error": Message}.
+	// Output is the failed call's output for models and callers. It is a JSON object with a string
+	// under the key "error". Nil means {"error": Message}.
 	Output json.RawMessage
 }
 
-// Unopened returns the error of a call whose stored secret cannot be decrypted. The cause has been
-// reported to the operator.
+// Unopened returns the error for a call whose stored secret cannot be decrypted. The caller has
+// already reported the cause to the operator.
 func Unopened(cause error) error {
 	return &Error{
 		Message: "This tool's secret cannot be decrypted. Set it again, or have the operator restore its key.",
@@ -75,7 +75,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ActionRequired is the error of a call that waits for a person. The run is parked until the
 // decision.
-type ActionRequired struct { //nolint:errname // it is not a failure
+type ActionRequired struct { //nolint:errname // waiting for a person is not a failure
 	Kind domain.ActionKind
 	Call Call
 }
@@ -93,8 +93,8 @@ type Registry struct {
 	specs  []Spec
 }
 
-// NewRegistry creates a set of tools. It fails if a name is used twice or is not accepted by
-// providers.
+// NewRegistry creates a set of tools. It fails if two tools have the same name, or if providers do
+// not accept a name.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{byName: make(map[string]Tool, len(tools)), specs: make([]Spec, 0, len(tools))}
 	for _, t := range tools {
@@ -108,7 +108,8 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 		r.byName[spec.Name] = t
 		r.specs = append(r.specs, spec)
 	}
-	// A fixed order keeps prompts identical, which caches and answers depend on.
+	// Sort the tools, so that prompts are identical. Caches and reproducible answers depend on
+	// that.
 	slices.SortFunc(r.specs, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
 	return r, nil
 }

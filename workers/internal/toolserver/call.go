@@ -32,11 +32,11 @@ type call struct {
 	sent sent
 }
 
-// sent is the knowledge about whether a call's request has left this process.
+// sent is what this process knows about whether a call's request was sent.
 type sent int
 
 const (
-	sentNothing sent = iota // it has not, and the ledger does not say so
+	sentNothing sent = iota // not sent, and the ledger does not claim that it was
 	sentUnsure              // it has not, but the ledger may say so: BeginSend failed
 	sentPerhaps             // it may have: the ledger says so, and the backend continued
 )
@@ -54,7 +54,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 		return nil, false
 	}
 
-	// ctx already has m's own deadline, which may be earlier
+	// ctx may end earlier: it has the deadline of the message.
 	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway))
 	defer cancel()
 
@@ -88,8 +88,8 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 	return ctx, span
 }
 
-// execute executes a call and returns the reply. If the call has an effect, its outcome is in the
-// ledger when execute returns.
+// execute executes a call and returns the reply. If the call has a side effect, execute records the
+// outcome in the ledger before it returns.
 func (c *call) execute(ctx context.Context) contract.ToolReply {
 	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 	return c.settle(ctx, result, err)
 }
 
-// toolRequest returns the call in the form that backends receive.
+// toolRequest returns the call as input for a backend.
 func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	r := tool.Request{
 		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
@@ -128,8 +128,8 @@ func (c *call) held() lease.Held {
 	return lease.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
 }
 
-// sending is the last check before a request with an effect leaves. It sets the ledger's entry to
-// sending under the run's fence.
+// sending makes the last check before a request with a side effect is sent. It sets the ledger's
+// entry to the state sending, under the run's fence.
 func (c *call) sending(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("beginning to send: %w", err)
@@ -189,8 +189,8 @@ func (c *call) callBackend(ctx context.Context, request tool.Request) (result to
 	return result, err
 }
 
-// guard converts a panic of the backend into an error, so that it does not end other calls in the
-// same process.
+// guard calls f and converts a panic of the backend into an error, because the process also
+// executes other calls.
 func (c *call) guard(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

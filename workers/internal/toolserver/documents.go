@@ -15,14 +15,15 @@ import (
 // errOtherDocument means that a document's content does not have the length in its record.
 var errOtherDocument = errors.New("the document's content does not match its record")
 
-// documents gives a backend access to documents of the call's organization. It is limited to those
-// that the agent's knowledge tool may read, whatever the model requests.
+// documents gives a backend access to documents of the call's organization. Whatever the model
+// requests, only those that the agent's knowledge tool may read are accessible.
 type documents struct {
 	call      *call
 	knowledge *domain.KnowledgeTool
 }
 
-// Give records that the run was given the documents, and returns the ids of those that still exist.
+// Give records that the run receives text of the documents. It returns the ids of those that still
+// exist.
 func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -67,7 +68,7 @@ func (d documents) allows(doc domain.Document) bool {
 	return true
 }
 
-// Read records the documents as given to the run and returns their original contents.
+// Read records that the run receives the documents, and returns their original contents.
 func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, error) {
 	ids := make([]string, len(list))
 	for n, doc := range list {
@@ -93,8 +94,8 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 	return contents, nil
 }
 
-// readOne returns a document's original content. It fails if the document has changed since it was
-// found.
+// readOne returns the original content of a document. It fails if the document has changed since
+// Find returned it.
 func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, error) {
 	now, content, err := d.call.server.deps.Documents.OpenDocument(ctx, d.call.capability.OrganizationID, doc.ID)
 	switch {
@@ -105,7 +106,7 @@ func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, er
 	}
 
 	defer func() { _ = content.Close() }()
-	if now.Bytes != doc.Bytes { // replaced since it was found
+	if now.Bytes != doc.Bytes { // the document was replaced since Find returned it
 		return nil, tool.ErrGone
 	}
 

@@ -17,7 +17,8 @@ var errOtherFile = errors.New("the file's content does not match its record")
 // files gives a backend access to the files of the call's session, which the capability determines.
 type files struct{ call *call }
 
-// Session returns the session's files from all other calls: for each name, the newest.
+// Session returns the session's files from all other calls. Of several files with the same name it
+// returns the newest.
 func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	list, known, err := f.call.server.deps.Files.SessionFiles(ctx, f.call.held(), f.call.request.CallID)
 	switch {
@@ -29,7 +30,7 @@ func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	return list, nil
 }
 
-// Read returns the files' contents. It reads small files in batches.
+// Read returns the contents of files. It reads small files in batches.
 func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	contents := make([][]byte, 0, len(list))
 	for len(contents) < len(list) {
@@ -48,7 +49,8 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	return contents, nil
 }
 
-// batchSize returns how many files from the start of the list fit into one batch, at least one.
+// batchSize returns the number of files, counted from the first, that fit into one batch. It is at
+// least one.
 func batchSize(list []domain.File) int {
 	room := int64(blobdb.SmallFile)
 	for n, file := range list {

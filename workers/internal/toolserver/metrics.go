@@ -41,7 +41,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// inHand returns a function that sets a kind's gauges.
+// inHand returns a function that sets the gauges for the running and waiting calls of one kind.
 func (m *metrics) inHand(kind string) func(running, waiting int) {
 	runs, waits := m.running.WithLabelValues(kind), m.waiting.WithLabelValues(kind)
 	return func(running, waiting int) {
@@ -53,13 +53,13 @@ func (m *metrics) inHand(kind string) func(running, waiting int) {
 // refused counts a call that was refused.
 func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused").Inc() }
 
-// ended counts a call that was answered.
+// ended counts a call to which a reply was sent.
 func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration) {
 	m.calls.WithLabelValues(kind, outcome(f)).Inc()
 	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
 }
 
-// outcome returns a call's outcome as a metric label.
+// outcome returns the value of the label "outcome" for a call.
 func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:

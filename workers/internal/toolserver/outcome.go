@@ -15,7 +15,7 @@ import (
 const (
 	maxAnswer   = 512 << 10
 	maxMessage  = 1_000
-	recordTime  = 10 * time.Second // time for recording an outcome, regardless of the call's deadline
+	recordTime  = 10 * time.Second // time limit for recording an outcome; a call's deadline does not apply
 	recordRetry = 200 * time.Millisecond
 )
 
@@ -31,9 +31,9 @@ func failure(message string, retryable bool) contract.ToolReply {
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
 }
 
-// settle returns the reply to a finished call. It records the outcome of an effect in the ledger if
-// the request left. It also does so if the request certainly did not leave, but the ledger may say
-// that it did.
+// settle returns the reply for a finished call. If the request was sent, it records the outcome in
+// the ledger. It also records the outcome if the request was certainly not sent but the ledger may
+// claim that it was.
 func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent
@@ -51,15 +51,15 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 	case sent == sentUnsure && reply.Failure != nil:
 		over := failure("The call could not be recorded, so it was not made.", false)
 		if c.recordOutcome(ctx, over) {
-			return over // the ledger said that the call was sent, and now has this outcome
+			return over // the ledger claimed that the request was sent, and now contains this outcome
 		}
 		reply.Failure.Retryable = true // the next attempt reads the ledger's state
 	}
 	return reply
 }
 
-// outcome returns the reply and whether the outcome is known. An unknown outcome must not be
-// recorded in the ledger.
+// outcome returns the reply for a call, and whether the outcome is known. An unknown outcome must
+// not be recorded in the ledger.
 func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent sent) (reply contract.ToolReply, known bool) {
 	var toolErr *tool.Error
 	isToolErr := errors.As(err, &toolErr)
@@ -73,8 +73,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isToolErr:
-		// A call that was not sent has an outcome, too: it is not repeated under this entry of the
-		// ledger.
+		// An error before the request was sent is a known outcome, too. The call is not repeated
+		// under the same entry of the ledger.
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true
@@ -88,8 +88,9 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	}
 }
 
-// shown returns the output of a failed call, truncated like that of a successful one. It returns
-// nil unless the truncated output is an object with an error; the message then suffices.
+// shown returns the output of a failed call, truncated like the output of a successful call. If the
+// truncated output is not an object with an error, shown returns nil; the message is then
+// sufficient.
 func (c *call) shown(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return nil
@@ -105,7 +106,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 	return capped
 }
 
-// cause returns the part of an error that must not reach models and callers.
+// cause returns the internal part of an error, which models and callers must not see.
 func cause(err error) error {
 	var toolErr *tool.Error
 	if errors.As(err, &toolErr) && toolErr.Err != nil {
@@ -114,8 +115,8 @@ func cause(err error) error {
 	return err
 }
 
-// recordOutcome records a reply in the ledger, and retries for recordTime while the database is
-// unreachable. It reports whether the effect now has this outcome.
+// recordOutcome records a reply in the ledger. While the database is unreachable, it retries for at
+// most recordTime. It reports whether the ledger now contains this outcome.
 func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -137,7 +138,8 @@ func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) bool
 	}
 }
 
-// encodeReply encodes a reply. If it is too large for a message, the result is a failure.
+// encodeReply encodes a reply. If the reply is too large for a message, it encodes a failure
+// instead.
 func encodeReply(reply contract.ToolReply) []byte {
 	raw, err := json.Marshal(reply)
 	if err == nil && len(raw) <= maxAnswer {

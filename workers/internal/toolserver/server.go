@@ -20,7 +20,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-const drainTime = 20 * time.Second // for running calls to finish before they are cancelled
+const drainTime = 20 * time.Second // time to finish running calls at shutdown, before they are cancelled
 
 // Bus delivers calls and cancellations.
 type Bus interface {
@@ -50,7 +50,7 @@ type Files interface {
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
-// Documents stores the organizations' documents and records which of them a run was given.
+// Documents reads the organizations' documents, and records which documents a run has received.
 type Documents interface {
 	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
 	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
@@ -70,7 +70,7 @@ type Verifier interface {
 
 // Config contains a tool server's settings.
 type Config struct {
-	Concurrency int // calls of each kind executed simultaneously, unless the backend states its own number
+	Concurrency int // calls of each kind that are executed simultaneously, unless the backend sets another number
 	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
 	FilesPerOrganization int64
 }
@@ -123,8 +123,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}, nil
 }
 
-// Run executes calls until ctx ends. It then waits up to drainTime for running calls and cancels
-// the rest.
+// Run executes calls until ctx ends. It then waits up to drainTime for running calls, and cancels
+// the remaining ones.
 func (s *Server) Run(ctx context.Context) error {
 	stopCancelled, err := s.deps.Bus.OnCancelled(s.cancelRun)
 	if err != nil {
@@ -161,13 +161,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// selfLimited is a backend that states how many of its calls are executed simultaneously, and how many
-// may wait.
+// selfLimited is implemented by backends that set the number of calls executed simultaneously, and
+// the number of calls that may wait.
 type selfLimited interface {
 	Serving() (slots, queue int)
 }
 
-// serving returns how many calls of a backend's kind this worker takes.
+// serving returns the numbers of calls of a backend that this worker executes and queues.
 func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 	kind := backend.Kind()
 	serving := bus.ToolServing{
@@ -179,8 +179,8 @@ func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 	return serving
 }
 
-// owner returns a function that names a call's organization and refuses calls without a valid
-// capability.
+// owner returns a function that returns the organization of a call. The function returns false for
+// a call without a valid capability.
 func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	return func(m bus.ToolMessage) (string, bool) {
 		c, _, err := s.verify(kind, m)
@@ -191,8 +191,8 @@ func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	}
 }
 
-// refuse counts and logs a call that no capability allows. For an expired capability, the log asks
-// about the hosts' clocks.
+// refuse counts and logs a call without a valid capability. If the capability has expired, the log
+// message suggests to check the clocks of the hosts.
 func (s *Server) refuse(kind string, err error) {
 	s.metrics.refused(kind)
 	log := s.log.Warn().Err(err).Str("tool", kind)
@@ -203,8 +203,8 @@ func (s *Server) refuse(kind string, err error) {
 	log.Msg("tool call rejected")
 }
 
-// track registers a call, so that cancelling its run cancels it. The caller calls done when the
-// call has finished.
+// track registers a call, so that it is cancelled when its run is cancelled. done must be called
+// when the call has finished.
 func (s *Server) track(c *call) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ var (
 	errOtherCall = errors.New("the request does not match the capability")
 )
 
-// verify reads a call and its capability, and checks that the capability allows the call. Both were
-// signed together by a process of this service.
+// verify decodes a call and its capability. It fails unless both were signed together by a process
+// of this service and the capability allows the call.
 func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, contract.ToolRequest, error) {
 	var c contract.Capability
 	var r contract.ToolRequest
@@ -73,15 +73,15 @@ func enabled(kind string, tools domain.Tools) bool {
 	}
 }
 
-// repeatable reports whether a tool's calls have no side effect according to the configuration.
-// Only such calls may be made without the effect ledger. The request is not trusted, and a tool
-// that the configuration does not mention is not repeatable.
+// repeatable reports whether the configuration states that calls of a tool have no side effect.
+// Only such calls may be made without the effect ledger. The statement in the request itself is not
+// trusted. A tool that the configuration does not mention is not repeatable.
 func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return true
 	case contract.ToolCodeExecution:
-		return true // it reaches nothing outside the sandbox and always starts from the same files
+		return true // code reaches nothing outside of the sandbox and always starts with the same files
 	case contract.ToolHTTPRequest:
 		known := false
 		for _, e := range tools.HTTPRequest.Endpoints {

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// remoteTool is a tool that a tool worker executes.
+// remoteTool is a tool whose calls a tool worker executes.
 type remoteTool struct {
 	tools         *Tools
 	run           Run
@@ -29,7 +29,8 @@ type remoteTool struct {
 // Spec describes the tool.
 func (r *remoteTool) Spec() tool.Spec { return r.spec }
 
-// Call executes a call, through the effect ledger if the call has side effects or needs approval.
+// Call executes a call. If the call has side effects or needs approval, it goes through the effect
+// ledger.
 func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx, span := tracing.Child(ctx, tracing.Internal, "execute_tool", call.Name)
 	defer span.End()
@@ -45,7 +46,7 @@ func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	return result, err
 }
 
-// call is Call without the span.
+// call executes a call without recording a span.
 func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
@@ -56,13 +57,13 @@ func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, err
 	return r.effect(ctx, call)
 }
 
-// toolTypes are the values of OpenTelemetry's gen_ai.tool.type for the kinds of tools.
+// toolTypes maps kinds of tools to the values of OpenTelemetry's attribute gen_ai.tool.type.
 var toolTypes = map[string]string{
 	contract.ToolWebSearch: "datastore", contract.ToolKnowledge: "datastore", contract.ToolHTTPRequest: "extension",
 	contract.ToolMCP: "extension", contract.ToolCodeExecution: "function",
 }
 
-// failureFor classifies an error in one word, for the span.
+// failureFor returns one word for the class of an error, for the span.
 func failureFor(err error) string {
 	var failed *tool.Error
 	switch {
@@ -77,11 +78,11 @@ func failureFor(err error) string {
 	}
 }
 
-// repeats reports whether making a call twice may have its effect twice.
+// repeats reports whether the side effect may happen twice if a call is made twice.
 func repeats(effect domain.SideEffect) bool { return effect != "" && effect != domain.SideEffectNone }
 
-// effect executes a call through the effect ledger. The ledger's entry decides whether the call is
-// sent.
+// effect executes a call through the effect ledger. The state of the ledger's entry decides whether
+// the call is sent.
 func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
 	key := contract.EffectKey(r.run.RunID, call.ID)
 	entry, held, err := r.tools.ledger.PrepareEffect(ctx, r.run.Held, domain.Effect{
@@ -112,14 +113,14 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
 }
 
-// unreachable returns a retryable error, which ends the attempt. The run's next attempt finds the
-// call's state in the ledger.
+// unreachable returns a retryable error, which ends the attempt at the run. The next attempt reads
+// the state of the call from the ledger.
 func unreachable(err error) *tool.Error {
 	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
 }
 
-// send executes a call on a tool worker. For codeExecution it first reserves the run time, and
-// releases it if the call was not sent.
+// send executes a call on a tool worker. For codeExecution it first reserves run time, and releases
+// it again if the call was not sent.
 func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
 		return r.sendNow(ctx, call, key)
@@ -141,8 +142,8 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 	return result, err
 }
 
-// sendNow sends a call to a tool worker and reads the reply. key is the effect key, or "" if the
-// call is not in the ledger.
+// sendNow sends a call to a tool worker and returns the result in the reply. key is the effect key,
+// or "" if the call has no entry in the ledger.
 func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
@@ -156,7 +157,7 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 	case errors.Is(err, bus.ErrToolRefused):
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker rejected a call: check that all processes have the same SECRETS_KEY")
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" rejected the call.")
-	case errors.Is(err, bus.ErrToolsAway): // the bus reports nothing about tool workers: retry the attempt, the model cannot help
+	case errors.Is(err, bus.ErrToolsAway): // it is unknown whether there are tool workers; the model cannot help, so retry the attempt
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
@@ -167,8 +168,8 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 	}
 }
 
-// unsent handles a call that no tool worker accepted. The model receives the error only once the
-// ledger's entry is void, because a tool worker could otherwise still execute the call.
+// unsent handles a call that no tool worker has accepted. First it sets the ledger's entry to void,
+// so that no tool worker can still execute the call. Only then does the model receive the error.
 func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cause error, message string) (tool.Result, error) {
 	if key != "" {
 		void, err := r.tools.ledger.VoidEffect(ctx, r.run.Held, call.ID)
@@ -182,8 +183,9 @@ func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cau
 	return tool.Result{}, &tool.Error{Message: message, NotSent: true, Err: cause}
 }
 
-// lost handles a call that a tool worker accepted and whose outcome is unknown. The run's next
-// attempt repeats the call unless its effect is unsafe; then a person must report the outcome.
+// lost handles a call that a tool worker has accepted but whose outcome is unknown. The run's next
+// attempt repeats the call, unless its side effect is unsafe. In that case a person must report the
+// outcome.
 func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	if r.spec.SideEffect == domain.SideEffectUnsafe {
 		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}
@@ -208,7 +210,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 	}
 }
 
-// outcome reads the recorded reply to an earlier attempt's call.
+// outcome decodes the reply that the ledger recorded for a call in an earlier attempt.
 func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 	var answer contract.ToolReply
 	if err := json.Unmarshal(kept, &answer); err != nil {
@@ -217,7 +219,7 @@ func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 	return r.outcomeFor(answer, tool.Call{})
 }
 
-// ask sends a request with a capability for this run and waits for the reply until the call's time
+// ask sends a request with a capability for this run. It waits for the reply until the call's time
 // limit or the run's deadline.
 func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.ToolRequest) (contract.ToolReply, error) {
 	var answer contract.ToolReply

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// setStep is the step number under which the journal stores a run's tool set. The run's own steps
-// begin at 1.
+// setStep is the step number under which the journal stores a run's tool set. The numbers of the
+// run's own steps begin at 1.
 const setStep = 0
 
 // remoteSpecs returns the tools of the agent's MCP servers. The first attempt lists and records
@@ -48,8 +48,8 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 	return readSpecs(raw, tools)
 }
 
-// list asks a tool worker for the tools. If it fails, the run continues without them, and its
-// prompt names the servers that are missing.
+// list asks a tool worker for the tools of the agent's MCP servers. If that fails, the run
+// continues without these tools, and the prompt names the servers.
 func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) {
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
 	switch {
@@ -65,8 +65,8 @@ func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) 
 	return answer.Tools, nil
 }
 
-// readSpecs returns the listed tools that belong to the agent's servers. A tool's side effect comes
-// from the organization's configuration, never from the list.
+// readSpecs decodes the recorded list and returns the tools that belong to the agent's servers. The
+// organization's configuration determines their side effects, not the list.
 func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	var listed []contract.ToolSpec
 	if err := json.Unmarshal(raw, &listed); err != nil {
@@ -82,7 +82,7 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	return specs, nil
 }
 
-// absentServers returns the names of the servers that have no tool in specs.
+// absentServers returns the names of the servers to which no tool in specs belongs.
 func absentServers(servers []domain.MCPServer, specs []tool.Spec) []string {
 	var names []string
 	for _, server := range servers {

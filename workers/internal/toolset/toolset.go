@@ -29,7 +29,8 @@ type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Ledger is the effect ledger. It records the state of calls that must not be repeated freely.
+// Ledger is the effect ledger. It records the state of calls with side effects and of calls that
+// need approval.
 type Ledger interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 	VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error)
@@ -43,7 +44,7 @@ type Journal interface {
 
 // Code describes the sandboxes in which agents' code runs.
 type Code struct {
-	Limits sandbox.Limits // stated to models, except those that are zero
+	Limits sandbox.Limits // limits that are mentioned to models, except those that are 0
 	// CallTime is a call's time limit, including the wait for a sandbox; 0: two minutes.
 	CallTime time.Duration
 }
@@ -82,10 +83,10 @@ type Run struct {
 	lease.Held
 	TargetID      string
 	ConfigVersion int
-	Deadline      time.Time // on this process's clock
+	Deadline      time.Time // by this process's clock
 	First         bool      // this is the run's first attempt
-	// Code reserves run time before each call that runs code. The caller passes the time used to
-	// done. An error ends the attempt. If Code is nil, nothing is reserved.
+	// Code, if not nil, reserves run time before each call that runs code. If it fails, the attempt
+	// ends. Otherwise done must be called with the time used.
 	Code func(ctx context.Context) (done func(took time.Duration), err error)
 	Log  zerolog.Logger
 }
@@ -93,11 +94,12 @@ type Run struct {
 // Set is a run's tools.
 type Set struct {
 	Registry *tool.Registry // nil if the agent has no tools
-	// Absent are the MCP servers whose tools could not be listed when the run started.
+	// Absent contains the names of the MCP servers whose tools could not be listed when the run
+	// started.
 	Absent []string
 }
 
-// For returns a run's tools as its configuration enables them.
+// For returns the tools that a run's configuration enables.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if enabled(tools.WebSearch) {
@@ -131,8 +133,8 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	return set, err
 }
 
-// codeSpec returns the description of codeExecution. If the agent has knowledge, its code may read
-// the documents.
+// codeSpec returns the description of codeExecution. If the agent has the tool knowledge, its code
+// may also read the documents.
 func (t *Tools) codeSpec(tools domain.Tools) tool.Spec {
 	return codeexec.Spec(*tools.CodeExecution, t.code.Limits, tools.Knowledge != nil && tools.Knowledge.Enabled)
 }
@@ -147,8 +149,8 @@ type builder struct {
 	taken map[string]bool
 }
 
-// add adds tools. It skips a tool whose name is taken or whose schema does not compile, because one
-// bad tool must not disable the others.
+// add adds tools. It skips a tool whose name is already used or whose schema does not compile,
+// because one invalid tool must not disable the others.
 func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec) {
 	for _, spec := range specs {
 		compiled, err := schema.Compile(spec.Schema)

@@ -23,7 +23,7 @@ const (
 
 var errPanic = errors.New("the backend panicked")
 
-// Messages for callers if the backend supplied none, by code.
+// Messages by error code, for failures without a message from the backend.
 var defaultMessages = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
 	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
@@ -39,9 +39,9 @@ func (l *session) contain(err *error) {
 	}
 }
 
-// shouldRetry decides whether to retry a failed call, and after which delay. tries counts the calls made
-// so far. If the backend lacks the voice or the language, the session drops that setting, reports
-// it and retries.
+// shouldRetry decides whether a failed call is retried, and after which delay. tries is the number
+// of calls made so far. If the backend does not have the voice or the language, the session resets
+// that setting, reports the failure, and retries.
 func (l *session) shouldRetry(err error, tries int, voice, language string) (again bool, after time.Duration) {
 	var coded *speech.Error
 	switch {
@@ -57,8 +57,8 @@ func (l *session) shouldRetry(err error, tries int, voice, language string) (aga
 	return false, 0
 }
 
-// dropSetting resets a setting to its default and reports the failure, unless the setting has changed
-// meanwhile.
+// dropSetting resets a setting to its default and reports the failure. It does nothing if the
+// setting has changed since the call.
 func (l *session) dropSetting(param string, setting *string, value string, err error) {
 	if *setting != value {
 		return
@@ -82,8 +82,8 @@ func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	return &contract.VoiceFailure{Code: code, Message: message}
 }
 
-// cause returns the part of an error that cannot quote speech: a failure of the network, a process
-// or a file. Replies of servers and output of programs may quote it.
+// cause returns the part of an error that may be logged: a failure of the network, a process or a
+// file. Other parts, such as replies of servers and output of programs, may quote speech.
 func cause(err error) error {
 	if of, is := errors.AsType[*net.OpError](err); is {
 		return of
@@ -103,7 +103,7 @@ func cause(err error) error {
 	return nil
 }
 
-// pause waits for d or until ctx ends.
+// pause waits for d. It returns early if ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

@@ -21,17 +21,17 @@ var errOverloaded = &speech.Error{
 	Code: speech.CodeOverloaded, Message: "Too much audio is waiting for transcription; wait, then repeat it.",
 }
 
-// input is the state of a session's incoming audio.
+// input is the state of the audio that a session receives.
 type input struct {
 	tape      tape
 	from      int64              // detection begins at this sample
 	since     int64              // audio before this sample has been processed
-	detector  *activity.Detector // nil: turns end by command
+	detector  *activity.Detector // nil if the end of a turn is signaled by command
 	detection contract.VoiceDetection
-	item      string // id of the current speech
+	item      string // id of the speech in progress
 	reported  int64  // sample reported by the last alive
 
-	waiting []*utterance // the first one is being transcribed
+	waiting []*utterance // utterances that wait for their transcripts; the first one is being transcribed
 	early   *utterance   // is also being transcribed, although its speech may continue; nil: none
 	texts   chan transcript
 }
@@ -40,24 +40,24 @@ type input struct {
 type utterance struct {
 	item     string
 	from, to int64
-	last     int64 // of a detected utterance: the sample after the last sound
+	last     int64 // for detected speech: position after the last sound
 	found    bool  // detected by this session, not committed by command
 	tries    int
 	pcm      []byte             // set when the first call begins
 	language string             // language of the last call
-	cancel   context.CancelFunc // nil: no call is running
+	cancel   context.CancelFunc // nil while no call is running
 	got      *transcript        // a transcript that arrived before the utterance was first in line
 }
 
-// transcript is the outcome of an utterance's call.
+// transcript is the outcome of a call that transcribes an utterance.
 type transcript struct {
 	of   *utterance
 	text string
 	err  error
 }
 
-// newInput returns the state of a new or moved session. If the session moved in the middle of
-// speech, detection resumes within that speech.
+// newInput returns the input state for a session that is new or has moved here from another worker.
+// If it moved in the middle of speech, the detection continues that speech.
 func newInput(open contract.VoiceOpen) input {
 	at := open.Position
 	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
@@ -69,7 +69,7 @@ func newInput(open contract.VoiceOpen) input {
 
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // audio before it can still be committed by command
+	case s != nil: // a command can still commit the audio before it
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -78,8 +78,8 @@ func newInput(open contract.VoiceOpen) input {
 	return in
 }
 
-// configure replaces the detection settings. If detection starts, audio received before it never
-// starts speech. If detection stops, current speech waits for the commit command.
+// configure replaces the detection settings. After detection is enabled, audio received before
+// never starts speech. After it is disabled, speech in progress waits for the command commit.
 func (in *input) configure(d *contract.VoiceDetection) {
 	if d != nil {
 		in.detection = *d
@@ -95,7 +95,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart marks the audio before a sample as processed.
+// restart marks the audio before the position at as processed.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -108,7 +108,7 @@ func (in *input) restart(at int64) {
 	}
 }
 
-// needs returns the first sample that is still needed.
+// needs returns the position of the first sample that is still needed.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {
@@ -120,20 +120,21 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the speech events in new audio.
+// detect returns the speech events in audio that has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
 	}
 	from := max(begins, in.from)
-	if in.detector.Heard() != from { // the tape was restarted
+	if in.detector.Heard() != from { // the tape has restarted after a gap
 		in.detector, in.item = activity.New(activity.Settings(in.detection), from), ""
 	}
 	return in.detector.Write(fresh[sampleBytes*(from-begins):])
 }
 
-// handleAudio processes incoming audio. The start of speech is reported before any other work.
+// handleAudio processes received audio. It reports the start of speech before it does any other
+// work.
 func (l *session) handleAudio(at int64, pcm []byte) {
 	in := &l.input
 	for _, e := range in.detect(in.tape.add(at, pcm)) {
@@ -155,8 +156,8 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	}
 }
 
-// transcribeEarly starts to transcribe speech that may have ended, so that the transcript is ready when it
-// has. If the speech continues, the early transcription is dropped.
+// transcribeEarly starts to transcribe speech that has probably ended, so that the transcript is
+// ready earlier. If the speech continues, the early transcription is cancelled.
 func (l *session) transcribeEarly() {
 	in := &l.input
 	last, pausing := int64(0), false
@@ -186,8 +187,8 @@ func (in *input) drop() {
 	}
 }
 
-// stopped returns the utterance of speech that has ended. It is the early one if there was no sound
-// since it began.
+// stopped returns the utterance for speech that has ended. If an early transcription was started
+// and no sound followed, it returns the utterance of that transcription.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To
@@ -197,8 +198,8 @@ func (in *input) stopped(e activity.Event) *utterance {
 	return &utterance{item: in.item, from: e.From, to: e.To, last: e.Last, found: true}
 }
 
-// commit has the samples of a command transcribed. After a session has moved to this worker,
-// detection may have found the same samples again; such utterances are dropped.
+// commit queues the samples that a command names for transcription. If the session has moved here,
+// detection may have found the same samples again; commit drops these utterances.
 func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
 
@@ -223,7 +224,7 @@ func (u *utterance) stop() {
 	}
 }
 
-// wait queues an utterance for transcription.
+// wait adds an utterance to those that wait for transcription.
 func (l *session) wait(u *utterance) {
 	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
@@ -239,7 +240,7 @@ func (l *session) untranscribed(u *utterance, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Item: u.item, Failure: l.failure(err, speech.CodeTranscription)})
 }
 
-// bound drops audio beyond the limit. It rejects waiting utterances whose audio is incomplete.
+// bound drops audio beyond the limit. It rejects waiting utterances that have lost audio.
 func (l *session) bound() {
 	in := &l.input
 	if !in.tape.bound() {
@@ -254,8 +255,8 @@ func (l *session) bound() {
 	})
 }
 
-// transcribe starts the call of the first waiting utterance after a delay, unless it was started
-// early.
+// transcribe starts to transcribe the first waiting utterance after a delay, unless that was
+// started early.
 func (l *session) transcribe(after time.Duration) {
 	if len(l.input.waiting) == 0 {
 		return
@@ -286,14 +287,14 @@ func (l *session) begin(u *utterance, after time.Duration) {
 			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)
-		select { // also when the call's context has ended
+		select { // is received even if the call's context has ended
 		case l.input.texts <- got:
 		case <-l.ended:
 		}
 	})
 }
 
-// callTranscriber transcribes audio unless it is empty.
+// callTranscriber transcribes audio. Empty audio has an empty transcript.
 func (l *session) callTranscriber(ctx context.Context, request speech.Utterance) (text string, err error) {
 	if len(request.PCM) == 0 {
 		return "", nil
@@ -304,11 +305,11 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 	return l.deps.Transcriber.Transcribe(ctx, request)
 }
 
-// handleTranscript processes the outcome of a call, and starts the next one.
+// handleTranscript processes the outcome of a transcription and starts the next one.
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // it arrived early, or its utterance was dropped
+		t.of.got = &t // the transcription was early, or its utterance was dropped
 		l.transcribe(0)
 		return
 	}

@@ -49,7 +49,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// countHeard counts incoming speech in samples, and countSpoken counts synthesized speech.
+// countHeard counts received speech, and countSpoken counts synthesized speech, both in samples.
 func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }

@@ -14,41 +14,41 @@ import (
 
 const (
 	maxSegments = 2         // the segment that is sent and the next one
-	maxSound    = 60 * rate // synthesized samples that are not yet sent; the backend waits beyond this
+	maxSound    = 60 * rate // synthesized samples that wait to be sent; beyond this, the backend must wait
 	maxFinished = 16        // ids of finished answers for which commands may still arrive
 )
 
 var errGap = errors.New("a part of the answer is missing")
 
-// output is the state of a session's spoken answers.
+// output is the state of the answers that a session speaks.
 type output struct {
-	answers  []*answer // the first one is being spoken
+	answers  []*answer // the first one is being spoken now
 	finished []string
 	due      *time.Timer // fires when more audio may be sent
 	made     chan sound
-	current  *segment // nil: no call is running
+	current  *segment // nil while no call is running
 	cancel   context.CancelFunc
 }
 
-// answer is an answer that is spoken while it grows.
+// answer is an answer that is spoken while its text still arrives.
 type answer struct {
 	id       string
 	cutter   *sentence.Cutter
 	next     int  // offset of the next byte of its text
 	last     bool // all of its text has arrived
 	skip     int64
-	queue    []sentence.Segment // not yet synthesized
+	queue    []sentence.Segment // segments that are not yet synthesized
 	segments []*segment         // synthesized, or being synthesized
 	at       int64              // position of the next sample to send
 	pace     pace
 }
 
-// segment is a part of an answer, with its audio.
+// segment is a segment of an answer, with its audio.
 type segment struct {
 	sentence.Segment
 
 	of      *answer
-	pcm     []byte // audio not yet sent
+	pcm     []byte // audio that is not yet sent
 	size    int64  // samples synthesized so far
 	skip    int64  // leading samples of the segment that are not sent
 	done    bool
@@ -70,7 +70,8 @@ func newOutput() output {
 	return output{due: due, made: make(chan sound)}
 }
 
-// sounds returns the channel of synthesized audio, or nil while maxSound samples wait to be sent.
+// sounds returns the channel from which synthesized audio is received. It returns nil while
+// maxSound samples wait to be sent.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64
@@ -137,8 +138,8 @@ func (l *session) fail(a *answer, err error) {
 	l.stop(a.id)
 }
 
-// synthesize starts the synthesis of an answer's next segment, if there is one and its turn has
-// come.
+// synthesize starts to synthesize the next segment of an answer, if there is one and the answer is
+// the next to be synthesized.
 func (l *session) synthesize(a *answer) {
 	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
 		s := &segment{Segment: a.queue[0], of: a, skip: a.skip}
@@ -163,14 +164,14 @@ func (l *session) make(s *segment, after time.Duration) {
 		if err == nil {
 			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}
-		select { // also when the call's context has ended
+		select { // is received even if the call's context has ended
 		case l.output.made <- sound{of: s, done: true, err: outcome(ctx, err)}:
 		case <-l.ended:
 		}
 	})
 }
 
-// deliver passes a piece of audio to the session's goroutine.
+// deliver passes a piece of audio from a call to the session's goroutine.
 func (l *session) deliver(ctx context.Context, piece sound) error {
 	select {
 	case l.output.made <- piece:
@@ -180,7 +181,7 @@ func (l *session) deliver(ctx context.Context, piece sound) error {
 	}
 }
 
-// callSynthesizer calls the backend and measures the time to its first sound.
+// callSynthesizer calls the backend. It measures the time until the first audio.
 func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out func([]byte) error) (err error) {
 	began, first := time.Now(), true
 	defer func() { observe(l.metrics.synthesis, began, err) }()
@@ -209,7 +210,7 @@ func (l *session) handleSound(made sound) {
 
 	l.output.current = nil
 	switch again, after := l.shouldRetry(made.err, s.tries, s.request.Voice, s.request.Language); {
-	case again: // the segment is synthesized again from its start; samples already received are skipped
+	case again: // the segment is synthesized again from its beginning; the samples received before are skipped
 		s.skip, s.size = max(s.skip, s.size), 0
 		l.make(s, after)
 	case made.err != nil:
@@ -220,7 +221,7 @@ func (l *session) handleSound(made sound) {
 	}
 }
 
-// add appends audio, without the samples that an earlier call delivered.
+// add appends audio to a segment. It skips samples that an earlier call has already delivered.
 func (s *segment) add(pcm []byte) {
 	samples := int64(len(pcm) / sampleBytes)
 	had := min(samples, max(0, s.skip-s.size))
@@ -228,8 +229,8 @@ func (s *segment) add(pcm []byte) {
 	s.pcm = append(s.pcm, pcm[sampleBytes*had:sampleBytes*samples]...)
 }
 
-// send sends as much audio as the pace allows and reports finished segments and answers. The timer
-// due continues later.
+// send sends as much audio as the pace allows, and reports segments and answers that are finished.
+// If audio is left, the timer due calls send again.
 func (l *session) send() {
 	o := &l.output
 	for len(o.answers) > 0 {
@@ -237,7 +238,7 @@ func (l *session) send() {
 		l.synthesize(a)
 		if len(a.segments) == 0 {
 			if !a.last {
-				return // more is to come
+				return // more audio will arrive
 			}
 			l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: a.id})
 			l.done(a)
@@ -262,14 +263,14 @@ func (l *session) done(a *answer) {
 	}
 }
 
-// sendFor sends a segment's audio as far as the pace allows. It returns true if all of the
-// available audio was sent.
+// sendFor sends as much audio of a segment as the pace allows. It returns true if it has sent all
+// available audio.
 func (l *session) sendFor(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
 		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
-			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // more audio arrives before that
+			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // further audio arrives before that time
 			return false
 		}
 		if wait := a.pace.wait(now, n); wait > 0 {

@@ -4,17 +4,17 @@ import "time"
 
 const (
 	maxAhead   = 4 * rate  // samples that may be sent ahead of playback
-	maxFrame   = rate / 10 // samples in a frame
+	maxFrame   = rate / 10 // maximum samples in one frame
 	startFrame = rate / 5  // if fewer are ahead, a frame is sent before it is full
 )
 
-// pace limits sending to the speed of playback plus maxAhead. If audio ran out, playback paused
-// until more was sent.
+// pace limits the speed at which audio is sent: it may be ahead of playback by at most maxAhead. If
+// the client has played all audio that was sent, playback pauses until more is sent.
 type pace struct {
-	played time.Time // when all sent audio will have been played; zero: nothing was sent
+	played time.Time // time at which all sent audio will have been played; zero before the first audio
 }
 
-// ahead returns the number of samples that were sent and not yet played.
+// ahead returns the number of samples that were sent but are not yet played.
 func (p *pace) ahead(now time.Time) int64 {
 	return max(0, int64(p.played.Sub(now).Seconds()*rate))
 }
@@ -27,10 +27,10 @@ func (p *pace) sent(now time.Time, samples int64) {
 	p.played = p.played.Add(playTime(samples))
 }
 
-// wait returns the time until the given number of samples may be sent.
+// wait returns the delay after which a number of samples may be sent.
 func (p *pace) wait(now time.Time, samples int64) time.Duration {
 	return max(0, playTime(p.ahead(now))-playTime(maxAhead-samples))
 }
 
-// playTime returns the duration of samples.
+// playTime returns the duration of playing samples.
 func playTime(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

@@ -6,15 +6,15 @@ import (
 	"parley/shared/contract"
 )
 
-// maxRead is the maximum number of bytes of frames that wait for a session. When a session moves to
-// this worker, the ingress sends all its kept audio in a burst. That is more than the bus buffers
-// for a reader.
+// maxRead is the maximum size in bytes of the frames that wait for a session. When a session moves
+// to this worker, the ingress immediately sends all audio that it has kept, which is more than the
+// bus buffers.
 const maxRead = 16 << 20
 
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
-// read receives frames from the bus without delay and delivers them in order, until ctx or the
-// frames end.
+// read receives frames from the bus as soon as they arrive, and delivers them in order. It ends
+// when ctx or the channel frames ends.
 func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	out := make(chan frame)
 	go func() {
@@ -33,12 +33,12 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 				return
 			case f, ok := <-frames:
 				if bytes += size(f); !ok || bytes > maxRead {
-					return // the session is lost; waiting frames are useless
+					return // the session is lost, so the waiting frames are not needed
 				}
 				waiting = append(waiting, f)
 			case next <- first:
 				bytes -= size(first)
-				waiting[0] = frame{} // lets its audio be freed
+				waiting[0] = frame{} // so that its audio can be freed
 				waiting = waiting[1:]
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 const (
 	drainTime = 5 * time.Second  // for ingresses to move their sessions to other workers
-	waitTime  = 15 * time.Minute // maximum time that a backend call waits for its turn
+	waitTime  = 15 * time.Minute // maximum time that a call of a backend waits for its turn
 	callTime  = speech.CallTime  // maximum time that it then takes
 	endTime   = 2 * time.Second  // for backend calls to end after they were cancelled
 )
@@ -42,7 +42,7 @@ type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Prepare     func() // prepares the backends for imminent calls; must return quickly; may be nil
+	Prepare     func() // notifies the backends that calls will follow soon; must return quickly; may be nil
 	Verifier    Verifier
 	Metrics     prometheus.Registerer
 	Log         zerolog.Logger
@@ -68,8 +68,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return &Server{cfg: cfg, deps: deps, metrics: m, log: deps.Log}, nil
 }
 
-// Run serves sessions until ctx ends. It then asks their ingresses to move them to other workers,
-// and waits up to drainTime.
+// Run serves sessions until ctx ends. It then asks the ingresses to move their sessions to other
+// workers, and waits for that for up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
 	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.MaxSessions, Admit: s.admit, Serve: s.serveEnd})
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// end is the worker's end of a session's connection.
+// end is the worker's side of the connection of a session.
 type end interface {
 	Frames() <-chan frame
 	Report(report contract.VoiceReport) error
@@ -110,7 +110,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 	}()
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil {
-		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // admit has already read it
+		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // admit has already decoded it without an error
 		return
 	}
 	s.deps.Prepare()

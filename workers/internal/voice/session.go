@@ -11,8 +11,8 @@ import (
 
 const (
 	aliveEvery = 500 * time.Millisecond
-	// settleTime is how long a new session keeps all audio. When a session moves to this worker,
-	// commands that still need earlier audio arrive after the audio.
+	// settleTime is the time for which a new session keeps all audio. When a session moves here,
+	// the ingress first sends the audio, and then commands that may refer to it.
 	settleTime = 5 * time.Second
 )
 
@@ -28,12 +28,12 @@ type session struct {
 	input  input
 	output output
 
-	// call runs a backend call. Its context ends with the session, or when the call has waited or
-	// run for too long. The call's time limit starts when it calls begun; until then it is waiting
-	// for its turn.
+	// call runs do, a call of a backend. The call's context ends with the session, or when the call
+	// has waited or run for too long. do calls begun when it has waited for its turn; from then on,
+	// the time limit for running applies.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
-	ended <-chan struct{} // closed when the session has ended: results of calls are then dropped
+	ended <-chan struct{} // closed when the session has ended; later results of calls are dropped
 }
 
 func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
@@ -43,7 +43,7 @@ func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
 	return l
 }
 
-// serve runs until ctx ends or the frames do. It then waits for the session's calls.
+// serve runs until ctx or the frames end. It then waits for the session's calls.
 func (l *session) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.waitForCalls()
@@ -85,7 +85,8 @@ func (l *session) serve(ctx context.Context) {
 	}
 }
 
-// limited returns a call's context. It ends after waitTime, or callTime after begun was called.
+// limited returns the context for a call. It ends waitTime after the start, or callTime after begun
+// was called.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
@@ -103,8 +104,8 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 	}
 }
 
-// outcome returns context.DeadlineExceeded if the call's time limit was the cause of err, because
-// backends do not know the limit.
+// outcome replaces err by context.DeadlineExceeded if a time limit of the call caused it. Backends
+// return only that the context has ended.
 func outcome(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return cause
@@ -112,7 +113,7 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// waitForCalls waits for the cancelled calls, for at most endTime.
+// waitForCalls waits for the session's cancelled calls, but at most for endTime.
 func (l *session) waitForCalls() {
 	done := make(chan struct{})
 	go func() {
@@ -147,7 +148,7 @@ func (l *session) handle(f frame) bool {
 		l.say(c)
 	case contract.VoiceStop:
 		l.stop(c.Answer)
-	} // a later release may send more types
+	} // ignore types that a later release may send
 	return true
 }
 
@@ -159,8 +160,8 @@ func (l *session) configure(c *contract.VoiceConfig) {
 	l.input.configure(c.Detection)
 }
 
-// alive reports that the worker is alive, how far it has processed the audio, and which audio it
-// still needs.
+// alive reports that the worker is alive, up to which position it has processed the audio, and from
+// which position it still needs the audio.
 func (l *session) alive() {
 	needs := l.input.needs()
 	if time.Since(l.opened) > settleTime {
@@ -170,8 +171,8 @@ func (l *session) alive() {
 	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.reported, Needs: needs})
 }
 
-// report sends a report to the ingress. If the session is lost, its frames end, so a failure is
-// only logged.
+// report sends a report to the ingress. If it fails, the frames of the session will end, too, so
+// the failure is only logged.
 func (l *session) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {
 		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot send the context of a voice session")

@@ -6,11 +6,11 @@ const (
 	rate        = contract.VoiceRate
 	sampleBytes = 2
 
-	maxTape = 300 * rate // maximum number of samples kept: the 240 s that an ingress keeps, and the current speech
+	maxTape = 300 * rate // maximum samples: the 240 s that an ingress keeps, and the speech in progress
 	maxGap  = 10 * rate  // missing samples up to this number are replaced by silence
 )
 
-// tape contains a session's audio from the first sample that is still needed.
+// tape contains the audio of a session, from the first sample that is still needed.
 type tape struct {
 	start int64
 	pcm   []byte
@@ -19,8 +19,9 @@ type tape struct {
 // end returns the position after the last sample.
 func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 
-// add appends audio that begins at the sample at, and returns the part that is new. Missing samples
-// are replaced by silence. If more than maxGap are missing, the tape restarts at the sample.
+// add appends audio that begins at position at, and returns the part that is new. It replaces
+// missing samples by silence. If more than maxGap samples are missing, the tape restarts at
+// position at.
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {
@@ -44,14 +45,15 @@ func (t *tape) forget(before int64) {
 	t.pcm = t.pcm[sampleBytes*n:]
 }
 
-// bound drops samples beyond maxTape. It reports whether it dropped any.
+// bound drops the oldest samples beyond maxTape. It reports whether it has dropped any.
 func (t *tape) bound() bool {
 	start := t.start
 	t.forget(t.end() - maxTape)
 	return t.start > start
 }
 
-// copyRange returns a copy of the samples in a range, as far as they are available.
+// copyRange returns a copy of the samples from one position to another, without those that are
+// unavailable.
 func (t *tape) copyRange(from, to int64) []byte {
 	from, to = max(from, t.start), min(to, t.end())
 	if from >= to {

@@ -17,8 +17,8 @@ var (
 	errRange    = errors.New("the numbers of the voice session are out of range")
 )
 
-// admit returns the voice session that a capability opens. A process of this service has signed
-// both.
+// admit returns the voice session that a request opens. It fails unless the request and its
+// capability were signed together by a process of this service.
 func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
@@ -29,7 +29,8 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 	return claims.Line, true
 }
 
-// verify checks that a capability allows the session that body opens, and returns its claims.
+// verify checks that a capability allows to open the session described in body. It returns the
+// capability's claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
 

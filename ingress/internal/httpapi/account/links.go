@@ -48,10 +48,10 @@ func (h *Handler) accept(c *gin.Context) {
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation uses an invitation's token. It joins the person who is logged in as the invited
-// address, or the account of the address with the given password. If neither exists and mayJoin is
-// true, it creates an account with the password, which takes the address from an account that has
-// not proven it.
+// acceptInvitation uses an invitation's token. It adds to the organization the person who is logged
+// in as the invited address, or else the account of the address with the given password. If neither
+// exists and mayJoin is true, it creates an account with the password, which takes the address from
+// an account that has not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err

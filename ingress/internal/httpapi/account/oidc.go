@@ -70,8 +70,8 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
-// readLoginQuery reads the query of a login. Pages of other sites must not cause somebody to take over
-// an address.
+// readLoginQuery reads the query of a login. A page of another site must not be able to make a
+// person take over an address.
 func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
@@ -110,13 +110,13 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 }
 
 // attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
-// expired or the state is not its own.
+// expired or the query's state differs from the attempt's.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
 		"does not belong to a login started by this browser in the last %d minutes; start again",
 		int(attemptLife/time.Minute))
-	if c.Request.Method == http.MethodHead { // HEAD must not log anybody in
+	if c.Request.Method == http.MethodHead { // HEAD must not log the person in
 		return begun, wrong
 	}
 

@@ -110,7 +110,7 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 // ReturnTo returns the dashboard URL that a person requested before logging in. It returns "" for
 // any other value, because a link to the service must not redirect to another site.
 func ReturnTo(values []string) string {
-	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // also in its unparsed form
+	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""
 	}
 	next, err := url.Parse(values[0])

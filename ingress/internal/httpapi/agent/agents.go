@@ -103,7 +103,7 @@ func (h *Handler) createAgent(c *gin.Context) {
 }
 
 // newAgent creates an agent from a body, on the basis of the body's template if it names one. It
-// returns the problems in found and those of the template as one error.
+// returns one error for the problems in found and the problems of the template.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),

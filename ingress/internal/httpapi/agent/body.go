@@ -112,7 +112,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 		}
 	}
 
-	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list hides those of its entries
+	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list would hide the problems of its entries
 }
 
 // checkCallers checks the kinds of callers that may call an agent.
@@ -130,7 +130,7 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		if i > 4 {
-			return // enough: a list of two values is shorter
+			return // stop early: a valid list has at most two entries
 		}
 	}
 }

@@ -62,8 +62,8 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 	return domain.Template{}, httpx.NotFound()
 }
 
-// listTemplates handles GET /api/agents/templates. The route is public, and the list has the
-// templates' own order.
+// listTemplates handles GET /api/agents/templates. The route is public. The list keeps the
+// predefined order of the templates.
 func (h *Handler) listTemplates(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {

@@ -100,8 +100,8 @@ func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.Voic
 	return t
 }
 
-// apply returns the HTTP tool after the request's changes. Endpoints replace all previous ones and
-// keep their secrets by name; see entrySecrets.
+// apply returns the HTTP tool after the request's changes. The request's endpoints replace all
+// previous endpoints and keep the secrets of those with the same names; see entrySecrets.
 func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := previous(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -130,8 +130,8 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 	return t
 }
 
-// apply returns the MCP tool after the request's changes. Servers replace all previous ones and
-// keep their secrets by name; see entrySecrets.
+// apply returns the MCP tool after the request's changes. The request's servers replace all
+// previous servers and keep the secrets of those with the same names; see entrySecrets.
 func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := previous(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -164,7 +164,8 @@ type entrySecrets struct {
 	signing string
 }
 
-// merge seals new header values and keeps those that were sent back as "***".
+// merge seals new header values, and keeps the stored values of headers that the request has as
+// "***".
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -184,7 +185,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 	return out
 }
 
-// signingSecret seals a new signing secret or keeps one that was sent back as "***".
+// signingSecret seals a new signing secret, or keeps the stored secret if the request has "***".
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
@@ -197,9 +198,9 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 	}
 }
 
-// checkKeep adds a problem if there is no secret to keep or the address has another origin. A secret
-// stays with its entry's name and origin. Otherwise anybody who may change the address could read
-// the secret at another server.
+// checkKeep adds a problem if there is no secret to keep or the address has another origin. A
+// secret stays with its entry's name and origin. Otherwise any person who may change the address
+// could have the secret sent to another server.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:

@@ -19,7 +19,7 @@ const (
 
 )
 
-// Default headers of the sources without a header of their own.
+// Default headers for sources whose protocol defines no header.
 const (
 	defaultSignatureHeader = "X-Signature"
 	defaultTokenHeader     = "X-Token"

@@ -221,8 +221,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
-// redeliver processes a stored delivery again under a new id. Ids are numbered; it uses the first
-// number that is free, also if another request redelivers the same delivery concurrently.
+// redeliver processes a stored delivery again under a new id. Redeliveries are numbered; redeliver
+// uses the first free number, even if another request redelivers the same delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
@@ -262,7 +262,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. A redelivery of a redelivery counts
-// from the original.
+// as a redelivery of the original.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
 		deliveryID = deliveryID[:at]
@@ -315,7 +315,7 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 
-	event.ID, event.Name = testID, name // some sources have these in the payload, which the test's payload may lack
+	event.ID, event.Name = testID, name // some sources send these in the payload, and the test's payload may lack them
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})

@@ -90,8 +90,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findDelivery is the finder of deliveries. It returns nil if the query names none, or if several
-// hooks have it, because then the handler reports what is missing.
+// findDelivery is the Finder for deliveries. It returns nil if the query names no delivery or if
+// several hooks have the delivery, because the handler then reports the missing parameter.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)

@@ -65,9 +65,9 @@ const (
 // retry deliveries that are rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-// LargeDeliveries is the policy of deliveries of more than transfer.MediumBody bytes,
-// MediumDeliveries that of deliveries of more than transfer.SmallBody bytes, and SmallDeliveries
-// that of all others.
+// LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
+// MediumDeliveries for those of more than transfer.SmallBody bytes, and SmallDeliveries for all
+// others.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -94,8 +94,8 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries returns the policy of small bodies, changed to wait for a slot whichever limit is
-// reached.
+// smallDeliveries returns the policy for small bodies with one change: a delivery waits for a slot
+// whichever limit is reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
@@ -146,7 +146,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log, as the caller is known now
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known now; the log line shows it
 	h.Auth.Used(hook.KeyID)
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
@@ -167,9 +167,9 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 }
 
 // isExempt reports whether a delivery is read although its address has sent too many unsigned
-// ones to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
+// deliveries to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
 // customer could block another one's deliveries. From verified addresses all deliveries are read,
-// from others only small ones.
+// from other addresses only small deliveries.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)

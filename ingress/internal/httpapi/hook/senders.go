@@ -45,7 +45,7 @@ func (s *verifiedSenders) has(sender string) bool {
 }
 
 // add adds a sender for a day. It returns false if the sender is already in the cache. If the cache
-// is full, it removes the expired senders, or else arbitrary ones.
+// is full, it removes the expired senders, or else arbitrary senders.
 func (s *verifiedSenders) add(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

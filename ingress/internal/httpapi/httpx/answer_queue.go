@@ -35,8 +35,8 @@ const agingPerSecond = maxRecentBytes / 8
 // rendering follows, so that small requests find a free core.
 //
 // The response with the lowest rank is next: its organization has had the fewest bytes rendered
-// recently. Waiting lowers the rank, so newcomers cannot delay a response forever. Of equal ranks,
-// the smallest response is next.
+// recently. Waiting lowers the rank, so newcomers cannot delay a response forever. Among equal
+// ranks, the smallest response is next.
 type answerQueue struct {
 	mu      sync.Mutex
 	busy    bool // a response is being rendered, or the pause after it is not over

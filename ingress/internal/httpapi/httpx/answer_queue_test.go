@@ -56,7 +56,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		<-time.After(100 * time.Millisecond)
 		synctest.Wait()
 		if m.busy || len(m.waiting) > 0 {
-			t.Errorf("left behind: %v", m.waiting)
+			t.Errorf("responses are still waiting: %v", m.waiting)
 		}
 		order = nil
 		for _, owner := range []string{"red", "red", "blue", "green"} {
@@ -80,7 +80,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 
 // Forty organizations that continuously request responses of 70 KiB delay a response of 4 MiB only
 // slightly.
-func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
+func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &answerQueue{}

@@ -45,7 +45,7 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	first.Leave()
 	first.Leave() // no effect
 	if code := codeOfEnter(all, "red", 100); code != "" || all.total != 0 {
-		t.Errorf("behind it: %q, %d held", code, all.total)
+		t.Errorf("after the large response: %q, %d bytes are counted", code, all.total)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
 		slow, slower := entered(t, all, "red", 40, minPace), entered(t, all, "green", 40, 0)
 		if code := codeOfEnter(all, "blue", 60); code != apierr.Overloaded {
-			t.Errorf("before anybody was slow: %q", code)
+			t.Errorf("before any reader was slow: %q", code)
 		}
 		<-time.After(slowAfter)
 		fast := entered(t, all, "black", 20, 10*minPace)
@@ -68,10 +68,10 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 			t.Errorf("a slow reader was not cut: %q", code)
 		}
 		if err := slower.Write(io.Discard, []byte("x")); apierr.CodeFor(err) != apierr.Overloaded {
-			t.Errorf("an answer that was cut goes on: %v", err)
+			t.Errorf("an answer that was cut continues: %v", err)
 		}
 		if code := codeOfEnter(all, "blue", 90); code != apierr.Overloaded || fast.cut {
-			t.Errorf("a client of good pace was cut: %q", code)
+			t.Errorf("a client that keeps the pace was cut: %q", code)
 		}
 	})
 }

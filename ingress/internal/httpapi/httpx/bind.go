@@ -36,7 +36,7 @@ type Checked interface{ Check(p *Problems) }
 // body.
 func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
 
-// BindUpTo is Bind for bodies of at most maximum bytes.
+// BindUpTo is Bind for bodies of the given maximum size in bytes.
 func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 	body, found, err := collectUpTo[T](c, maximum)
 	if err == nil {
@@ -87,9 +87,9 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	return body, found, nil
 }
 
-var buffers sync.Pool // of *bytes.Buffer
+var buffers sync.Pool // contains *bytes.Buffer
 
-// ReadBody reads a JSON body of at most maximum bytes into buf.
+// ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
@@ -110,7 +110,7 @@ func NotJSON() error {
 		"the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding")
 }
 
-// TooLarge returns the error for a body of more than maximum bytes.
+// TooLarge returns the error for a body with more bytes than maximum.
 func TooLarge(maximum int64) error {
 	return apierr.New(apierr.PayloadTooLarge, "the body must have at most %d bytes", maximum)
 }

@@ -24,7 +24,7 @@ type demoBudget struct {
 	at    time.Time
 }
 
-// check returns budget_exceeded if the day's runs have spent maximum tokens or more.
+// check returns budget_exceeded if the tokens of the day's runs have reached the maximum.
 func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -105,7 +105,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 				SendStream(c, translated, appendBytes, SessionCheck{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
-					t.Errorf("told %q, want %q", got, tt.want)
+					t.Errorf("got %q, want %q", got, tt.want)
 				}
 			})
 		})

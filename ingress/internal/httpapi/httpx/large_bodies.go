@@ -35,7 +35,8 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// ReleaseBody releases the slot of a large body. Call it when nothing of the body is needed any more.
+// ReleaseBody releases the slot of a large body. Call it when no part of the body is needed any
+// more.
 func ReleaseBody(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {
@@ -44,8 +45,8 @@ func ReleaseBody(c *gin.Context) {
 	}
 }
 
-// readInto reads a request's body of at most maximum bytes into buf. It takes a slot if the body
-// has more than MaxBody bytes.
+// readInto reads a request's body into buf, up to the maximum size in bytes. It takes a slot if the
+// body has more than MaxBody bytes.
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)

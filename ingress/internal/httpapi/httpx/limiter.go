@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	demoStreams    = 10  // limit of open streams of a demo client on one ingress process,
-	visitorStreams = 10  // of a widget's visitor,
-	addressStreams = 100 // and of all widget visitors of one client address
+	demoStreams    = 10  // maximum open streams of a demo client on one ingress process
+	visitorStreams = 10  // the same for a widget's visitor
+	addressStreams = 100 // the same for all widget visitors of one client address together
 	// SlotRetryAfter is the Retry-After of a request that found no slot. Slots become free when runs
 	// finish.
 	SlotRetryAfter = 5 * time.Second

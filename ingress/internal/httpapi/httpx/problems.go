@@ -56,9 +56,9 @@ func (p *Problems) Has(field string) bool {
 	return false
 }
 
-// Text checks that a text has between least and maximum characters (Unicode code points) and is
-// UTF-8 without U+0000. Decoded bodies are already UTF-8, but header values may contain any bytes,
-// which PostgreSQL rejects.
+// Text checks that the number of characters (Unicode code points) of a text is between least and
+// maximum, and that the text is UTF-8 without U+0000. Decoded bodies are already UTF-8, but header
+// values may contain any bytes, which PostgreSQL rejects.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {
@@ -80,8 +80,8 @@ func (p *Problems) Name(field, value string, maximum int) {
 	p.fault(field, value)
 }
 
-// Prose checks a text of at most maximum characters that may contain line breaks and tabs, but no
-// other control, invisible or bidirectional characters.
+// Prose checks a text that may contain line breaks and tabs, but no other control, invisible or
+// bidirectional characters. maximum is its maximum length in characters.
 func (p *Problems) Prose(field, value string, maximum int) {
 	p.Text(field, value, 0, maximum)
 	p.Visible(field, strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(value))
@@ -108,7 +108,7 @@ func (p *Problems) fault(field, value string) {
 	}
 }
 
-// Count checks that a list has at most maximum entries.
+// Count checks that n, the number of a list's entries, does not exceed maximum.
 func (p *Problems) Count(field string, n, maximum int) {
 	if n > maximum {
 		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
@@ -171,7 +171,7 @@ func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
 	}
-	p.Count(at, len(metadata), MaxMetadata) // last, because a problem of the map hides those of its entries
+	p.Count(at, len(metadata), MaxMetadata) // last, because a problem of the map would hide the problems of its entries
 }
 
 // MaxDescription is the maximum length of a description in characters.

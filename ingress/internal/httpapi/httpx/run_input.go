@@ -8,7 +8,8 @@ const (
 	maxKey       = 255
 )
 
-// CheckMessage checks a message to an agent. Only the limit of the body limits its length.
+// CheckMessage checks a message to an agent. Its length is limited only by the maximum size of the
+// body.
 func CheckMessage(found *Problems, field, message string) {
 	found.Text(field, message, 1, MaxMessageBody)
 }

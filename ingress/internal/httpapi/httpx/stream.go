@@ -24,8 +24,8 @@ const (
 	WriteTime = 20 * time.Second
 )
 
-// Source is the source of a stream's events. Next returns the next events, or none at the time
-// until. An error such as io.EOF ends the stream.
+// Source is the source of a stream's events. Next returns the next events, or no events if there
+// are none by the time until. An error such as io.EOF ends the stream.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }

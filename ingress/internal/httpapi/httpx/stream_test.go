@@ -53,7 +53,7 @@ type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // of each write, relative to its start
+	deadline []time.Duration // the deadline of each write, relative to its start
 	flushed  []time.Duration
 	fail     error
 }
@@ -128,7 +128,7 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 		defer stop()
 		send(t, &timedSource{tells: []time.Duration{time.Hour}}, late, lateCtx)
 		if len(late.flushed) != 1 || late.flushed[0] != 0 || late.Code != http.StatusOK {
-			t.Errorf("a stream without news began after %v", late.flushed)
+			t.Errorf("a stream without events began after %v", late.flushed)
 		}
 		broken := &timedRecorder{ResponseRecorder: httptest.NewRecorder(), fail: errors.New("reset")}
 		began := time.Now()

@@ -59,7 +59,7 @@ type Decoder struct {
 	Src   []byte
 	pos   int
 	depth int
-	Path  []byte // of the current value
+	Path  []byte // the path of the current value
 	buf   []byte // the last string with escapes
 	Found *Problems
 	Open  bool // unknown names are ignored

@@ -165,7 +165,7 @@ func FuzzDecodeStrict(f *testing.F) {
 		p := &Problems{}
 		ok := DecodeStrict(append([]byte(nil), src...), &raw, p)
 		if ok && !json.Valid(src) {
-			t.Fatalf("accepted what is no JSON: %q", src)
+			t.Fatalf("accepted invalid JSON: %q", src)
 		}
 		if !ok && json.Valid(src) && utf8.Valid(src) && p.List[len(p.List)-1].Code != CodeTooDeep {
 			t.Fatalf("refused JSON: %q: %s", src, found(p))

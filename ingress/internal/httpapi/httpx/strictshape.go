@@ -61,8 +61,8 @@ var expected = [...]string{
 	listKind: "a list", mapKind: "an object",
 }
 
-// union is a struct of alternatives. The decoder sets the one field whose type begins as the value
-// does.
+// union is a struct of alternatives. The decoder sets the field whose type matches the first byte
+// of the value.
 type union interface{ Either() }
 
 // expected returns the description of the expected value, for messages.
@@ -81,8 +81,8 @@ func (s *shape) expected() string {
 type shape struct {
 	kind   kind
 	typ    reflect.Type
-	elem   *shape  // of a list, map, pointer or optional type
-	fields []field // of a struct or a union
+	elem   *shape  // the shape of the elements, of a pointer's target, or of an optional value
+	fields []field // the fields of a struct or a union
 }
 
 // field is one field of a struct.

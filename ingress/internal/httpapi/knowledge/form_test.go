@@ -87,7 +87,7 @@ func wrongIn(t *testing.T, err error) string {
 	t.Helper()
 	coded, ok := err.(*apierr.Error) //nolint:errorlint // must not be wrapped
 	if !ok {
-		t.Fatalf("%v is no coded error", err)
+		t.Fatalf("%v is not a coded error", err)
 	}
 	var out []string
 	for _, f := range coded.Fields {

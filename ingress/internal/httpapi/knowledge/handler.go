@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents and the passages that runs have read of them.
+// DocumentEraser deletes documents and the passages that runs have stored from them.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }

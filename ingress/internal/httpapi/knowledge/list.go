@@ -88,8 +88,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and what runs have
-// stored of it.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and the passages that
+// runs have stored from it.
 func (h *Handler) deleteDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	documentCaching = "private, no-cache, no-transform"
 )
 
-// documentPart is the requested part of a document: at most one of these.
+// documentPart is the requested part of a document. At most one of its fields is set.
 type documentPart struct {
 	content     bool
 	page, chunk *int

@@ -264,7 +264,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 		if data.ToolCall != nil {
 			progress(data.ToolCall.Name + ": " + data.ToolCall.Status)
 		}
-	case domain.EventRequiresAction: // it may have been decided since
+	case domain.EventRequiresAction: // the action may have been decided in the meantime
 		now, err := t.h.RunsDB.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil

@@ -17,8 +17,8 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// AddressChecker checks whether the service may send requests to an address. Its errors are those
-// of package outbound.
+// AddressChecker checks whether the service may send requests to an address. It returns the
+// errors of package outbound.
 type AddressChecker interface {
 	Check(address string) error
 }
@@ -82,7 +82,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list hides those of its entries
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list would hide the problems of its entries
 }
 
 // newEndpointBody is the body of POST /api/notifications.

@@ -32,7 +32,7 @@ func TestTheLargestPagesAreSmall(t *testing.T) {
 		ID: id.New(id.Notification), EndpointID: endpoint.ID, Event: strings.Repeat("x", 64), Status: domain.NotificationDelivered,
 		Attempts: 1 << 30, ResponseCode: &code, NextAttemptAt: &now, CreatedAt: now, DeliveredAt: &now,
 	}
-	plain := strings.Repeat("x", maxReason) // messages of the service
+	plain := strings.Repeat("x", maxReason) // the service's own messages
 	message.Error = &plain
 	for name, tt := range map[string]struct {
 		entry   any

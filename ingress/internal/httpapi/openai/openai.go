@@ -119,7 +119,8 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 }
 
 // submitAndWait accepts a submission and returns its run once it has finished or waits for a
-// person. It takes the same slots as a stream, because it keeps a connection open as long.
+// person. It takes the same slots as a stream, because it keeps a connection open for the same
+// time.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -138,8 +139,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd returns a run that was accepted, once it has finished or waits for a person. Of a run
-// that waits, only the short form is read.
+// awaitEnd returns an accepted run once it has finished or waits for a person. If the run waits,
+// awaitEnd reads only its short form.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -219,7 +220,7 @@ func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 }
 
 // failRun responds with the error of a run without an answer. A retry would not help. The status is
-// 400, because clients retry others automatically, which would run the agent again.
+// 400, because clients retry most other statuses automatically, which would run the agent again.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }

@@ -100,7 +100,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberFor returns the query's id: that of a user or of an invitation.
+// memberFor returns the query's id, which identifies a user or an invitation.
 func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeFor(err) == apierr.NotFound {

@@ -89,8 +89,8 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	return message, data
 }
 
-// retention returns how long the result is kept: the default, or ttlOverride seconds if that is
-// longer.
+// retention returns how long the result is kept: the default, or the seconds in ttlOverride if that
+// is longer.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -102,7 +102,7 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
-// trigger reads the type of the trigger and the caller's name of the automation.
+// trigger reads the type of the trigger and the automation's name, which the caller chooses.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {

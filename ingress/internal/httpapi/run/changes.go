@@ -25,8 +25,8 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.SessionCheck(c))
 }
 
-// changeReady is the event from which on changes are reported. Data that the client read before may
-// be outdated.
+// changeReady is the first event of the stream: all changes after it are reported. Data that the
+// client read before may be outdated.
 const changeReady domain.ChangeKind = "ready"
 
 // changeEvents is a watcher's changes, preceded by changeReady.

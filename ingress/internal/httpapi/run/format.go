@@ -120,8 +120,8 @@ type messagePart struct {
 	Text string `json:"text"`
 }
 
-// collectFormatted reads a chat's body in Parley's own format or in that of the requested format's
-// clients. Only the latter has messages.
+// collectFormatted reads a chat's body, either in Parley's own format or as clients of the
+// requested format send it. Only such clients send messages.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {

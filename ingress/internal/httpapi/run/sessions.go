@@ -52,7 +52,7 @@ type message struct {
 	RunID     string           `json:"runId"`
 	Status    domain.RunStatus `json:"status"`
 	CreatedAt domain.Time      `json:"createdAt"`
-	Citations json.RawMessage  `json:"citations,omitempty"` // of answers only
+	Citations json.RawMessage  `json:"citations,omitempty"` // set for answers only
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
 	// Interrupted means that a spoken answer was not played to its end. The content is the part
@@ -273,8 +273,8 @@ func (h *Handler) eraseSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// requestedSession reads which session a query refers to: the caller's own or that of the given
-// principal. If the query names no agent or template, the session's id must be unique. exists is
+// requestedSession reads which session a query refers to: the caller's own session or the given
+// principal's. If the query names no agent or template, the session's id must be unique. exists is
 // false if the caller cannot access such a session.
 func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
@@ -313,8 +313,9 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	return name, exists, nil
 }
 
-// onlySession finds the one session with the id: the principal's, or, if it has none and the query
-// names no principal, another one that the caller may read. target is "" if there is none.
+// onlySession finds the only session with the id: the principal's session or, if there is none and
+// the query names no principal, another session that the caller may read. target is "" if there is
+// none.
 func (h *Handler) onlySession(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {

@@ -27,6 +27,6 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 		t.Errorf("%s, %v", run, err)
 	}
 	if run, err := runForVisitor([]byte(`{"toolCalls":"canary"}`)); err == nil || run != nil {
-		t.Errorf("what cannot be read is shown: %s", run)
+		t.Errorf("unreadable data is shown: %s", run)
 	}
 }

@@ -2,8 +2,9 @@
 // deliveries, and file downloads.
 //
 // A Limiter has slots per credential, per organization, per client address and in total. The last
-// quarter of the slots is for newcomers. If no slot is free, a new transfer takes the slot of one whose
-// client is too slow. The pace that a client must keep rises as the slots fill:
+// quarter of the slots is for newcomers, whose organization and network have no slot yet. If no
+// slot is free, a new transfer takes the slot of one whose client is too slow. The pace that a
+// client must keep rises as the slots fill:
 //
 //	Enter ──► waits for its client ◄──► moves bytes ──► Leave
 //	                  │ slower than the pace, and another needs the slot

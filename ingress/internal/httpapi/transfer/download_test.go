@@ -68,7 +68,8 @@ func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionC
 }
 
 // A client on a slow connection gets a whole file, however long it takes. A slower client is
-// disconnected when its time is used up, and one that reads nothing after a minute.
+// disconnected when its time is used up, and a client that reads nothing is disconnected after a
+// minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)

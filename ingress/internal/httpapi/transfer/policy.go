@@ -27,7 +27,7 @@ const (
 	NewcomerShare = 4
 
 	// AddressShare is the part of a limiter's slots that one client address may take:
-	// 1/AddressShare. Credentials and organizations cost nothing, addresses do.
+	// 1/AddressShare. Creating credentials and organizations is free; addresses are not.
 	AddressShare = 2
 
 	// FilesPerCredential is the maximum number of simultaneous file downloads of a credential at
@@ -76,7 +76,7 @@ type Policy struct {
 	Patience       time.Duration // time of waiting for the client before the pace is judged
 	Time           time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue          time.Duration // maximum time that a body waits for a slot
-	QueueOwn       bool          // also wait if the limit of the own credential, organization or address is reached
+	QueueOwn       bool          // also wait if the limit of the sender's credential, organization or address is reached
 	UntilWhole     bool          // release the slot as soon as the body is complete: the slot limits only waiting for clients
 	Doing, TooMany string        // the parts of error messages that name the activity
 	// Limit sets the deadline of a transfer's connection.
@@ -103,8 +103,8 @@ var SmallBodies = &Policy{
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 
-// Documents is the policy of document uploads. DocumentTexts is that of documents sent as JSON, and
-// MediumTexts that of documents sent as JSON of up to MediumBody bytes.
+// Documents is the policy of document uploads. DocumentTexts is the policy of documents sent as
+// JSON, and MediumTexts of those with up to MediumBody bytes of JSON.
 var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},

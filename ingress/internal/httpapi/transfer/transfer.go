@@ -61,7 +61,7 @@ func OwnerFor(c *gin.Context) Owner {
 // Slot is the slot of one transfer.
 type Slot struct {
 	Owner
-	network string // of the client
+	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time
@@ -84,7 +84,7 @@ type progress struct {
 // Leave.
 //
 // The last quarter of the slots is for newcomers: transfers whose organization and network have no
-// slot yet. If no slot is free, the new transfer takes that of a transfer that is too slow. A
+// slot yet. If no slot is free, the new transfer takes the slot of a transfer that is too slow. A
 // transfer that keeps the pace is never cut.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
@@ -121,9 +121,9 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	return p, nil
 }
 
-// holdings counts the slots that limit a new transfer: those of owners that are verified or
-// unverified as its own owner is. newcomer is true if neither its organization nor its network has
-// a slot.
+// holdings counts the slots that limit a new transfer. For a verified owner these are the slots of
+// verified owners, otherwise the slots of unverified owners. newcomer is true if neither its
+// organization nor its network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {
@@ -197,7 +197,8 @@ func byOrganization(p *Slot) string { return p.Organization }
 
 // displaceStranger cuts a slow transfer of the same credential or organization to make room for a
 // new one, if both senders are unverified. Strangers who know a hook's address take slots that
-// count for the hook's organization. Networks share these slots as organizations share all slots.
+// count for the hook's organization. Among strangers, these slots are shared by network, as all
+// slots are shared by organization.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
@@ -209,9 +210,9 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 //  2. the organization or network with the most transfers,
 //  3. the slowest transfer.
 //
-// A party (usually an organization) that has a transfer may not cut another party's if it would then
-// have as many. Otherwise two parties would take the same slot from each other in turn. A stranger
-// never takes a slot of a verified sender.
+// A party (usually an organization) that has a transfer may not cut another party's transfer if it
+// would then have as many transfers as that party has now. Otherwise two parties would take the
+// same slot from each other in turn. A stranger never takes a slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {

@@ -99,7 +99,7 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 
 // However slowly a few organizations read, an organization with fewer downloads gets a slot
 // immediately, and their oldest download ends.
-func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
+func TestSlowReadersDoNotShutOutOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := Limiter{Policy: Files}
@@ -160,7 +160,7 @@ func (p *Slot) send(ctx context.Context, pace int) {
 
 // Clients at the slowest accepted pace give way to a newcomer, the slowest first, whether they
 // belong to few or many organizations. Faster clients stay.
-func TestTricklersGiveWay(t *testing.T) {
+func TestSlowClientsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, perOrganization := range []int{1, UploadsPerCredential} {
 		synctest.Test(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes in which no two positions look alike.
+// numbers returns n bytes in which each position is recognizable by its content.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {

@@ -58,8 +58,8 @@ func serveUpload(t *testing.T, all *Limiter, permit httpx.SessionCheck) (client 
 }
 
 // A client on a slow connection can send a whole document, however long it takes. A slower client
-// is disconnected when its time is used up, and one that sends nothing after a minute. Each of them
-// gets a response.
+// is disconnected when its time is used up, and a client that sends nothing is disconnected after a
+// minute. Each of them gets a response.
 func TestUploadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

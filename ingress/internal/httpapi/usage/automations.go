@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// automationPage reads the limit and cursor of a list of automations. Callers choose the names of
-// automations.
+// automationPage reads the limit and cursor of a list of automations. The cursor is an automation's
+// name, which callers choose freely.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}

@@ -26,7 +26,7 @@ type limitsView struct {
 	} `json:"run"`
 }
 
-// rateView is a rate limit.
+// rateView is a rate limit in the form that callers see.
 type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`

@@ -51,7 +51,7 @@ type widgetSessionBody struct {
 	signed *signedBody
 }
 
-// signedBody is a visitor signed by the site: an HMAC-SHA256 of the agent id, a line feed and the id.
+// signedBody is a visitor's id and the site's signature of it; see auth.Signed.
 type signedBody struct {
 	ID        string `json:"id" required:"true"`
 	Signature string `json:"signature" required:"true"`

@@ -21,12 +21,12 @@ type Contract struct {
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema // by pointer into the document
-	statuses map[string]int                // of error codes
+	statuses map[string]int                // the status of each error code
 	seen     map[string]bool               // "POST /api/agents → 201"
 }
 
-// the is the contract of the embedded document.
-var the = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
+// serviceContract is the contract of the embedded document.
+var serviceContract = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
 
 // New parses and validates an OpenAPI document in JSON.
 func New(ctx context.Context, document []byte) (*Contract, error) {
@@ -109,4 +109,4 @@ func (c *Contract) Operations() []string {
 }
 
 // Document returns the contract of the service.
-func Document() (*Contract, error) { return the() }
+func Document() (*Contract, error) { return serviceContract() }

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package. It fails if all pass but a documented response was not seen:
-// Base must see all that elsewhere does not list, and other packages must see those listed for
-// them. Runs of selected tests are exempt.
+// Main runs the tests of a package. If all pass, it fails if a documented response was not seen:
+// the package Base must see all responses that elsewhere does not list, and every other package the
+// responses that are listed for it. Runs of selected tests are exempt.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
@@ -67,7 +67,7 @@ func (c *Contract) answers() []string {
 	for path, item := range c.doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			if method == http.MethodHead {
-				continue // which answers as GET does
+				continue // HEAD has the responses of GET
 			}
 			for status := range operation.Responses.Map() {
 				out = append(out, method+" "+path+" → "+status)

@@ -6,8 +6,9 @@ const Base = "httpapi"
 // other is the package whose tests see responses that Base need not see; some are seen by chance.
 const other = "ingress"
 
-// elsewhere lists the responses that Base's tests do not see: the package whose tests do, or the
-// reason why none does. "* → 500" means that status of every operation.
+// elsewhere lists the responses that Base's tests do not see. The value is the package whose tests
+// see the response, or the reason why no test does. "* → 500" means the status 500 of every
+// operation.
 var elsewhere = map[string]string{
 	"* → 500": "no request may bring one about; TestPanics and TestDocumentsThatFail see what one looks like",
 

@@ -15,7 +15,8 @@ const doneMark = "[DONE]" // ends streams of OpenAI's protocols, and is not JSON
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block is a comment, or the lines id, event and data of an event.
-// Events that cannot be resumed after have no id, and those of some protocols have no name.
+// An event without an id is one after which the stream cannot be resumed. In some protocols events
+// have no name.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil

@@ -100,8 +100,8 @@ func fits(documented, path string) bool {
 	return true
 }
 
-// sharing checks that only paths that say so are open to pages of other origins, only for POST, and
-// never with cookies.
+// sharing checks that pages of other origins can read a response only if the document marks its
+// path as open to them, only for POST, and never with cookies.
 func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
@@ -140,7 +140,8 @@ func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
-// stray checks the response for an undocumented path or method: a problem, and the allowed methods.
+// stray checks the response to an undocumented path or method. It must be a problem, and a 405 must
+// list the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.HasPrefix(e.URL.Path, openAI) {
 		return c.strayOpenAI(e)

@@ -47,7 +47,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 	h.ServeHTTP(rec, req)
 	got := rec.Body.Bytes()
 	if req.Method == http.MethodHead {
-		got = nil // servers send none, whatever a handler writes
+		got = nil // servers send no body for HEAD, whatever a handler writes
 	}
 	Check(tb, Exchange{
 		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.soFar(),

@@ -1,5 +1,5 @@
-// Package intake decides about deliveries with a valid signature: each is answered, filtered,
-// refused, delayed, coalesced with others, or run.
+// Package intake decides about deliveries with a valid signature: each is answered like a ping,
+// filtered out, refused, delayed, coalesced with others, or starts a run.
 //
 //	hook, event ──► Take ──► rules ──► budget ──► run ──► dispatch.Deliver: the delivery's log and its run, in one transaction
 //	                  │                                      ▲

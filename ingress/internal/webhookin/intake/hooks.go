@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	hookRemembered = 4 * time.Second // a change takes effect within 5 s; the rest is for a slow read
+	hookRemembered = 4 * time.Second // a change takes effect within 5 s, even if a read is slow
 	maxHooks       = 2000            // cached hooks
 	maxMissing     = 1000            // cached ids without a hook
 	hookKept       = time.Minute     // an unused hook stays cached for this long
-	hookReads      = 16              // concurrent reads of unknown ids, and as many of recently cached hooks
+	hookReads      = 16              // maximum concurrent reads of unknown ids, and separately of recently cached hooks
 	hookReadTime   = 3 * time.Second
 )
 
@@ -40,8 +40,8 @@ func (h *Hook) Caller() domain.Caller {
 	}
 }
 
-// Hooks caches hooks, and ids without a hook. Reads are limited, and those of ids that may be
-// invented have a limit of their own, so a flood of them delays only itself.
+// Hooks caches hooks, and ids without a hook. The number of concurrent reads is limited. Reads of
+// unknown ids have a separate limit, so a flood of random ids delays only such reads.
 type Hooks struct {
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
 	secrets      Opener
@@ -49,7 +49,7 @@ type Hooks struct {
 
 	mu      sync.Mutex
 	known   map[string]knownHook
-	missing map[string]time.Time // ids without a hook, until a time
+	missing map[string]time.Time // ids without a hook, and when each entry expires
 	swept   time.Time
 }
 
@@ -72,8 +72,8 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 	}
 }
 
-// Get returns a hook that takes deliveries. It returns not_found for any other, whatever the
-// reason.
+// Get returns a hook that takes deliveries. It returns not_found for any other hook,
+// whatever the reason.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	entry, known := l.remembered(id)
 	if !known {
@@ -126,7 +126,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read, which may miss a later change
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // the time before the read, because the read may miss a later change
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:

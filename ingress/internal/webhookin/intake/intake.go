@@ -30,15 +30,15 @@ const (
 // Intake decides about deliveries, logs them, and starts their runs.
 type Intake struct {
 	Agents      *agentdb.Store
-	Log         *hookdb.Store // of deliveries
+	Log         *hookdb.Store // the log of deliveries
 	Limits      *ratelimit.Limits
 	Budgets     *dispatch.Submitter
 	Dispatch    *dispatch.Dispatcher
 	RunDeadline time.Duration
-	Retention   time.Duration // of runs
+	Retention   time.Duration // how long runs are kept
 }
 
-// Delivered has what is stored of a delivery in addition to its event.
+// Delivered contains the stored data of a delivery in addition to its event.
 type Delivered struct {
 	ContentType string
 	Body        []byte
@@ -55,10 +55,10 @@ type Receipt struct {
 	Error      *domain.RunError      `json:"error"`
 }
 
-// Take logs a verified delivery and accepts its run, if the hook's rules start one. A repeated
-// delivery returns its first outcome. A delivery that cannot start a run is not an error, because
-// sources disable hooks that answer errors. A delivery above the rate limit that starts no run is
-// not logged.
+// Take logs a verified delivery and accepts its run, if the hook's rules start one. For a repeated
+// delivery it returns the first outcome. A delivery that cannot start a run is not an error,
+// because sources disable hooks that respond with errors. A delivery above the rate limit that
+// starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
@@ -111,7 +111,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 }
 
 // charged reports whether a delivery counts against the limit. Every logged delivery counts, except
-// one that joined another delivery's run and one that was received before.
+// repeated deliveries and deliveries that joined another delivery's run.
 func charged(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing

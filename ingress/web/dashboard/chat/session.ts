@@ -71,7 +71,7 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Sends a message again that was not accepted. The idempotency key is the same: if the first
+   * Resends a message that was not accepted. The idempotency key is the same: if the first
    * request was accepted after all, nothing runs twice.
    */
   resend(turn: Turn): void {

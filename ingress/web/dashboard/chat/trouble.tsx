@@ -92,7 +92,7 @@ const advice: Record<string, string> = {
   action_expired: "No decision was made in time. Ask again if you still need it.",
 };
 
-/** The errors that a change of the agent's settings avoids. */
+/** The errors that a change of the agent's settings can prevent. */
 const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
 
 /** A link to the agent's settings. Templates have none, and visitors of the demo see none. */
@@ -101,7 +101,7 @@ export function SettingsLink({ agentId, part = "" }: { agentId: string | null; p
   return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>Open the agent’s settings</a>;
 }
 
-/** Says what to do about an error of a run, with a link to the setting that avoids it. */
+/** Says what to do about an error of a run, with a link to the setting that can prevent it. */
 export function Advice({ code, agentId }: { code: string; agentId: string | null }) {
   const words = advice[code];
   if (words === undefined) return null;

@@ -40,7 +40,7 @@ function Hearing() {
   return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">being spoken</span></>;
 }
 
-/** Shows that the agent is working, while nothing of the answer shows it. */
+/** Shows that the agent is working, until its answer's text appears and during tool calls. */
 function Going({ turn }: { turn: Turn }) {
   const [slow, setSlow] = useState(false);
   useEffect(() => {

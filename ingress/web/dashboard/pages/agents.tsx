@@ -36,7 +36,7 @@ export function AgentsPage() {
       </PageHeader>
       <div class="stack">
         {some && <Search q={q} />}
-        {/* What was found before stays until the next is there: nothing jumps while somebody types. */}
+        {/* The previous result stays until the next result has loaded, so that nothing jumps during typing. */}
         <Loaded query={{ ...list, data: list.data ?? before.current }}>
           {(agents) => agents.length > 0
             ? <Agents agents={agents} mayEdit={mayEdit} gone={list.reload} />

@@ -88,7 +88,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   );
 }
 
-/** The most wanted numbers of a run. */
+/** The main figures of a run. */
 function Measures({ run }: { run: Run }) {
   const { usage } = run;
   return (

@@ -69,7 +69,7 @@ function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: st
 }
 
 /**
- * Starts an answer. It answers all questions since the previous answer, so their turns are merged.
+ * Starts an answer. It responds to all questions since the previous answer, so their turns are merged.
  */
 function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
   const open = turns.filter((t) => t.spoken && t.spoken.response === null && t.message !== "");

@@ -1,4 +1,4 @@
-// The reasons that speaking failed or ended, in words for people.
+// Explains in words why speaking failed or ended.
 import { ApiError } from "../api";
 import type { VoiceEvent } from "./spoken";
 
@@ -9,7 +9,7 @@ export interface Trouble {
   again: boolean;
   /** Whether the end is normal. */
   calm?: boolean;
-  /** The part of the agent's settings that resolves it. */
+  /** The part of the agent's settings that resolves the problem. */
   settings?: string;
 }
 

@@ -27,7 +27,7 @@ class Capture extends AudioWorkletProcessor {
   }
 
   process(inputs: Float32Array[][]): boolean {
-    // There is no input while microphones are switched: silence keeps the time.
+    // Without input, while the microphone is being switched, silence keeps the sample count in step with time.
     for (const sample of this.resampler.push(inputs[0]?.[0] ?? silence)) {
       this.filled[this.length++] = sample;
       if (this.length === frame) this.send();

@@ -12,9 +12,9 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles the events of a stream. The SDK's accumulator converts invalid arguments
-// to an empty object, which would then be executed, and does not distinguish finished blocks from
-// truncated ones.
+// accumulator assembles an answer from the events of a stream. The SDK's accumulator has two
+// faults: it converts invalid arguments to an empty object, with which the tool would then be
+// executed, and it does not distinguish finished blocks from truncated ones.
 type accumulator struct {
 	text   strings.Builder
 	blocks []*block
@@ -24,26 +24,26 @@ type accumulator struct {
 	output tokens
 }
 
-// tokens is a count that the provider may not have sent.
+// tokens is a token count, and whether the provider sent it.
 type tokens struct {
 	n     int64
 	known bool
 }
 
-// block is a piece of content in progress.
+// block is a block of an answer's content that is being received.
 type block struct {
 	index    int64
 	kind     string
 	ended    bool
 	id, name string
-	whole    string // arguments sent with the block's start
+	whole    string // arguments that arrived with the start of the block
 	args     strings.Builder
 	thoughts strings.Builder
-	sealed   thinkingBlock // signature or data
+	sealed   thinkingBlock // a thought's signature, or redacted data
 }
 
-// Kinds of blocks that are processed. Others belong to the provider's own tools, which are never
-// enabled.
+// Kinds of blocks that are processed. All other kinds belong to tools that the provider itself
+// executes, which are never enabled.
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -77,14 +77,15 @@ func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta
 	return nil
 }
 
-// addUsage sets the input tokens, including those read from and written to the cache.
+// addUsage sets the number of input tokens, including tokens read from and written to the cache.
 func (a *accumulator) addUsage(known bool, u sdk.Usage) {
 	if known && u.JSON.InputTokens.Valid() {
 		a.input = tokens{max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0), true}
 	}
 }
 
-// addDeltaUsage sets the output tokens so far, and the input tokens if they are sent again.
+// addDeltaUsage sets the number of output tokens so far. It also sets the input tokens if the event
+// contains them.
 func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	if u.JSON.OutputTokens.Valid() {
 		a.output = tokens{max(u.OutputTokens, 0), true}
@@ -145,7 +146,8 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// block returns a block by its index. Open blocks are the newest.
+// block returns the block with an index. It searches from the end, because open blocks are the
+// newest.
 func (a *accumulator) block(index int64) *block {
 	for _, b := range slices.Backward(a.blocks) {
 		if b.index == index {
@@ -195,7 +197,7 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
 		return "", llm.NewError(llm.KindFiltered, nil)
-	case sdk.StopReasonPauseTurn: // paused for the provider's own tools, which are never enabled
+	case sdk.StopReasonPauseTurn: // paused for a tool that the provider executes; these tools are never enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:
 		if a.text.Len() == 0 {
@@ -217,8 +219,8 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	return llm.StopEnd, nil
 }
 
-// cut returns the stop reason of a truncated message, or an error if the message contains tool
-// calls.
+// cut returns the stop reason for a truncated message. It returns an error if the message contains
+// tool calls, because they may be incomplete.
 func (a *accumulator) cut() (llm.StopReason, error) {
 	if a.calls > 0 {
 		return "", remote.ErrCutCall()
@@ -226,7 +228,8 @@ func (a *accumulator) cut() (llm.StopReason, error) {
 	return llm.StopLength, nil
 }
 
-// usage returns the provider's counts, with estimates for missing ones.
+// usage returns the token counts of the provider. It estimates counts that the provider did not
+// send.
 func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 	u := llm.Usage{InputTokens: a.input.n, OutputTokens: a.output.n}
 	if a.input.known && a.output.known {

@@ -11,17 +11,17 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// officialURL is Anthropic's own address, the default.
+// officialURL is the address of Anthropic's own service.
 const officialURL = "https://api.anthropic.com/"
 
 // Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
 // defaults.
 type Config struct {
-	APIKey        string // may be empty for servers that require none
-	BaseURL       string // address before "v1/messages"; empty means Anthropic itself
+	APIKey        string // may be empty if the server requires no key
+	BaseURL       string // the address before "v1/messages"; empty means Anthropic's own service
 	Limits        remote.Limits
 	ContextTokens int   // context size of every model; 0: depends on the model's name
-	ResponseBytes int64 // maximum size of an answer on the wire
+	ResponseBytes int64 // maximum size of a response body in bytes
 	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
 }
@@ -35,8 +35,8 @@ type Provider struct {
 	official bool
 }
 
-// New returns the provider of a server. It fails if BaseURL is not an http(s) address without
-// credentials.
+// New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
+// without credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -111,7 +111,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the caller's time does not count
+		watch.Pause() // the time that the caller's functions take does not count
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}

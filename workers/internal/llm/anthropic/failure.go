@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// statusOverloaded is the provider's status for overload.
+// statusOverloaded is the HTTP status that Anthropic sends when it is overloaded.
 const statusOverloaded = 529
 
 // fromStatus classifies an HTTP error response by its status and body.
@@ -61,8 +61,8 @@ func statusFor(kind string) int {
 	}
 }
 
-// kindFor returns the kind of a failure. kind and message are the provider's, message in lower
-// case.
+// kindFor returns the kind of a failure. kind is the provider's error type, and message its error
+// message in lower case.
 func kindFor(status int, kind, message string) llm.Kind {
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
@@ -86,12 +86,13 @@ func kindFor(status int, kind, message string) llm.Kind {
 	}
 }
 
-// isQuota recognizes quota errors that are sent as invalid requests.
+// isQuota reports whether the message of an "invalid request" error is about a quota.
 func isQuota(message string) bool {
 	return strings.Contains(message, "credit balance") || strings.Contains(message, "usage limits")
 }
 
-// isContextLength recognizes prompts that are too long, with or without the answer.
+// isContextLength reports whether an error message says that the prompt, possibly together with the
+// answer, is too long.
 func isContextLength(message string) bool {
 	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
 		strings.Contains(message, "context window")
@@ -109,7 +110,7 @@ type detail struct {
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {
-		return "", "" // not an error object
+		return "", "" // the body is not an error object
 	}
 	return d.Error.Type, strings.ToLower(d.Error.Message)
 }

@@ -25,8 +25,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.System = []sdk.TextBlockParam{{Text: req.System}}
 	}
 	if m.size.adaptive {
-		// Such a model thinks in any case. Summaries make its thoughts chunks, so that silence
-		// still means a stall.
+		// Such a model always thinks. Requesting summaries makes its thoughts arrive as chunks, so
+		// a stream without chunks still means that it has stalled.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
 
@@ -35,7 +35,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		if err != nil {
 			return p, err
 		}
-		// All results of a turn must be in one message, and roles should alternate.
+		// The results of all tool calls of a turn must be in one message, and roles should
+		// alternate.
 		if last := len(p.Messages) - 1; last >= 0 && p.Messages[last].Role == role {
 			p.Messages[last].Content = append(p.Messages[last].Content, blocks...)
 			continue
@@ -78,7 +79,7 @@ func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnio
 	for _, call := range message.ToolCalls {
 		args := call.Arguments
 		if args == nil {
-			args = json.RawMessage("{}") // the protocol allows only objects, so malformed arguments are not sent
+			args = json.RawMessage("{}") // the protocol accepts only an object, so malformed arguments are not sent
 		}
 		blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), args, toolName(call.Name)))
 	}
@@ -97,7 +98,8 @@ var (
 	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// callID returns an id that the protocol accepts. Ids of another provider's calls may be invalid.
+// callID returns a tool call's id in a form that the protocol accepts. The id may come from another
+// provider.
 func callID(id string) string {
 	if acceptedID.MatchString(id) {
 		return id
@@ -106,7 +108,8 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a tool name that the protocol accepts. A model may have invented the name.
+// toolName returns a tool's name in a form that the protocol accepts. The model may have invented
+// the name.
 func toolName(name string) string {
 	if name == "" {
 		return "_"
@@ -115,8 +118,9 @@ func toolName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// newTool describes a tool. eager asks Anthropic's service to send arguments as they are written.
-// It otherwise holds back long arguments until they are complete, which looks like a stall.
+// newTool describes a tool for the provider. If eager is true, Anthropic's service sends arguments
+// while the model writes them. Otherwise it holds back long arguments until they are complete,
+// which looks like a stall.
 func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	schema, err := inputSchema(spec.Schema)
 	if err != nil {
@@ -132,9 +136,9 @@ func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	return sdk.ToolUnionParam{OfTool: t}, nil
 }
 
-// inputSchema converts a schema to the form that the protocol accepts: of type object, without
-// alternatives at its top level. The arguments are validated against the whole schema when the
-// call is executed.
+// inputSchema converts a JSON Schema to the form that the protocol accepts: its type is object, and
+// its top level has no alternatives such as anyOf. When the call is executed, the arguments are
+// validated against the original schema.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	schema := map[string]json.RawMessage{}
 	if len(raw) > 0 {
@@ -150,5 +154,5 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)
 	}
-	return json.Marshal(schema) // inner values keep their numbers and order
+	return json.Marshal(schema) // the values inside keep their numbers and their order
 }

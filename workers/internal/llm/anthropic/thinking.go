@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// thinking is the content of llm.Message.Thinking: blocks that are sent back to the model
+// thinking is the JSON content of llm.Message.Thinking: blocks that are sent back to the model
 // unchanged.
 type thinking struct {
 	Model  string          `json:"model"`
@@ -22,8 +22,9 @@ type thinkingBlock struct {
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// writeThinking returns the stored form of an answer's blocks, or nil. It returns nil, too, if
-// storage would change the blocks: the provider rejects changed blocks, but accepts missing ones.
+// writeThinking returns an answer's thinking blocks as JSON for storage, or nil if there are none.
+// It also returns nil if storage would change the blocks: the provider rejects changed blocks but
+// accepts missing ones.
 func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	if len(blocks) == 0 {
 		return nil
@@ -39,7 +40,7 @@ func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	return b
 }
 
-// readThinking returns the stored blocks if model wrote them.
+// readThinking returns the stored blocks if they were written by this model.
 func readThinking(raw json.RawMessage, model string) []sdk.ContentBlockParamUnion {
 	var t thinking
 	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil || t.Model != model {

@@ -14,15 +14,15 @@ import (
 
 const (
 	maxFaults = 5                // consecutive faults that open a breaker
-	openTime  = 10 * time.Second // delay before the next call is let through
-	// probeTime is the retry delay while that call is in flight: longer than the delay of a retry
-	// in place.
+	openTime  = 10 * time.Second // how long an open breaker rejects calls
+	// probeTime is the retry delay that the breaker returns while the one call that it lets through
+	// is in flight. It is longer than the turn loop's own retry delays.
 	probeTime = 2 * time.Second
 	// maxCircuits bounds the number of breakers, because callers choose model names.
 	maxCircuits = 1024
 )
 
-// errUnsettled is the outcome of a call that panicked.
+// errUnsettled is the outcome recorded for a call that panicked.
 var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
@@ -62,7 +62,8 @@ func (p *Provider) circuit(name string) *circuit {
 	return c
 }
 
-// forget drops the breakers without recent faults, or an arbitrary one if all have faults.
+// forget drops the breakers without recent faults. If all have recent faults, it drops an arbitrary
+// breaker.
 func (p *Provider) forget() {
 	for name, c := range p.circuits {
 		if c.State() == gobreaker.StateClosed && c.Counts().ConsecutiveFailures == 0 {
@@ -100,7 +101,7 @@ func newCircuit(name string) *circuit {
 	return c
 }
 
-// isFault reports a transient failure of the provider.
+// isFault reports whether err is a transient failure of the provider.
 func isFault(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.MidAnswer {
@@ -114,7 +115,8 @@ func isFault(err error) bool {
 	}
 }
 
-// isExcluded reports an outcome that says nothing about the provider: the caller gave up.
+// isExcluded reports whether a call says nothing about the provider, because the caller canceled
+// it.
 func isExcluded(err error) bool {
 	var e *llm.Error
 	return err != nil && !errors.As(err, &e)
@@ -151,8 +153,8 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	defer func() { once.Do(func() { report(outcome) }) }()
 
 	if m.circuit.State() == gobreaker.StateHalfOpen {
-		// An answer may take two minutes. Its first piece already closes the breaker for other
-		// calls.
+		// An answer may take two minutes. Its first piece already shows that the provider works, so
+		// it closes the breaker for other calls.
 		next := emit
 		emit = func(d llm.Delta) {
 			once.Do(func() { report(nil) })

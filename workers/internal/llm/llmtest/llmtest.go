@@ -19,14 +19,14 @@ const promptly = 5 * time.Second
 type Subject struct {
 	// New returns a model that answers any question with text and without tool calls.
 	New func(t *testing.T) llm.Model
-	// Deterministic states that equal requests have equal answers.
+	// Deterministic reports that equal requests have equal answers.
 	Deterministic bool
-	// NewSlow returns a model that emits text and then waits until it is canceled. It is nil if
-	// the model never waits.
+	// NewSlow returns a model that emits some text and then waits until it is canceled. NewSlow is
+	// nil if no such model can be made.
 	NewSlow func(t *testing.T) llm.Model
 }
 
-// Run tests a subject against the rules of [llm.Model].
+// Run tests an implementation against the contract of [llm.Model].
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	t.Run("deltas put together are the text", s.deltas)
@@ -39,8 +39,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("the request is left as it was", s.requestUntouched)
 }
 
-// Request returns a prompt with history, tool results and data: everything that a model must
-// support.
+// Request returns a prompt with everything that a model must support: history, tool results and
+// data.
 func Request() llm.Request {
 	return llm.Request{
 		System: "You answer briefly.",
@@ -121,7 +121,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := call(ctx, s.New(t), func(int) { cancel() })
-	// An answer that was already complete may be returned, but never a part of one.
+	// The model may return a complete answer despite the cancellation, but never a partial answer.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
 		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
 	}
@@ -133,7 +133,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // this model never waits, so nothing can be interrupted
+		return // this model never waits, so there is nothing to cancel
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -185,7 +185,7 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render formats everything that a request refers to.
+// render formats a request with everything that it points to, so that a test can detect changes.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Serve runs a server over net.Pipe and returns the function that dials it. With pipes, waiting
-// on either side counts as durably blocked in a synctest bubble. Clients must be closed before
-// the test ends.
+// Serve runs an HTTP server over net.Pipe and returns a function that dials it. In a synctest
+// bubble, a goroutine that waits for a pipe counts as durably blocked. Clients must be closed
+// before the test ends.
 func Serve(t *testing.T, handler http.Handler) func(ctx context.Context, network, address string) (net.Conn, error) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	server := &http.Server{Handler: handler} //nolint:gosec // the peer is the test itself
+	server := &http.Server{Handler: handler} //nolint:gosec // the only client is the test itself
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.dial

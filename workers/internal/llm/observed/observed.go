@@ -22,7 +22,7 @@ type Observer struct {
 	tokens  *prometheus.CounterVec
 }
 
-// New returns an Observer. content enables prompts and answers in spans.
+// New returns an Observer. content includes prompts and answers in spans.
 func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
@@ -50,9 +50,10 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	return o, nil
 }
 
-// Provider returns a provider whose models are observed. name is its name in metrics.
+// Provider returns a provider that records the calls of its models. name is the value of the label
+// "provider".
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
-	o.calls.WithLabelValues(name, "completed") // so that the series begin at 0
+	o.calls.WithLabelValues(name, "completed") // create the series, so that they begin at 0
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)
 	o.tokens.WithLabelValues(name, "input")
@@ -122,7 +123,8 @@ func outcomeFor(ctx context.Context, err error) string {
 	}
 }
 
-// answered records the metrics of an answered call. first is the time to the first text, or 0.
+// answered records the metrics of an answered call. first is the time until the first text, or 0 if
+// there was none.
 func (o *Observer) answered(provider string, took, first time.Duration, used llm.Usage) {
 	o.seconds.WithLabelValues(provider).Observe(took.Seconds())
 	if first > 0 {

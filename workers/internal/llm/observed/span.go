@@ -40,10 +40,10 @@ func (m *model) end(span tracing.Span, res llm.Response) {
 	}
 }
 
-// finish maps stop reasons to the conventions' finish reasons.
+// finish maps stop reasons to the finish reasons of OpenTelemetry's conventions.
 var finish = map[llm.StopReason]string{llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length"}
 
-// message and part are the conventions' JSON form of a conversation.
+// message and part are the JSON form of a conversation in OpenTelemetry's conventions.
 type message struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`

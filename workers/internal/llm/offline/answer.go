@@ -20,7 +20,7 @@ const (
 	quotedOutput  = 2000
 )
 
-// answer returns the answer to a prompt, from tool results if there are any.
+// answer returns the answer to a prompt. If there are tool results, it answers from them.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
@@ -57,7 +57,8 @@ func (p prompt) answer() string {
 const noProgram = "Without a language model I write no program for this. I run a ```python block that you send, and I compute and plot " +
 	"what I understand, such as “the mean of 3, 4 and 8” or “the squares of 1 to 10”."
 
-// withoutProgram returns a calculation's result if the program for it failed.
+// withoutProgram computes a calculation itself if the program for it failed, and returns the
+// sentence with the result.
 func (p prompt) withoutProgram() []string {
 	failed := slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return r.Failed && plain(r.Name) == toolCode })
 	if text := p.arithmetic(); failed && text != "" && !codeBlock.MatchString(p.message) {
@@ -128,8 +129,8 @@ func (p prompt) arithmetic() string {
 	}
 }
 
-// fromData lists the data sent with the message, or returns the value of a key that the message
-// mentions.
+// fromData answers from the data sent with the message. It returns the values of the keys that the
+// message mentions, or lists the data.
 func (p prompt) fromData() string {
 	var data map[string]json.RawMessage
 	if len(p.data) == 0 || json.Unmarshal(p.data, &data) != nil || len(data) == 0 {
@@ -174,12 +175,12 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// fenced returns a text for a code fence, without fences inside it.
+// fenced returns a text for a code fence. It replaces fences inside the text.
 func fenced(text string) string {
 	return excerpt(strings.ReplaceAll(strings.TrimRight(text, "\n"), "```", "'''"), quotedOutput)
 }
 
-// excerpt truncates a text to n characters and marks the truncation.
+// excerpt truncates a text to n characters and marks that it was truncated.
 func excerpt(text string, n int) string {
 	text = strings.TrimSpace(text)
 	if short := clip(text, n); short != text {
@@ -188,7 +189,7 @@ func excerpt(text string, n int) string {
 	return text
 }
 
-// clip truncates a text to n characters, at the end of a word if one is near.
+// clip truncates a text to n characters, preferably at the end of a word.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -21,7 +21,7 @@ type schema struct {
 	AnyOf      []schema          `json:"anyOf"`
 }
 
-// kind returns the type of values, by default "string".
+// kind returns the type of the schema's values, by default "string".
 func (s schema) kind() string {
 	var one string
 	if json.Unmarshal(s.Type, &one) == nil && one != "" {
@@ -43,8 +43,8 @@ func (s schema) kind() string {
 	return "string"
 }
 
-// plain returns the first alternative other than null if the schema consists only of
-// alternatives.
+// plain returns the schema itself. If the schema consists only of alternatives, it returns the
+// first alternative other than null.
 func (s schema) plain() schema {
 	if len(s.Type) > 0 || len(s.Enum) > 0 {
 		return s
@@ -65,8 +65,8 @@ func schemaFor(t llm.ToolSpec) schema {
 	return s
 }
 
-// textProperty returns the name of the argument for the text: usual, or the first required
-// string.
+// textProperty returns the name of the argument that receives text. This is the argument called
+// usual or, if there is none, the first required string.
 func textProperty(t llm.ToolSpec, usual string) string {
 	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {
@@ -80,9 +80,10 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments returns the arguments for a tool in its part of a message, and the names of missing
-// required ones. It uses a JSON object, values given by name, and values that the schema
-// determines. It never guesses, because a call may be irreversible.
+// arguments returns the arguments for a tool from passage, the part of a message that belongs to
+// the tool. missing contains the names of required arguments without a value. Values come from a
+// JSON object, from "name: value" pairs, or from the schema if it allows only one value. Nothing is
+// guessed, because a call may be irreversible.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaFor(t)
 	args, rest := jsonIn(passage)
@@ -111,11 +112,11 @@ func missingArguments(s schema, args map[string]any) []string {
 	return missing
 }
 
-// maxNesting bounds the depth of objects that fixed builds.
+// maxNesting bounds the depth of the objects that onlyValue builds.
 const maxNesting = 4
 
-// onlyValue returns the value that a schema determines: its constant, its default, its only choice,
-// or an object of such values.
+// onlyValue returns the only plausible value for a schema: its constant, its default, its only
+// choice, or an object of such values. It returns false if there is none.
 func onlyValue(s schema, depth int) (any, bool) {
 	settled := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
@@ -143,7 +144,8 @@ func onlyValue(s schema, depth int) (any, bool) {
 	return inner, true
 }
 
-// lack says which arguments of a tool are missing and how to give them.
+// lack returns a sentence about the missing arguments of a tool, with an example of how to write
+// them.
 func lack(t llm.ToolSpec, missing []string) string {
 	s := schemaFor(t)
 	quoted := make([]string, len(missing))
@@ -167,7 +169,8 @@ func lack(t llm.ToolSpec, missing []string) string {
 // maxObjects bounds the number of braces at which jsonIn tries to parse an object.
 const maxObjects = 32
 
-// jsonIn returns the first JSON object in a message, or an empty one, and the text around it.
+// jsonIn returns the first JSON object in a message and the text around it. Without an object, args
+// is empty.
 func jsonIn(message string) (args map[string]any, rest string) {
 	from := 0
 	for range maxObjects {

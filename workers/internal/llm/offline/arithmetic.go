@@ -22,8 +22,8 @@ var (
 
 	// A calculation: numbers and brackets with at least one operator between two of them.
 	calculation = regexp.MustCompile(`[-(\s]*\d[\d.()\s+*/^×÷−-]*[+*/^×÷−-][\d.()\s+*/^×÷−-]*\d[)\s]*`)
-	// Signs that always mean a calculation. A bare - or / does not, because it occurs in dates,
-	// phone numbers, ranges and 24/7. It counts between spaces, or if the message contains
+	// Signs that always mean a calculation. The signs - and / also occur in dates, phone numbers,
+	// ranges and "24/7". They mean a calculation only between spaces, or if the message contains
 	// nothing else.
 	certain = regexp.MustCompile(`[+*×÷^]|\s[-−/]\s`)
 	date    = regexp.MustCompile(`^\d+([-/.])\d+[-/.]\d+$`)
@@ -44,8 +44,8 @@ var (
 	signs     = strings.NewReplacer("×", "*", "÷", "/", "−", "-")
 )
 
-// findExpression returns the calculation in a text with the signs + - * / ^ ( ), if it can be
-// evaluated.
+// findExpression returns the calculation in a text, written with the signs + - * / ^ ( ). It
+// returns false if there is none or it cannot be evaluated.
 func findExpression(text string) (string, bool) {
 	text = inSigns(text)
 	found := strings.TrimSpace(calculation.FindString(text))
@@ -65,7 +65,7 @@ func findExpression(text string) (string, bool) {
 	return expression, true
 }
 
-// inSigns replaces words in a calculation by signs, and removes thousands separators.
+// inSigns replaces words such as "plus" by signs, and removes thousands separators.
 func inSigns(text string) string {
 	for _, s := range spelled {
 		text = s.words.ReplaceAllString(text, s.sign)
@@ -74,8 +74,8 @@ func inSigns(text string) string {
 	return thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
 }
 
-// calculate returns the value of an expression as text, and whether that is exact. Otherwise the
-// text has at most ten decimal places.
+// calculate returns the value of an expression as text. exact is false if the text was rounded to
+// ten decimal places.
 func calculate(expression string) (value string, exact bool, err error) {
 	v, err := evaluate(expression)
 	if err != nil {
@@ -89,7 +89,7 @@ func calculate(expression string) (value string, exact bool, err error) {
 	return value, back != nil && back.Cmp(v) == 0, nil
 }
 
-// evaluate returns the exact value of an expression. Its errors are errNoNumber, errZero and
+// evaluate returns the exact value of an expression. It fails with errNoNumber, errZero or
 // errTooLarge.
 func evaluate(expression string) (*big.Rat, error) {
 	p := &parser{rest: expression}
@@ -142,7 +142,7 @@ func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big
 	return v, nil
 }
 
-// apply calculates one operation within maxBits.
+// apply computes one operation. It fails if the result would need more than maxBits bits.
 func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	v := new(big.Rat)
 	switch {
@@ -164,7 +164,7 @@ func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
-// signed parses an optional minus. It has lower precedence than a power: -2^2 is -4.
+// signed parses an optional minus sign. The sign has lower precedence than a power, so -2^2 is -4.
 func (p *parser) signed() (*big.Rat, error) {
 	if p.peek() != '-' {
 		return p.power()

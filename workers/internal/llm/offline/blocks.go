@@ -12,7 +12,8 @@ import (
 
 var (
 	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
-	// Languages of blocks that are executed. Blocks without a language are executed, too.
+	// Language names of the code blocks that are executed. Blocks without a language are executed,
+	// too.
 	inThisLanguage = setFor("python python3 py py3 ipython")
 
 	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
@@ -47,7 +48,7 @@ func readBlocks(message string) (b blocks) {
 	return b
 }
 
-// notRun says which blocks are not executed; "" if there are none.
+// notRun returns a sentence about the code blocks that are not executed, or "" if there are none.
 func (b blocks) notRun() string {
 	if len(b.others) == 0 {
 		return ""
@@ -56,8 +57,8 @@ func (b blocks) notRun() string {
 	return fmt.Sprintf("What is marked as %s was not run: I run Python alone. Mark it as python if it is that.", marks)
 }
 
-// filesFor returns the files that a message names outside of its code blocks, if the tool accepts
-// files: those after "files:", and documents whose ids the message contains.
+// filesFor returns the files for a program, if the tool accepts files. The message must name them
+// outside of its code blocks: after "files:", or by the id of a document.
 func filesFor(t llm.ToolSpec, message string) (files []string) {
 	if _, takes := schemaFor(t).Properties["files"]; !takes {
 		return nil
@@ -69,8 +70,8 @@ func filesFor(t llm.ToolSpec, message string) (files []string) {
 	return distinct(append(files, aDocument.FindAllString(message, -1)...))
 }
 
-// fileNames parses "a.csv, b.csv", "`a.csv` and b.csv." or "["a.csv"]". It stops at text that
-// cannot be a name.
+// fileNames parses a list of file names in any of the forms "a.csv, b.csv", "`a.csv` and b.csv."
+// and "["a.csv"]". It stops at text that cannot be a file name.
 func fileNames(text string) (names []string) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names

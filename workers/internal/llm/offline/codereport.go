@@ -25,7 +25,8 @@ type codeFile struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// programOutput parses the output of an executed program. It returns false if none was executed.
+// programOutput parses the output of a program that a tool executed. It returns false if the result
+// is not from such a program.
 func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	var out codeOutput
 	var object map[string]json.RawMessage
@@ -35,7 +36,7 @@ func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	return out, json.Unmarshal(r.Output, &out) == nil
 }
 
-// codeReport describes a program's output and files, or its error.
+// codeReport describes the output and files of a program, or its error.
 func codeReport(name string, failed bool, out codeOutput) string {
 	var parts []string
 	printed := strings.TrimSpace(strings.TrimRight(out.Stdout, "\n") + "\n" + strings.TrimRight(out.Stderr, "\n"))
@@ -44,7 +45,7 @@ func codeReport(name string, failed bool, out codeOutput) string {
 		text := strings.TrimRight(out.Error, "\n ")
 		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
-			if out.Limit != "" && sentence != "" { // already contained in the first part
+			if out.Limit != "" && sentence != "" { // the first part already mentions the limit
 				text = rest
 			}
 			parts = append(parts, block(text))
@@ -73,8 +74,8 @@ func block(text string) string {
 	return "```\n" + text + "\n```"
 }
 
-// errorLine returns the line that names an error: the last line of a traceback, or the first if a
-// limit ended the program.
+// errorLine returns the line of an error message that names the error. This is the last line of a
+// traceback, or the first line if a limit ended the program.
 func errorLine(text string, limit bool) string {
 	lines := strings.Split(text, "\n")
 	if limit {
@@ -83,7 +84,8 @@ func errorLine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left lists the files that a program created, except the file named told, and its notes.
+// left returns sentences about the files that a program created, except the file named told, and
+// about its notes.
 func (o codeOutput) left(told string) []string {
 	var names, parts []string
 	for _, f := range o.Files {

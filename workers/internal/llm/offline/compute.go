@@ -11,9 +11,10 @@ const (
 	plotFile    = "plot.png" // name of the plot's file
 )
 
-// computation is a computation that a message requests: a list of numbers, or statistics of them.
+// computation is a computation that a message asks for: statistics of a list of numbers, or the
+// list itself.
 type computation struct {
-	title      string // of the numbers
+	title      string // description of the numbers
 	numbers    string // Python expression for a list
 	at         string // Python expression for the x positions in a plot
 	statistics []string
@@ -39,7 +40,7 @@ var (
 	listing   = regexp.MustCompile(`(?i),? and |, `)
 )
 
-// compute parses a message that consists of a computation, such as "the mean of 3, 4 and 8" or
+// compute parses a message that asks for a computation, such as "the mean of 3, 4 and 8" or
 // "Compute the squares of 1 to 10 and plot it".
 func compute(message string) (c computation, ok bool) {
 	if len(message) > maxComputed {
@@ -69,7 +70,7 @@ func compute(message string) (c computation, ok bool) {
 	return c, c.readList(text) && (c.plot || len(c.statistics) > 0)
 }
 
-// readSpan sets the numbers to a range, or to its squares or cubes.
+// readSpan sets the numbers to a range of integers, or to their squares or cubes.
 func (c *computation) readSpan(kind, from, to string) {
 	c.at = "range(" + from + ", " + to + " + 1)"
 	c.numbers = "[n" + map[string]string{"squares": "**2", "cubes": "**3"}[kind] + " for n in " + c.at + "]"
@@ -78,8 +79,8 @@ func (c *computation) readSpan(kind, from, to string) {
 	}
 }
 
-// readList parses a list of at least two numbers. It rejects a comma without a space, which may
-// be a thousands or decimal separator.
+// readList parses a list of at least two numbers. It rejects the list if a comma is not followed by
+// a space, because that comma may be a thousands or decimal separator.
 func (c *computation) readList(text string) bool {
 	list := listing.Split(text, -1)
 	for i, item := range list {
@@ -93,7 +94,7 @@ func (c *computation) readList(text string) bool {
 	return len(list) > 1
 }
 
-// program returns the computation as Python.
+// program returns a Python program for the computation.
 func (c *computation) program() string {
 	code := "numbers = " + c.numbers + "\n"
 	for _, name := range c.statistics {
@@ -123,7 +124,8 @@ else:
 `
 }
 
-// report describes the results that the program printed. It returns "" for unexpected output.
+// report describes the results that the program printed. It returns "" if the program printed
+// anything else.
 func (c *computation) report(out codeOutput) string {
 	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
 
@@ -139,7 +141,7 @@ func (c *computation) report(out codeOutput) string {
 		case n < len(c.statistics):
 			name := c.statistics[n]
 			if name == "standard deviation" || name == "variance" {
-				name = "sample " + name // to distinguish it from the population's
+				name = "sample " + name // to distinguish it from the value for a whole population
 			}
 			line = fmt.Sprintf("The %s of %s is %s.", name, c.title, line)
 		case n == 0 && strings.HasPrefix(c.title, "the "):
@@ -155,8 +157,8 @@ func (c *computation) report(out codeOutput) string {
 	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// computed describes the results of the computation in a message. It returns "" if there is none,
-// or the program printed something else.
+// computed describes the results of the computation that a message asks for. It returns "" if the
+// message asks for none, or if the program printed anything else.
 func computed(message string, out codeOutput) string {
 	c, ok := compute(message)
 	if !ok || codeBlock.MatchString(message) {

@@ -13,8 +13,8 @@ const typeDocument = "document"
 // notSaid is the answer if the searched documents do not contain an answer.
 const notSaid = "The documents do not say this."
 
-// notPlainly precedes the best passages if they contain the words of the question, but not the
-// date or number that it asks for.
+// notPlainly begins an answer with the best passages if they contain the words of the question but
+// not the date or number that it asks for.
 const notPlainly = "The documents do not say this plainly."
 
 // fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
@@ -47,8 +47,8 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 	return ""
 }
 
-// ofDocuments returns the question for documents. Their passages must contain the words of the
-// question, because a search returns its best results, however irrelevant.
+// ofDocuments returns the question as it is applied to documents. A search returns its best results
+// however irrelevant they are, so a passage must contain enough words of the question.
 func (q question) ofDocuments() question {
 	if q.wanted == nil {
 		q.wanted = want(q.message)
@@ -56,7 +56,7 @@ func (q question) ofDocuments() question {
 	return q
 }
 
-// answeredBy reports whether a passage may contain the answer.
+// answeredBy reports whether a passage may contain the answer to the question.
 func (q question) answeredBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false

@@ -19,13 +19,15 @@ var (
 	reminds = regexp.MustCompile(`(?i)\b(?:what\b.*\bremember|do you remember|can you recall)\b`)
 )
 
-// remembers reports whether the session contains the answer, so that no tool is needed.
+// remembers reports whether earlier messages of the session contain the answer. In that case no
+// tool is needed.
 func (p prompt) remembers() bool {
 	asks := quotes.MatchString(p.message) || recalls.MatchString(p.message) || reminds.MatchString(p.message)
 	return asks && p.fromMemory() != ""
 }
 
-// fromMemory answers from earlier messages of the session, or acknowledges a statement.
+// fromMemory answers from earlier messages of the session. It also acknowledges a statement such as
+// "my name is Ada".
 func (p prompt) fromMemory() string {
 	switch {
 	case quotes.MatchString(p.message):
@@ -47,8 +49,8 @@ func (p prompt) fromMemory() string {
 	return ""
 }
 
-// quoteEarlier quotes the caller's last message before this one, or the first if the caller asks
-// for it.
+// quoteEarlier quotes the caller's previous message, or the first message if the caller asks for
+// that.
 func (p prompt) quoteEarlier() string {
 	first := mentions(p.message, "first")
 	said := ""
@@ -68,7 +70,8 @@ func (p prompt) quoteEarlier() string {
 	}
 }
 
-// recallStated returns the session's last statement about a subject; "" lets other rules search.
+// recallStated returns the session's last statement about a subject. It returns "" if there is
+// none, so that other rules are tried.
 func (p prompt) recallStated(subject string) string {
 	for _, v := range slices.Backward(p.earlier) {
 		if v.Role != llm.RoleUser {

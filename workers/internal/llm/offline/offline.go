@@ -12,13 +12,14 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// contextTokens is the declared context size of the offline models. It has no effect on them.
+// contextTokens is the context size that Info returns. It has no effect on the offline models.
 const contextTokens = 100_000
 
 // notice begins the first answer of a session.
 const notice = "(Offline model: fixed rules, no language model.)\n\n"
 
-// Provider returns the offline models: "" is offline itself, "echo" is the echo.
+// Provider returns the offline models. The name "" means the model "offline", and "echo" means
+// "offline/echo".
 type Provider struct{}
 
 // Model returns the model of a name, or an error of llm.KindUnknownModel.
@@ -77,7 +78,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		res.ToolCalls, p.lacks = p.plan()
 	}
 	if len(p.results) > 0 {
-		res.ToolCalls = nil // tools are requested once for a message
+		res.ToolCalls = nil // tools are requested only once for each message
 	}
 
 	if len(res.ToolCalls) > 0 {
@@ -97,10 +98,10 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	return res, emitWords(ctx, res.Text, emit)
 }
 
-// prompt is the parsed form of a request.
+// prompt contains the parts of a request that the rules use.
 type prompt struct {
 	system  string
-	earlier []llm.Message // messages before the one to answer
+	earlier []llm.Message // messages before the message to answer
 	message string
 	data    []byte
 	tools   []llm.ToolSpec
@@ -124,11 +125,11 @@ func read(req llm.Request) prompt {
 	return p
 }
 
-// messageRead is the number of characters of a message that are examined, because each rule takes
-// time for every character.
+// messageRead is the number of characters of a message that the rules examine. It is limited
+// because the time of each rule grows with the text.
 const messageRead = 32_000
 
-// beginning returns the examined part of a message.
+// beginning returns the part of a message that the rules examine.
 func beginning(message string) string {
 	n := 0
 	for at := range message {
@@ -148,7 +149,7 @@ func lastUser(messages []llm.Message) int {
 	return -1
 }
 
-// emitWords streams a text word by word, each with the space after it.
+// emitWords emits a text word by word, each word with the space after it.
 func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	for text != "" {
 		if err := ctx.Err(); err != nil {
@@ -161,7 +162,7 @@ func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	return nil
 }
 
-// wordLength returns the number of bytes up to the second word of a text.
+// wordLength returns the offset of the second word of a text.
 func wordLength(text string) int {
 	inWord := false
 	afterWord := false
@@ -216,7 +217,7 @@ func countWords(s string) int64 {
 	return n
 }
 
-// words returns the lower-case words of a text except stop words. In scripts without spaces it
+// words returns the words of a text in lower case, without stop words. In scripts without spaces it
 // returns pairs of characters instead.
 func words(text string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {

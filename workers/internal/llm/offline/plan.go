@@ -17,15 +17,16 @@ var questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|
 // maxQuery bounds a search query, in characters.
 const maxQuery = 400
 
-// Tools with special rules, by plain name. Every other tool must be named in the message.
+// Tools with special rules, by normalized name. Any other tool is called only if the message names
+// it.
 const (
 	toolKnowledge = "knowledge"
 	toolWebSearch = "websearch"
 	toolCode      = "codeexecution"
 )
 
-// plan returns the calls for a message, in the order of the drawing in the package comment. lacks
-// contains sentences about named tools with missing arguments, which are not called.
+// plan returns the tool calls for a message, in the order of the drawing in the package comment.
+// lacks contains sentences about named tools that are not called because arguments are missing.
 func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	tools, spoken := named(p.tools, p.message)
 	for i, t := range tools {
@@ -64,8 +65,9 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	return calls, lacks
 }
 
-// searches reports whether a message should be searched for. If it names a tool with missing
-// arguments, its text may be intended for that tool only, so it must end with a question mark.
+// searches reports whether the message should be searched for. If the message names a tool with
+// missing arguments (lacks), its text may be meant for that tool only. In that case it must end
+// with a question mark.
 func (p prompt) searches(lacks bool) bool {
 	if lacks {
 		return asks.MatchString(p.message)
@@ -75,25 +77,23 @@ func (p prompt) searches(lacks bool) bool {
 
 var (
 	asks = regexp.MustCompile(`[?？؟]\s*$`)
-	// First words of messages that are not topics: commands and remarks.
+	// First words of messages that do not name a topic, such as commands and remarks.
 	noTopic = setFor(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
  make create delete remove update write add set open close cancel refund book buy order pay show give remember help test hello hi hey
  thanks cheers let come read know never always check translate try say`)
 	inTopic = setFor(`a an at for in my of on our the to`)
-	// Words at the beginning of a message that are addressed to the agent rather than to the
-	// search.
+	// Words at the beginning of a message that address the agent and are useless for the search.
 	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +
 		`search\s+for|look\s+up|google)(?:[\s,:]+|$)`)
 )
 
-// Maximum length of a topic, in words, and in characters for scripts without spaces between
-// words.
+// Maximum length of a topic: in words or, for scripts without spaces between words, in characters.
 const (
 	topicWords = 5
 	topicRunes = 40
 )
 
-// isTopic reports whether a message is only a few words to look up, such as a name.
+// isTopic reports whether a message is only the name of a topic to look up.
 func (p prompt) isTopic() bool {
 	fields := strings.Fields(p.message)
 	if len(p.data) > 0 || len(fields) == 0 || len(fields) > topicWords || utf8.RuneCountInString(p.message) > topicRunes ||
@@ -108,8 +108,8 @@ func (p prompt) isTopic() bool {
 	return len(words(p.message)) > 0 && strings.ContainsFunc(p.message, unicode.IsLetter)
 }
 
-// query returns the search query for a message, at most maxQuery characters. For the web it omits
-// words that are addressed to the agent.
+// query returns the search query for a message, at most maxQuery characters. For a web search, it
+// omits words that address the agent.
 func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
@@ -132,7 +132,8 @@ func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
 	return llm.ToolCall{Name: t.Name, Arguments: b}
 }
 
-// plain normalizes a tool's name: webSearch, web_search and web-search are equal.
+// plain normalizes a tool's name. For example, webSearch, web_search and web-search have the same
+// normalized name.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
@@ -147,9 +148,9 @@ func isQuestion(message string) bool {
 		questioning.MatchString(message)
 }
 
-// codeFor returns Python for a message with code blocks or a calculation, or "". If runs reports
-// that programs can be executed, it supports every computation that compute understands. lack is
-// a sentence about blocks that are not executed.
+// codeFor returns a Python program for the code blocks or the calculation in a message, or "" if
+// there is none. runs reports that programs can be executed; then computations such as statistics
+// are supported, too. lack is a sentence about code blocks that are not executed.
 func codeFor(message string, runs bool) (code, lack string) {
 	if b := readBlocks(message); b.any {
 		if runs {
@@ -170,8 +171,8 @@ func codeFor(message string, runs bool) (code, lack string) {
 	return "", ""
 }
 
-// codeCall returns the call that executes a program, with the files that the message names
-// outside of a code block.
+// codeCall returns the tool call that executes a program. If the message has code blocks, the call
+// includes the files that the message names outside of them.
 func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	args := map[string]any{textProperty(t, "code"): code}
 	if files := filesFor(t, message); len(files) > 0 && codeBlock.MatchString(message) {
@@ -180,10 +181,10 @@ func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	return newCall(t, args)
 }
 
-// named returns the tools that a message names, except those with special rules, and the part of
-// the message for each. If no tool is named exactly, a tool counts if the message contains all
-// words of its name. A tool whose words are a part of another matching tool's words does not
-// count.
+// named returns the tools that a message names and, in spoken, the part of the message for each. It
+// ignores the tools with special rules. If no name occurs exactly, a tool counts as named if the
+// message contains all words of its name. A tool does not count if all words of its name are part
+// of another counted tool's name.
 func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken []string) {
 	var exact, loose []llm.ToolSpec
 	said := setFor(strings.Join(nameWords(message), " "))
@@ -213,15 +214,15 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 	return loose, passages(loose, message, func(t llm.ToolSpec) []string { return ownWords(t, loose) })
 }
 
-// ownWords returns the words of a tool's name that no other name contains.
+// ownWords returns the words of a tool's name that are in no other tool's name.
 func ownWords(t llm.ToolSpec, all []llm.ToolSpec) []string {
 	return slices.DeleteFunc(nameWords(t.Name), func(w string) bool {
 		return slices.ContainsFunc(all, func(o llm.ToolSpec) bool { return o.Name != t.Name && slices.Contains(nameWords(o.Name), w) })
 	})
 }
 
-// passages divides a message that names several tools, so that no tool receives text for another.
-// Each gets the text from its name to the next name.
+// passages divides a message that names several tools, so that no tool receives text that is meant
+// for another tool. Each tool receives the text from its name to the next tool's name.
 func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []string) []string {
 	spoken := make([]string, len(tools))
 	if len(tools) == 1 {
@@ -258,8 +259,8 @@ func containsAll(set map[string]bool, words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
 }
 
-// nameWords splits a name, or a text with names, into words: crm_findOrder becomes crm, find,
-// order.
+// nameWords splits a tool's name, or a text that contains names, into lower-case words:
+// crm_findOrder becomes crm, find, order.
 func nameWords(s string) []string {
 	var words []string
 	begin, last := -1, rune(0)

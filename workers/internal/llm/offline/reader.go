@@ -19,21 +19,22 @@ var (
 	joining  = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
 )
 
-// label is an argument's name with a colon or an equals sign. Its value begins at offset to.
+// label is the name of an argument in a text, followed by a colon or an equals sign. The value
+// begins at offset to.
 type label struct {
 	name     string
 	from, to int
 }
 
-// labelledValues returns the arguments that a text gives by name: "id: 7, note = late". It omits
-// arguments with two different values.
+// labelledValues returns the arguments in a text that are written like "id: 7, note = late". It
+// omits an argument that has two different values.
 func labelledValues(text string, s schema) map[string]any {
 	values := map[string]any{}
 	twice := map[string]bool{}
 	all := labels(text, s)
 	end := 0
 	for i, l := range all {
-		if l.from < end { // inside another value
+		if l.from < end { // this label is inside another argument's value
 			continue
 		}
 
@@ -63,7 +64,7 @@ func labelledValues(text string, s schema) map[string]any {
 	return values
 }
 
-// labels returns the argument names with a colon or equals sign in a text, in order.
+// labels returns the labels of arguments in a text, in order.
 func labels(text string, s schema) []label {
 	var found []label
 	for name := range s.Properties {
@@ -79,8 +80,8 @@ func labels(text string, s schema) []label {
 	return found
 }
 
-// valueFor returns the value at the beginning of a text and its length, including quotes. An
-// unquoted value ends at limit.
+// valueFor returns the value at the beginning of a text, and its length including quotes. A value
+// without quotes ends at offset limit.
 func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if inside, n := quoted(text); n > 0 && s.kind() != "array" {
 		return inside, n
@@ -94,7 +95,7 @@ func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if at := valueEnd.FindStringIndex(raw); at != nil {
 		raw = raw[:at[0]]
 	}
-	if strings.HasSuffix(strings.ToLower(name), "id") { // "id: 12 because it is wrong"
+	if strings.HasSuffix(strings.ToLower(name), "id") { // ignore the rest of "id: 12 because it is wrong"
 		word := firstWord(raw)
 		return word, strings.Index(raw, word) + len(word)
 	}
@@ -129,7 +130,7 @@ func convert(text string, s schema) (any, bool) {
 	}
 }
 
-// numeral parses a number, also with thousands separators, a currency sign or a percent sign.
+// numeral parses a number. Thousands separators, a currency sign or a percent sign are allowed.
 func numeral(text string, whole bool) (any, bool) {
 	text = strings.Trim(text, "$€£%+")
 	if grouped.MatchString(text) {
@@ -175,7 +176,8 @@ func list(text string, s schema) (any, bool) {
 	return values, len(values) > 0
 }
 
-// occurrences returns the positions of a pattern in a text as a separate word, in any case.
+// occurrences returns the positions at which a pattern matches a separate word of a text, in any
+// case.
 func occurrences(text, pattern string) [][]int {
 	found := regexp.MustCompile(`(?i)`+pattern).FindAllStringIndex(text, -1)
 	return slices.DeleteFunc(found, func(at []int) bool {
@@ -187,7 +189,7 @@ func occurrences(text, pattern string) [][]int {
 
 func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// namePattern returns a pattern that matches a name however its words are joined: orderId,
+// namePattern returns a pattern that matches a name, however its words are joined: orderId,
 // order_id, "order id".
 func namePattern(name string) string {
 	words := nameWords(name)
@@ -215,8 +217,8 @@ func firstWord(text string) string {
 // quotePairs maps opening quotes to closing ones.
 var quotePairs = map[rune]string{'"': `"`, '“': "”", '\'': "'", '`': "`"}
 
-// quoted returns the text in the quotes at the beginning of a text, and the length including
-// them; 0 if there are none.
+// quoted returns the text inside the quotation marks at the beginning of a text, and its length
+// with the marks. n is 0 if the text does not begin with quotation marks.
 func quoted(text string) (inside string, n int) {
 	trimmed := strings.TrimLeft(text, " \t\n")
 	open, size := utf8.DecodeRuneInString(trimmed)

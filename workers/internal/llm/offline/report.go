@@ -8,8 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// fromResults answers from tool results: with sources and their markers, or with the tools'
-// output.
+// fromResults answers from tool results. It quotes their sources with markers if they have sources;
+// otherwise it describes the tools' output.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
 	q := parseQuestion(message)
@@ -52,11 +52,11 @@ func report(r llm.ToolResult, message string) string {
 	return plainReport(r)
 }
 
-// plainReport describes the outcome of a call of an unknown tool.
+// plainReport describes the outcome of a call of a tool without special rules.
 func plainReport(r llm.ToolResult) string {
 	var out toolOutput
 	if json.Unmarshal(r.Output, &out) != nil {
-		out = toolOutput{} // not an object, or an unsupported one
+		out = toolOutput{} // not an object, or an object of an unknown form
 	}
 	switch {
 	case r.Failed && refused(out.Error):
@@ -85,7 +85,7 @@ func plainReport(r llm.ToolResult) string {
 	return fmt.Sprintf("%s:\n\n```\n%s\n```", answered, fenced(text))
 }
 
-// refused reports whether a person rejected a call.
+// refused reports whether the call failed because a person rejected it.
 func refused(reason string) bool {
 	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
 }
@@ -94,8 +94,8 @@ func searches(r llm.ToolResult) bool {
 	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
 }
 
-// outputText returns a tool's output as text: a string itself, a program's output, a server's
-// response body, or else the JSON.
+// outputText returns a tool's output as text. If the output is a string, a program's output or an
+// HTTP response, it returns the text inside; otherwise it returns the JSON.
 func outputText(output json.RawMessage, out toolOutput) string {
 	var text string
 	if json.Unmarshal(output, &text) == nil {

@@ -13,15 +13,15 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// statement is a sentence of a source, with the markers of its sources.
+// statement is a sentence of a source, with the markers that cite its sources.
 type statement struct {
 	text    string // as written in the answer
 	markers string
 	score   int
 }
 
-// fromSources answers with the sentences of the sources that contain most words of the question.
-// Each sentence is quoted in its own language and followed by its source's marker.
+// fromSources answers with the sentences of the sources that contain most words of the question. It
+// quotes each sentence in its original language, followed by the marker of its source.
 func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
@@ -59,21 +59,21 @@ func fromSources(results []llm.ToolResult, q question) string {
 	return b.String()
 }
 
-// foreignMarkers matches markers inside a source's text. In an answer they would cite something
-// else.
+// foreignMarkers matches markers that are part of a source's text. In an answer, they would cite
+// another source.
 var foreignMarkers = regexp.MustCompile(`\[\s*\d[^\]\n]*\]?`)
 
-// unquotable lists characters that a marker's quote should not contain.
+// unquotable lists characters that may not be in the quote of a marker.
 const unquotable = "\"“”„«»[]`\n"
 
 // minQuote is the minimum length of a quote in characters, unless the sentence is shorter.
 const minQuote = 4
 
-// state returns the best sentence of a source.
+// state returns the sentence of a source that answers the question best.
 func state(s domain.Citation, q question) statement {
 	sentence, score := bestSentence(s.CitedText, q, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
-	if text == "" { // an empty source cannot be cited, only named
+	if text == "" { // a source without text cannot be quoted, so it is only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
 	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score)}
@@ -84,11 +84,11 @@ var unfenced = strings.NewReplacer("`", "'")
 
 func withoutMarkers(text string) string {
 	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
-	return strings.TrimLeft(unfenced.Replace(text), "~ ") // code must not begin here: markers inside it would be text
+	return strings.TrimLeft(unfenced.Replace(text), "~ ") // a code fence must not begin here, because markers in code are plain text
 }
 
-// exact returns words that occur in the source without a gap: the sentence up to the first
-// foreign marker, in the displayed length.
+// exact returns words that occur in the source without a gap: the sentence up to the first foreign
+// marker, truncated as in the answer.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {
@@ -98,7 +98,8 @@ func exact(sentence string) string {
 	return ""
 }
 
-// mark returns a source's marker. Without quotable words it is only the number.
+// mark returns the marker of a source. If the quote is empty, the marker contains only the source's
+// number.
 func mark(id int, quote string) string {
 	if quote == "" || strings.ContainsAny(quote, unquotable) {
 		return fmt.Sprintf("[%d]", id)
@@ -123,12 +124,12 @@ func firstSentence(text string) string {
 	return first
 }
 
-// question describes a question: its words, and the form that its answer likely has, if any.
+// question contains the words of a question, and the form that its answer probably has, if any.
 type question struct {
 	message string
 	words   map[string]bool
 	form    *regexp.Regexp
-	// For documents, instead of words.
+	// The words that a passage of a document must contain; nil for other sources.
 	wanted   wanted
 	language string // language of the current passage
 }
@@ -151,11 +152,12 @@ func parseQuestion(message string) question {
 	return q
 }
 
-// expects reports whether the form can be recognized reliably. That is not the case for persons.
+// expects reports whether the expected form can be recognized reliably. The form of persons' names
+// cannot.
 func (q question) expects() bool { return q.form != nil && q.form != aPerson }
 
-// has reports whether a sentence contains the form. A year is not a size, and a foreign marker's
-// number does not count.
+// has reports whether a sentence contains the expected form. A year does not count as a size, and
+// the number in a foreign marker does not count at all.
 func (q question) has(sentence string) bool {
 	if q.form == nil {
 		return false
@@ -168,8 +170,9 @@ func (q question) has(sentence string) bool {
 	return q.form.MatchString(sentence)
 }
 
-// weigh returns the weight of a sentence with a number of matching words. The form weighs more
-// than one word. In a document's table, a row with numbers precedes the header row.
+// weigh returns the weight of a sentence that contains the given number of words of the question.
+// The expected form weighs more than one word. In a table of a document, a row with numbers weighs
+// more than the header row.
 func (q question) weigh(sentence string, words int) int {
 	switch {
 	case q.has(sentence) && q.expects():
@@ -210,7 +213,7 @@ func (q question) count(sentence string) int {
 	return overlap(words(sentence), q.words)
 }
 
-// overlap returns the number of different words that are in both lists.
+// overlap returns the number of different words in have that are also in among.
 func overlap(have []string, among map[string]bool) int {
 	seen := map[string]bool{}
 	for _, w := range have {

@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// wanted are the words of a question that a passage should contain.
+// wanted contains the words of a question that an answering passage should contain.
 type wanted []requiredWord
 
 type requiredWord struct {
@@ -21,19 +21,20 @@ type requiredWord struct {
 }
 
 var (
-	// Phrases of questions in some languages, which answers do not contain.
+	// Phrases such as "how many", in several languages. They occur in questions but not in answers.
 	asksMeasure = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|often|soon|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b|` +
 		`\bwie\s*(?:viele?|hoch|lange?|oft|alt|weit|tief|schwer|breit)\b|\bcombien(?:\s+de\s+temps)?\b|\bcu[aá]nt[oa]s?(?:\s+tiempo)?\b|` +
 		`\bquant[oaie](?:\s+tempo)?\b|\bhoe\s*(?:veel|lang|hoog|vaak|oud|groot|ver)\b`)
 	idle = setFor(`say says said mean means meant name named called document documents describe explain list find search show know tell
 		according please happen happens kindly bitte heißt heisst`)
-	// In scripts without spaces: characters and pairs of question words and function words.
+	// For scripts without spaces: characters and pairs of characters that belong to question words
+	// and function words.
 	idleCharacters = `的是了在和有吗嗎呢什么麼多少几幾谁誰哪怎为為何候请請这這那个個吧啊我你他它们們会會`
 	idlePairs      = setFor(`무엇 엇입 입니 니까 습니 언제 얼마 어디 누구 인가 가요 나요`)
 	idleEndings    = `의는은을를에`
 )
 
-// want returns the words of a question, without those that only express a question. All names and
+// want returns the words of a question, without words that only mark it as a question. Names and
 // the longest word are required.
 func want(message string) wanted {
 	bare := asksMeasure.ReplaceAllString(asksWhen.ReplaceAllString(message, " "), " ")
@@ -50,7 +51,7 @@ func want(message string) wanted {
 	}
 
 	if len(list) == 0 {
-		list = others // there are no other words
+		list = others // the question has no other words
 	}
 
 	if len(list) > 0 {
@@ -74,8 +75,8 @@ func isIdlePair(pair string) bool {
 		strings.ContainsFunc(pair, func(r rune) bool { return unicode.Is(unicode.Hiragana, r) })
 }
 
-// in counts the words that a text contains, and reports whether these are enough for an answer:
-// both of two words, all but one of up to four, three in five of more.
+// in counts the words that a text contains. enough reports whether these suffice for an answer:
+// both of two words, all but one of three or four, or three fifths of more.
 func (w wanted) in(text, language string) (n int, enough bool) {
 	have := terms(text, language)
 	enough = true
@@ -98,10 +99,10 @@ func (w wanted) in(text, language string) (n int, enough bool) {
 	return n, enough && n >= least
 }
 
-// languageFor returns the language of a text, by default "en".
+// languageFor returns the language of a text, or "en" if it is not detected.
 func languageFor(text string) string { return cmp.Or(analysis.Detect(text), "en") }
 
-// terms returns the words of a text, as written and without inflection.
+// terms returns the words of a text, both as written and without inflection.
 func terms(text, language string) map[string]bool {
 	have := map[string]bool{}
 	for _, language := range []string{"", language} {
@@ -112,7 +113,7 @@ func terms(text, language string) map[string]bool {
 	return have
 }
 
-// in reports whether have contains the word in any form.
+// in reports whether have contains a form of the word.
 func (w requiredWord) in(have map[string]bool) bool {
 	if slices.ContainsFunc(w.forms, func(f string) bool { return have[f] }) {
 		return true
@@ -128,14 +129,14 @@ func (w requiredWord) in(have map[string]bool) bool {
 	return false
 }
 
-// minCommon is the minimum number of characters that forms of a word have in common.
+// minCommon is the minimum number of characters that two forms of a word have in common.
 const minCommon = 4
 
-// sameWord reports whether two words differ only in their endings: by up to three characters,
-// short words by two.
+// sameWord reports whether two words differ only in their endings, by at most three characters.
+// Short words may differ by at most two.
 func sameWord(a, b string) bool {
 	if len(a) < minCommon || len(b) < minCommon || a[0] != b[0] {
-		return false // most words
+		return false // the usual case
 	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > len(y) {

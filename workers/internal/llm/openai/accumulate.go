@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles the chunks of a stream. openai-go's accumulator rejects streams whose
-// chunks have different ids, merges parallel calls of servers that number them all 0, and returns
-// unfinished calls.
+// accumulator assembles an answer from the chunks of a stream. openai-go's accumulator is not
+// usable: it rejects streams whose chunks have different ids, merges the parallel calls of servers
+// that give all calls the index 0, and returns unfinished calls.
 type accumulator struct {
 	text     strings.Builder
 	calls    []partialCall
 	finish   string
 	usage    llm.Usage
-	reported bool // the provider sent the usage
+	reported bool // the provider sent the token counts
 }
 
 type partialCall struct {
@@ -42,7 +42,7 @@ func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) e
 			continue
 		}
 		a.addText(choice.Delta.Content, emit)
-		a.addText(choice.Delta.Refusal, emit) // a refusal is an answer in the model's words
+		a.addText(choice.Delta.Refusal, emit) // a refusal is an answer in the model's own words
 		for j := range choice.Delta.ToolCalls {
 			if err := a.addCall(&choice.Delta.ToolCalls[j]); err != nil {
 				return err
@@ -84,8 +84,8 @@ func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) err
 	return nil
 }
 
-// call returns the newest call to which a piece belongs, or nil for a new call. A different id at
-// the same index means a different call.
+// call returns the newest call with this index, to which a piece belongs. It returns nil if the
+// piece begins a new call: there is no such call, or it has a different id.
 func (a *accumulator) call(index int64, id string) *partialCall {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := &a.calls[i]

@@ -13,8 +13,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// StatusError classifies an error response of any service with this protocol by its status and
-// body.
+// StatusError classifies an error response by its status and body. It works for any service with
+// OpenAI's protocol.
 func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
 
 // fromStatus classifies an HTTP error response by its status and body.
@@ -47,7 +47,7 @@ func fromEvent(err error) *llm.Error {
 
 // detail is a provider's description of an error.
 type detail struct {
-	Code    json.RawMessage `json:"code"` // a word, or the status on some servers
+	Code    json.RawMessage `json:"code"` // a word; on some servers, the HTTP status
 	Type    string          `json:"type"`
 	Message string          `json:"message"`
 }
@@ -70,7 +70,8 @@ func readDetail(body []byte) detail {
 
 func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 
-// code returns code and type as one text for the search for known words.
+// code returns the code and the type of an error as one text, in which kind searches for known
+// words.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
 // kind returns the kind of a failure.
@@ -97,8 +98,8 @@ func kind(status int, code, message string) llm.Kind {
 	}
 }
 
-// isContextLength recognizes OpenAI's code and the messages of servers without a code (vLLM,
-// llama.cpp).
+// isContextLength reports whether an error says that the prompt is too long: by OpenAI's code, or
+// by the messages of vLLM and llama.cpp, which send no code.
 func isContextLength(code, message string) bool {
 	if strings.Contains(code, "context_length") || strings.Contains(code, "exceed_context_size") {
 		return true

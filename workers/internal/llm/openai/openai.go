@@ -12,17 +12,17 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// officialURL is OpenAI's own address, the default.
+// officialURL is the address of OpenAI's own service.
 const officialURL = "https://api.openai.com/v1/"
 
 // Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
 // defaults.
 type Config struct {
-	APIKey        string // may be empty for servers that require none
-	BaseURL       string // including "/v1"; empty means OpenAI itself
+	APIKey        string // may be empty if the server requires no key
+	BaseURL       string // including "/v1"; empty means OpenAI's own service
 	Limits        remote.Limits
 	ContextTokens int   // context size of every model; 0: depends on the model's name
-	ResponseBytes int64 // maximum size of an answer on the wire
+	ResponseBytes int64 // maximum size of a response body in bytes
 	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
 }
@@ -36,8 +36,8 @@ type Provider struct {
 	official bool
 }
 
-// New returns the provider of a server. It fails if BaseURL is not an http(s) address without
-// credentials.
+// New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
+// without credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the caller's time does not count
+		watch.Pause() // the time that the caller's functions take does not count
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}
@@ -118,9 +118,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return acc.response(m.info.Name, req)
 }
 
-// contextTokens returns the published context size of a model family. Other models get a size
-// that almost every current model has. If the server still finds a prompt too long, the turn loop
-// shortens it.
+// contextTokens returns the published context size of a model by its name. For unknown models it
+// returns a size that almost every current model has. If the server finds a prompt too long, the
+// turn loop shortens the prompt.
 func contextTokens(name string) int {
 	sizes := []struct {
 		prefix string

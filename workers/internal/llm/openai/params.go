@@ -11,8 +11,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newParams converts a request to Chat Completions parameters. Only OpenAI's own service gets
-// max_completion_tokens: its newer models require it, but many servers do not support it.
+// newParams converts a request to the parameters of Chat Completions. official reports that the
+// server is OpenAI's own service. Its newer models require max_completion_tokens, which many other
+// servers do not support.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,
@@ -72,7 +73,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {
-			args = "{}" // servers parse these arguments, so malformed ones are not sent
+			args = "{}" // servers parse the arguments, so malformed ones are not sent
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
@@ -91,7 +92,7 @@ func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 		f.Description = param.NewOpt(spec.Description)
 	}
 	if len(spec.Schema) > 0 {
-		// Raw values keep the schema's numbers and inner order.
+		// Raw values keep the numbers and the inner order of the schema.
 		var schema map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)

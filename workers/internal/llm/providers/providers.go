@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// Default models if a provider's own service is configured.
+// The default models for the providers' own services.
 const (
 	openaiDefault    = "openai/gpt-5-mini"
 	anthropicDefault = "anthropic/" + sdk.ModelClaudeSonnet5_5
@@ -20,15 +20,16 @@ const (
 
 // Config contains the settings of the model providers. All are optional.
 type Config struct {
-	OpenAIAPIKey     string // OPENAI_API_KEY
-	OpenAIBaseURL    string // OPENAI_BASE_URL, including "/v1"
-	AnthropicAPIKey  string // ANTHROPIC_API_KEY
-	AnthropicBaseURL string // ANTHROPIC_BASE_URL, without "/v1/messages"
-	// DefaultModel is DEFAULT_MODEL. If it is empty, the default is "openai/gpt-5-mini" with a
-	// key for OpenAI's own service, else "anthropic/claude-sonnet-5-5" with a key for Anthropic's
-	// own service, else "offline". The model names of other servers are unknown.
+	OpenAIAPIKey     string // the setting OPENAI_API_KEY
+	OpenAIBaseURL    string // the setting OPENAI_BASE_URL, including "/v1"
+	AnthropicAPIKey  string // the setting ANTHROPIC_API_KEY
+	AnthropicBaseURL string // the setting ANTHROPIC_BASE_URL, without "/v1/messages"
+	// DefaultModel is the setting DEFAULT_MODEL. If it is empty, the default depends on the keys:
+	// "openai/gpt-5-mini" with a key for OpenAI's own service, else "anthropic/claude-sonnet-5-5"
+	// with a key for Anthropic's own service, else "offline". Other servers have no default,
+	// because the names of their models are unknown.
 	DefaultModel string
-	// Around, if not nil, wraps each provider.
+	// Around, if not nil, is called for each provider and returns the provider to use instead.
 	Around func(name string, p llm.Provider) llm.Provider
 }
 

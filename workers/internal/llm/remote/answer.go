@@ -6,7 +6,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// MaxToolCalls bounds the calls in one answer. No model requests nearly as many.
+// MaxToolCalls bounds the tool calls in one answer. Models request far fewer.
 const MaxToolCalls = 128
 
 // ErrTooManyCalls returns the error for an answer with more than MaxToolCalls calls.
@@ -18,12 +18,12 @@ func ErrTooManyCalls() *llm.Error {
 // be executed.
 func ErrCutCall() *llm.Error {
 	e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
-	e.Retryable = false // the same limit would truncate it again
+	e.Retryable = false // another attempt would reach the same limit
 	e.Message = "The model reached its output limit in the middle of a tool call."
 	return e
 }
 
-// EstimateUsage estimates the usage for servers that report none, so that token limits still
+// EstimateUsage estimates the token counts for servers that report none, so that token limits still
 // apply.
 func EstimateUsage(req llm.Request, r *llm.Response) llm.Usage {
 	in := len(req.System)

@@ -14,14 +14,15 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// defaultResponseBytes bounds an answer on the wire, far above any model's output limit.
+// defaultResponseBytes bounds the size of a response. It is far above any model's output limit.
 const defaultResponseBytes = 8 << 20
 
 // Dial opens connections; nil dials TCP.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// NewClient returns the HTTP client of one provider. limits must be complete; responseBytes of 0
-// means 8 MiB. The client follows no redirect, which would forward the key and the prompt.
+// NewClient returns the HTTP client for one provider. All fields of limits must be set.
+// responseBytes of 0 means 8 MiB. The client follows no redirects, because that would forward the
+// key and the prompt.
 func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	if responseBytes <= 0 {
 		responseBytes = defaultResponseBytes
@@ -32,7 +33,8 @@ func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	}
 }
 
-// capped limits the size of responses, so that an endless one does not fill the memory.
+// capped is a transport that limits the size of responses, so that an endless response does not
+// fill the memory.
 type capped struct {
 	next  *http.Transport
 	limit int64
@@ -56,15 +58,15 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	// A dial may outlive its request, because another request can use the connection. So it has a
-	// separate limit.
+	// A dial may continue after its request has ended, because another request can use the
+	// connection. So the dial has its own time limit.
 	limited := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, limits.Connect)
 		defer cancel()
 		return dial(ctx, network, address)
 	}
 	return &http.Transport{
-		Proxy:               nil, // no proxy from the environment: it would see keys and prompts
+		Proxy:               nil, // no proxy from the environment, because it would see keys and prompts
 		DialContext:         limited,
 		TLSHandshakeTimeout: limits.Connect,
 		ForceAttemptHTTP2:   true,
@@ -74,15 +76,15 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 	}
 }
 
-// BaseURL validates an address from the settings and appends a slash if it lacks one. An empty
-// address means the official one.
+// BaseURL validates an address from the settings and returns it with a slash at its end. An empty
+// address means official.
 func BaseURL(raw, official string) (string, error) {
 	if raw == "" {
 		return official, nil
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: not a URL") // the cause would contain it, including credentials
+		return "", errors.New("parsing base URL: not a URL") // the cause would contain the address, including any credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")
@@ -93,19 +95,20 @@ func BaseURL(raw, official string) (string, error) {
 	return u.String(), nil
 }
 
-// ModelName reports whether a name is possible on a server.
+// ModelName reports whether name can be the name of a model: it is not empty and contains no spaces
+// or control characters.
 func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream returns an error for responses that are not event streams: a redirect, or the web
-// page of a wrong address.
+// CheckStream returns an error if a response is not an event stream, for example a redirect or a
+// web page at a wrong address.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // a retry does not correct an address
+	e.Retryable = false // a retry does not correct the address
 	return e
 }

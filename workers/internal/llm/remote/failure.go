@@ -14,14 +14,15 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter prevents the overflow of an absurd Retry-After. Callers have shorter limits.
+// maxRetryAfter bounds the delay in Retry-After, so that conversions do not overflow. Callers have
+// shorter limits.
 const maxRetryAfter = 24 * time.Hour
 
-// maxErrorBody is the number of bytes of an error response that are read. Providers send less
-// than 1 KiB.
+// maxErrorBody is the number of bytes of an error response that are read. Providers send less than
+// 1 KiB.
 const maxErrorBody = 64 << 10
 
-// statusOverloaded is sent by some providers instead of 503.
+// statusOverloaded is a status that some providers send instead of 503.
 const statusOverloaded = 529
 
 // FailedStream describes a stream that ended without an answer.
@@ -35,8 +36,9 @@ type FailedStream struct {
 	Event func(err error) *llm.Error
 }
 
-// Failure returns the error of a stream that ended without an answer. It examines, in this order,
-// the caller's context, the time limits in callCtx, the response, and the stream's error.
+// Failure returns the error for a stream that ended without an answer. The first of these that
+// failed determines the error: the caller's context, the time limits of callCtx, the response, the
+// stream.
 func Failure(ctx, callCtx context.Context, ended FailedStream) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
@@ -82,7 +84,8 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 }
 
 // notProcessed reports whether a status means that the provider did not process the request. With
-// other statuses a model may have worked, as before a filter rejected its output.
+// any other status, a model may have worked before the failure, for example until a filter rejected
+// its output.
 func notProcessed(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, statusOverloaded:
@@ -94,18 +97,18 @@ func notProcessed(status int) bool {
 	}
 }
 
-// readError reads the body of an error response. The SDKs have read it and put it back. Their own
-// errors would contain the request and the key.
+// readError returns the body of an error response. The SDK has read the body and put it back. The
+// SDK's own error is not used, because it contains the request and the key.
 func readError(body io.Reader) []byte {
 	b, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if err != nil {
-		return nil // the status is enough
+		return nil // the status alone is enough
 	}
 	return b
 }
 
-// retryAfter parses Retry-After-Ms and Retry-After (seconds or a date). It returns 0 if they are
-// missing, past or invalid.
+// retryAfter returns the delay in the headers Retry-After-Ms and Retry-After (seconds or a date).
+// It returns 0 if they are missing, invalid or in the past.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	d := time.Duration(0)
 	value := h.Get("Retry-After")
@@ -123,7 +126,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 
 // clampRetry converts seconds to a duration between 0 and maxRetryAfter.
 func clampRetry(seconds float64) time.Duration {
-	if !(seconds > 0) { // includes NaN
+	if !(seconds > 0) { // also true for NaN
 		return 0
 	}
 	if seconds >= maxRetryAfter.Seconds() {

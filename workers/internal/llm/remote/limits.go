@@ -10,10 +10,10 @@ import (
 
 // Limits are the time limits of a call. A zero field means its default.
 type Limits struct {
-	Connect    time.Duration // until a connection, including TLS; default 5 s
-	FirstToken time.Duration // from the start to the first chunk; default 30 s
-	IdleChunk  time.Duration // between chunks; default 30 s
-	Total      time.Duration // from the start to the end; default 120 s
+	Connect    time.Duration // until the connection is established, including TLS; default 5 s
+	FirstToken time.Duration // from the start of the call to the first chunk; default 30 s
+	IdleChunk  time.Duration // between two chunks; default 30 s
+	Total      time.Duration // from the start to the end of the call; default 120 s
 }
 
 // afterFinish is the time limit for the rest of the stream after a complete answer.
@@ -33,7 +33,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Limits as causes of a canceled request.
+// Causes with which a request is canceled when it exceeds a limit.
 var (
 	errConnect    = errors.New("no connection within the limit")
 	errFirstToken = errors.New("no first chunk within the limit")
@@ -49,11 +49,11 @@ type Watch struct {
 	connect *time.Timer
 	total   *time.Timer
 	chunk   *time.Timer
-	begun   atomic.Bool // a chunk has arrived
-	reached atomic.Bool // there was a connection
+	begun   atomic.Bool // at least one chunk has arrived
+	reached atomic.Bool // a connection was established
 }
 
-// StartWatch starts the timers and returns the context for the request.
+// StartWatch starts the timers of a call and returns the context for its request.
 func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch) {
 	w := &Watch{limits: limits}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -73,7 +73,7 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	}), w
 }
 
-// Unsent reports whether the request was not sent because there was no connection.
+// Unsent reports whether no connection was established, so that the request was not sent.
 func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
 // Pause stops the chunk timer after a chunk has arrived. After the first chunk, the timer uses
@@ -93,8 +93,9 @@ func (w *Watch) Resume() {
 	}
 }
 
-// overdue returns the cause for the total limit. It distinguishes a long answer from no answer:
-// the length depends on the prompt, and the caller's reading speed can slow it down.
+// overdue returns the cause for exceeding the total limit. It distinguishes an answer that is still
+// arriving from no answer at all. An answer may be long because of the prompt or slow because of
+// the caller, so it is not the provider's fault.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong
@@ -102,10 +103,10 @@ func (w *Watch) overdue() error {
 	return errTotal
 }
 
-// Finishing shortens the limit for the rest of the stream after a complete answer.
+// Finishing shortens the limit for the rest of the stream, after the answer is complete.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
-// limitFor returns the limit that canceled ctx, or nil.
+// limitFor returns the limit because of which ctx was canceled, or nil.
 func limitFor(ctx context.Context) error {
 	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {

@@ -13,17 +13,18 @@ import (
 // ErrOver reports a call after the end of the script.
 var ErrOver = errors.New("the script has no more answers")
 
-// Call is the behaviour of one model call.
+// Call is one entry of a script: the outcome of one model call.
 type Call struct {
-	Deltas    []string // emitted in order; concatenated they are the text
+	Deltas    []string // emitted in order; together they are the answer's text
 	ToolCalls []llm.ToolCall
 	Usage     llm.Usage
-	Stop      llm.StopReason // default: depends on whether there are tool calls
+	Stop      llm.StopReason // the default is StopToolCalls with tool calls, otherwise StopEnd
 	Err       error          // returned after the deltas instead of an answer
 	Hang      bool           // wait for the context's end after the deltas
 }
 
-// Model plays its calls in order and then fails with ErrOver. It is safe for concurrent use.
+// Model plays the calls of its script in order. After the last one, every call fails with ErrOver.
+// It is safe for concurrent use.
 type Model struct {
 	name     string
 	mu       sync.Mutex
@@ -35,7 +36,7 @@ type Model struct {
 // New returns a model that plays these calls.
 func New(name string, calls ...Call) *Model { return &Model{name: name, calls: calls} }
 
-// Forever returns a model that plays the same call every time.
+// Forever returns a model for which every call has the same outcome.
 func Forever(name string, call Call) *Model {
 	return &Model{name: name, calls: []Call{call}, last: true}
 }

@@ -14,11 +14,12 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// sample is the number of bytes that are examined for detection.
+// sample is the number of bytes from which an encoding is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its encoding. In order of precedence,
-// it uses a byte order mark, valid UTF-8, the declared encoding ("" for none), and detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. The encoding is
+// determined by the first of these that applies: a byte order mark, valid UTF-8, the declared
+// encoding ("" for none), detection.
 func Decode(content []byte, declared string) (text, name string) {
 	if text, ok := Wide(content); ok {
 		return text, "utf-16"
@@ -39,8 +40,8 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports UTF-8 text. A few invalid bytes are allowed, as in a truncated text or a log
-// with lines in another encoding.
+// mostlyUTF8 reports whether a text is UTF-8. It allows a few invalid bytes, because a text may be
+// truncated, and a log may contain lines in another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
@@ -59,7 +60,7 @@ func mostlyUTF8(content []byte) bool {
 	return wide > 20*broken
 }
 
-// isISO2022JP reports ISO-2022-JP, which is ASCII with escape sequences.
+// isISO2022JP reports whether a text is ISO-2022-JP, which consists of ASCII and escape sequences.
 func isISO2022JP(content []byte) bool {
 	return bytes.Contains(content, []byte("\x1b$B")) && bytes.Contains(content, []byte("\x1b(B")) ||
 		bytes.Contains(content, []byte("\x1b$@")) && bytes.Contains(content, []byte("\x1b(J"))
@@ -74,7 +75,8 @@ func known(label string) string {
 	return name
 }
 
-// guess uses two detectors: one covers more European languages, the other the DOS code pages.
+// guess detects an encoding with two libraries: one covers more European languages, the other the
+// DOS code pages.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -98,8 +100,8 @@ func guess(content []byte) string {
 	return "windows-1252"
 }
 
-// isThai reports Thai text. Both detectors take a short Thai text for Chinese. Thai is recognized
-// because its vowel and tone marks follow letters.
+// isThai reports whether a text is Thai. Both libraries mistake a short Thai text for Chinese. Thai
+// is recognized by its vowel and tone marks, which follow letters.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
@@ -142,7 +144,7 @@ var thaiKind = func() (kinds [256]int) {
 	return kinds
 }()
 
-// nonASCIISample returns the piece of a long text that begins shortly before its first non-ASCII
+// nonASCIISample returns the part of a long text that begins shortly before the first non-ASCII
 // character.
 func nonASCIISample(content []byte) []byte {
 	at := bytes.IndexFunc(content, func(r rune) bool { return r >= utf8.RuneSelf })
@@ -150,7 +152,8 @@ func nonASCIISample(content []byte) []byte {
 	return content[from:min(from+sample, len(content))]
 }
 
-// superset returns the encoding that includes another one and is usually meant by its name.
+// superset returns an encoding that contains the named encoding. Texts declared with the smaller
+// one are usually written in the larger one.
 func superset(name string) string {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "ascii", "us-ascii":
@@ -212,14 +215,14 @@ func wide(content []byte) encoding.Encoding {
 	}
 }
 
-// detectWide detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
-// spaces, digits and line ends, and the other bytes of these are zero.
+// detectWide detects UTF-16 and UTF-32 without a byte order mark. It looks for spaces, digits and
+// line ends, which texts in all languages contain: their other bytes are zero.
 func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
 		return nil
 	}
-	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && mostlyUTF8(head) { // single-byte text with a few zeros
+	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && mostlyUTF8(head) { // a few zeros in single-byte text
 		return nil
 	}
 	if utf32Text(head, binary.LittleEndian) {
@@ -240,7 +243,8 @@ func detectWide(content []byte) encoding.Encoding {
 	}
 }
 
-// utf32Text reports whether a text is valid UTF-32 in a byte order and contains ASCII.
+// utf32Text reports whether a text is valid UTF-32 in the given byte order and contains ASCII
+// characters.
 func utf32Text(head []byte, order binary.ByteOrder) bool {
 	common := 0
 	for i := 0; i+4 <= len(head); i += 4 {
@@ -254,7 +258,7 @@ func utf32Text(head []byte, order binary.ByteOrder) bool {
 	return common > 0
 }
 
-// controls counts control characters that do not occur in text, except zeros.
+// controls counts the control characters other than zero that texts do not contain.
 func controls(head []byte) int {
 	n := 0
 	for _, c := range head {
@@ -265,9 +269,9 @@ func controls(head []byte) int {
 	return n
 }
 
-// utf16Text returns a score for a byte order: the ASCII units, with spaces and line ends counted
-// a hundred times, because in the wrong byte order they are characters that no text contains. It
-// returns 0 if there are units that no text contains.
+// utf16Text returns a score for the given byte order. It counts the ASCII characters; spaces and
+// line ends count a hundred times, because in the wrong byte order they become characters that
+// texts do not contain. The score is 0 if the text contains invalid characters.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {

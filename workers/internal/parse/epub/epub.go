@@ -18,11 +18,11 @@ import (
 // item is a file of a book.
 type item struct{ part, mimeType, properties string }
 
-// book is the content of a book's package document.
+// book contains the data of a book's package document.
 type book struct {
 	info  document.Info
 	items map[string]item
-	spine []string // ids, in reading order
+	spine []string // ids of items in reading order
 	toc   string   // id of the EPUB 2 table of contents
 }
 
@@ -79,8 +79,8 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return b.info, nil
 }
 
-// isTextPage reports whether an item is a page of text. The table of contents is not: it repeats
-// the chapters' headings.
+// isTextPage reports whether an item is a page of text. A table of contents is not, because it
+// repeats the headings of the chapters.
 func isTextPage(it item) bool {
 	for p := range strings.FieldsSeq(it.properties) {
 		if p == "nav" {
@@ -90,7 +90,8 @@ func isTextPage(it item) bool {
 	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
 }
 
-// checkEncryption fails for books with encrypted text. Encrypted fonts are common and ignored.
+// checkEncryption fails if a book's text is encrypted. Encrypted fonts are common and do not
+// matter.
 func checkEncryption(a *pack.Archive) error {
 	locked := &document.Failure{
 		Code: document.Encrypted, Message: "The book is copy-protected and cannot be read.",
@@ -167,7 +168,8 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place resolves an address relative to a folder to a part of the book; "" if it is external.
+// place returns the part of a book that an address refers to, relative to folder dir. It returns ""
+// for an address outside of the book.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {

@@ -38,12 +38,12 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 }
 
 func enter(titles map[string]string, part, title string) {
-	if titles[part] == "" { // the first entry is the part's beginning
+	if titles[part] == "" { // of several entries for a part, the first is its beginning
 		titles[part] = title
 	}
 }
 
-// oldTitles reads the table of contents of EPUB 2.
+// oldTitles reads the titles from the table of contents of EPUB 2.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {

@@ -40,7 +40,7 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	return metadata(doc), err
 }
 
-// writePage writes the text of a page. It includes navigation menus only if there is no other
+// writePage writes the text of a page. It omits navigation menus, unless the page has no other
 // text.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: hiddenByStyle(doc)}
@@ -66,7 +66,7 @@ func hiddenByStyle(doc *html.Node) invisible.Names {
 	return names
 }
 
-// page decodes and parses a page. said is the declared encoding, or "".
+// page decodes and parses a page. said is the encoding that the sender declared, or "".
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
@@ -82,15 +82,15 @@ func page(content []byte, said string) (*html.Node, error) {
 	return doc, nil
 }
 
-// outermost matches start tags of html and body. The parser merges the attributes of repeated
-// tags into the first, in quadratic time.
+// outermost matches the start tags of html and body. The parser merges the attributes of repeated
+// tags into the first tag, which takes quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is the number of such tags that keep their attributes. Concatenated pages have a
-// few.
+// maxOutermost is the number of html and body tags that keep their attributes. Pages that were
+// concatenated have only a few.
 const maxOutermost = 20
 
-// stripRepeated removes the attributes of all but the first of the outermost tags.
+// stripRepeated removes the attributes of the html and body tags after the first maxOutermost.
 func stripRepeated(text string) string {
 	seen := 0
 	return outermost.ReplaceAllStringFunc(text, func(tag string) string {

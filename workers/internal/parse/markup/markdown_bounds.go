@@ -10,9 +10,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// The Markdown parser compares each delimiter of a block with those before it, scans the rest of
-// a line for each link, and searches the list of footnotes for each mark. These limits keep the
-// time linear. Real texts are far below them.
+// These limits keep the time for Markdown linear. The parser compares each delimiter of a block
+// with those before it, scans the rest of the line for each link, and searches the list of
+// footnotes for each footnote mark. Real texts are far below the limits.
 const (
 	maxSteps       = 100_000_000 // comparisons of delimiters and links: about half a second
 	maxDestination = 4096        // bytes of a link's address
@@ -22,8 +22,8 @@ const (
 	maxDefinitions = 200         // link definitions in consecutive lines
 )
 
-// bounded rewrites a text so that it is parsed in linear time. It fails for nesting and tables
-// that no real text has.
+// bounded rewrites a text so that it can be parsed in linear time. It fails for nesting and tables
+// beyond the limits.
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
@@ -43,7 +43,8 @@ func bounded(text string) (string, error) {
 	return separateDefinitions(text), nil
 }
 
-// tooWide reports tables with too many cells. Each row has as many cells as the delimiter row.
+// tooWide reports whether the tables of a text have too many cells. The parser gives each row as
+// many cells as the delimiter row has.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {
@@ -62,7 +63,7 @@ func tooWide(text string) bool {
 	return false
 }
 
-// separateDefinitions inserts empty lines into long runs of link definitions. That does not
+// separateDefinitions inserts empty lines into long sequences of link definitions. This does not
 // change their meaning.
 func separateDefinitions(text string) string {
 	if strings.Count(text, "\n[")+strings.Count(text, " [")+strings.Count(text, ">[") <= maxDefinitions {
@@ -85,23 +86,24 @@ func separateDefinitions(text string) string {
 	return b.String()
 }
 
-// footnoted reports whether footnotes should be parsed.
+// footnoted reports whether footnotes should be parsed: a text with too many footnotes is parsed
+// without them.
 func footnoted(text string) bool {
 	return strings.Count(text, "[^")*strings.Count(text, "]:") <= maxFootnotes
 }
 
-// bounds is an inline parser that consumes delimiters and brackets as text after they have cost
-// too much. It runs before the parsers of emphasis and links.
+// bounds is an inline parser that limits the time spent on a block. Beyond the limit, it treats
+// delimiters and brackets as text. It runs before the parsers for emphasis and links.
 type bounds struct {
 	steps int      // cost so far, in the document
-	block ast.Node // the current block
+	block ast.Node // the block that is being parsed
 	marks int      // marks in the block so far
 }
 
 // Trigger returns the characters that begin or end emphasis, links and images.
 func (*bounds) Trigger() []byte { return []byte("*_~[]!") }
 
-// Parse returns nil if the parsers after it should handle the character.
+// Parse returns nil if the following parsers should handle the character.
 func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	if b.block != parent {
@@ -134,8 +136,8 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	return ast.NewTextSegment(segment.WithStop(segment.Start + n))
 }
 
-// destination returns the number of bytes that the link parser scans for the end of a link's
-// address, maxDestination at most.
+// destination returns the number of bytes that the link parser scans to find the end of a link's
+// address, at most maxDestination.
 func destination(line []byte) int {
 	line = line[:min(len(line), maxDestination)]
 	angled, opened := false, 0

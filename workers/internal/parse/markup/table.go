@@ -34,7 +34,7 @@ func (w *walk) table(n *html.Node) {
 		}
 	}
 
-	var below map[int]int // columns occupied by cells of rows above, and for how many more rows
+	var below map[int]int // columns occupied by cells of earlier rows, and for how many more rows
 	for _, row := range rows {
 		if w.err != nil {
 			return
@@ -64,7 +64,7 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	return rows
 }
 
-// isLayoutTable reports a layout table.
+// isLayoutTable reports whether a table only arranges the page and contains no data.
 func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true
@@ -100,12 +100,12 @@ func cellsFor(row *html.Node) []*html.Node {
 	return cells
 }
 
-// row returns the texts of a row by column. head reports a header row. left is the new value of
-// below.
+// row returns the texts of a row by column. below contains the columns that cells of earlier rows
+// occupy, and left is its value for the next row. head reports that the row is a header row.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true
-	pass := func() { // columns occupied by a cell above
+	pass := func() { // skip columns that a cell of an earlier row occupies
 		for below[len(texts)] > 0 && len(texts) < maxColumns {
 			if below[len(texts)] > 1 {
 				left[len(texts)] = below[len(texts)] - 1
@@ -140,7 +140,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 	return texts, len(cells) > 0 && (head || n.Parent.Data == "thead"), left
 }
 
-// span returns a rowspan or colspan between 1 and maxSpan.
+// span returns the value of a rowspan or colspan attribute, between 1 and maxSpan.
 func span(n *html.Node, name string) int {
 	v, err := strconv.Atoi(strings.TrimSpace(attr(n, name)))
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// walk writes the blocks of a page in one pass.
+// walk writes the blocks of a page while it visits the page's elements once.
 type walk struct {
-	hidden  invisible.Names // names that style sheets of the page hide
+	hidden  invisible.Names // class names and ids that the page's style sheets hide
 	out     *parse.Writer
 	text    strings.Builder // text of the current block
 	space   bool            // a space is needed before the next word
 	kind    document.Kind   // kind of the current block
 	level   int
-	mark    string // prefix of the next item
+	mark    string // bullet or number of the next list item
 	pre     int    // depth in preformatted text
 	menus   bool   // include navigation
 	skipped bool   // navigation with text was omitted
 	err     error
 }
 
-// dropped lists elements whose content is not text of the page.
+// dropped lists elements whose content does not belong to the page's text.
 var dropped = map[string]bool{
 	"head": true, "script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true,
 	"svg": true, "canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true,
@@ -60,7 +60,7 @@ func (w *walk) children(n *html.Node) {
 	}
 }
 
-// start returns the number of the first item of a list.
+// start returns the number of a list's first item.
 func start(n *html.Node) int {
 	if v, err := strconv.Atoi(attr(n, "start")); err == nil && n.Data == "ol" {
 		return v
@@ -192,7 +192,7 @@ func (w *walk) inline(n *html.Node) string {
 	return strings.TrimSpace(in.text.String())
 }
 
-// within collects the text of an element's children without writing blocks.
+// within collects the text of an element's children without writing a block.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -229,8 +229,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// permalink reports links that are only signs: from a heading to itself, and between a text and
-// its footnotes.
+// permalink reports whether a link's text is only a sign. Such links lead from a heading to itself,
+// or between a text and its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

@@ -14,7 +14,7 @@ import (
 
 // word reads one Word document.
 type word struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as the call to DOCX
+	ctx     context.Context //nolint:containedctx // used only during the call to DOCX
 	e       *pack.Elements
 	out     *parse.Writer
 	styles  styles
@@ -71,7 +71,8 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// leftOut returns notes about content that was not read.
+// leftOut returns notes about content that was not read. rels contains the document's
+// relationships.
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
@@ -89,8 +90,8 @@ func (w *word) leftOut(rels map[string]relation) []string {
 	return notes
 }
 
-// findPageBreaks decides what ends a page: the page breaks that Word rendered, or else explicit
-// page breaks.
+// findPageBreaks determines how pages end: at the page breaks that Word stored when it rendered the
+// document or, if there are none, at explicit page breaks.
 func (w *word) findPageBreaks(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
@@ -128,13 +129,14 @@ func (w *word) body(content []byte) error {
 	return w.flushNotes()
 }
 
-// on returns the value of an on/off property element.
+// on returns the value of a property element that is either on or off.
 func on(s xml.StartElement) bool {
 	val := pack.Attr(s, "val")
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads footnotes or endnotes. They are written after the paragraphs with their marks.
+// readNotes reads footnotes or endnotes. Each note is written after the paragraph that refers to
+// it.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
@@ -157,7 +159,8 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls read and returns the texts of the blocks that it puts, without writing them.
+// hold calls read and returns the texts of the blocks that read would write. It writes none of
+// them.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -172,7 +175,7 @@ func (w *word) hold(read func() error) ([]string, error) {
 	return texts, err
 }
 
-// ignoredElements lists elements whose content is not text of the document.
+// ignoredElements lists elements whose content does not belong to the document's text.
 var ignoredElements = map[string]bool{
 	"del": true, "moveFrom": true, "sdtPr": true, "sdtEndPr": true, "sectPr": true, "tblPr": true, "tblGrid": true, "trPr": true,
 	"tcPr": true, "rPr": true, "instrText": true, "delText": true, "delInstrText": true, "rt": true, "pPrChange": true, "rubyPr": true,
@@ -189,7 +192,7 @@ func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	return true, w.e.Skip()
 }
 
-// each calls f for each child of the current element, except children that are not read.
+// each calls f for each child of the current element, except ignored elements.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
 		if skipped, err := w.skipIgnored(s); skipped || err != nil {
@@ -212,7 +215,7 @@ func (w *word) blocks() error {
 	})
 }
 
-// put writes a block, or collects it while blocks are held.
+// put writes a block. While hold is running, put collects the block's text instead.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -224,7 +227,7 @@ func (w *word) put(b document.Block) error {
 	return w.out.Put(b)
 }
 
-// flushNotes writes the notes whose marks were read.
+// flushNotes writes the notes that the text since the last call refers to.
 func (w *word) flushNotes() error {
 	if w.holding > 0 {
 		return nil
@@ -233,7 +236,7 @@ func (w *word) flushNotes() error {
 	w.due = nil
 	for _, id := range due {
 		texts := w.notes[id]
-		delete(w.notes, id) // once, even with several marks
+		delete(w.notes, id) // a note is written only once, even if several marks refer to it
 		for _, t := range slices.Clone(texts) {
 			if err := w.out.Paragraph(t); err != nil {
 				return err
@@ -243,7 +246,7 @@ func (w *word) flushNotes() error {
 	return nil
 }
 
-// nextPage begins the next page. In a table, the row records the page break.
+// nextPage begins the next page. Inside a table, it records the page break in the current row.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:

@@ -8,19 +8,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is an open paragraph.
+// wordParagraph is a paragraph that is being read.
 type wordParagraph struct {
 	text  strings.Builder
 	style string
-	level int // the paragraph's own outline level; -1: unset
-	list  int // 1: an item, -1: no item, 0: unset
+	level int // the outline level set in the paragraph itself; -1 if not set
+	list  int // 1: a list item; -1: not a list item; 0: not set
 	boxes []document.Block
 }
 
 // paragraph reads and writes a paragraph. Its text boxes and footnotes follow it.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
-	reading := false // inside a text element
+	reading := false // the current element contains text
 	for depth := w.e.Depth(); w.e.Depth() >= depth; {
 		t, err := w.e.Next()
 		if err != nil {
@@ -75,13 +75,13 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 		w.due = append(w.due, strings.TrimSuffix(s.Name.Local, "Reference")+pack.Attr(s, "id"))
 	case "txbxContent":
 		return w.box(p)
-	case "p", "tbl": // only in damaged files
+	case "p", "tbl": // only damaged files contain these inside a paragraph
 		p.text.WriteByte('\n')
 	}
 	return nil
 }
 
-// splitPage ends the page inside a paragraph. It writes the text before the break first.
+// splitPage handles a page break inside a paragraph. It first writes the text before the break.
 func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
 		if err := w.writeParagraph(p); err != nil {

@@ -10,11 +10,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan bounds the columns that a cell spans, and the columns of a row.
+// maxSpan bounds the columns of a row and the columns that one cell spans.
 const maxSpan = 1000
 
-// tableRow is an open row. A page break inside a row moves before the row if nothing of the row
-// was read yet, and after it otherwise. Several cells may report the same break.
+// tableRow is a row that is being read. A page break inside a row is moved before the row if
+// nothing in the row was read yet, and otherwise after it. Several cells may report the same break.
 type tableRow struct {
 	cells         []string
 	head          bool
@@ -30,7 +30,7 @@ func (r *tableRow) touch() {
 
 // pageBreak records a page break in the row.
 func (r *tableRow) pageBreak(w *word) {
-	if w.holding > 1 { // a nested table
+	if w.holding > 1 { // the break is in a nested table
 		return
 	}
 	if r.touched {
@@ -40,13 +40,13 @@ func (r *tableRow) pageBreak(w *word) {
 	}
 }
 
-// table reads a table. A table with a single column is layout; its content is written as normal
-// text.
+// table reads a table. A table with a single column only arranges the page, so its content is
+// written as normal text.
 func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
-	var first *tableRow // held until a second row is known
+	var first *tableRow // held back until a second row shows that this is a real table
 	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":
@@ -82,8 +82,8 @@ func (w *word) table() error {
 	return w.flushNotes()
 }
 
-// writeRows writes a row, after the first row if that was held. The first row becomes a header if
-// it looks like one.
+// writeRows writes row r. If first, the table's first row, was held back, writeRows writes it
+// before r, as a header if it looks like a header.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))

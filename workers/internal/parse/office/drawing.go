@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the length in bytes from which a title takes no further paragraph. Each addition
-// copies the title.
+// maxTitle is the length of a title in bytes above which no further paragraph is added, because
+// each addition copies the title.
 const maxTitle = 10_000
 
 // drawing reads the shapes of a slide, of its notes, or of a diagram.
 type drawing struct {
 	e       *pack.Elements
 	chosen  choices
-	notes   bool // read only the notes' text
+	notes   bool // read only the text of speaker notes
 	diagram bool
 	title   string
 	hidden  bool
@@ -60,8 +60,8 @@ func (d *drawing) element(s xml.StartElement) error {
 	return nil
 }
 
-// paragraph reads a paragraph. Text of a title placeholder becomes the title. Text of a body
-// placeholder is a list item unless it has no bullet.
+// paragraph reads a paragraph. In a title placeholder, its text becomes the title. In a body
+// placeholder, it is a list item unless it has no bullet.
 func (d *drawing) paragraph() error {
 	text, bullet, err := d.words()
 	if err != nil || strings.TrimSpace(text) == "" {
@@ -94,8 +94,8 @@ func (d *drawing) paragraph() error {
 	return nil
 }
 
-// words reads a paragraph's text. bullet is positive if the paragraph has a bullet, negative if
-// it excludes one, and 0 if it does not say.
+// words reads the text of a paragraph. bullet is positive if the paragraph has a bullet, negative
+// if it must not have one, and 0 if this is not specified.
 func (d *drawing) words() (text string, bullet int, err error) {
 	var b strings.Builder
 	reading := false
@@ -136,7 +136,7 @@ func (d *drawing) words() (text string, bullet int, err error) {
 
 // tableRow reads a row of a table.
 func (d *drawing) tableRow() error {
-	var cells [][]string // paragraphs of each cell
+	var cells [][]string // the paragraphs of each cell
 	err := d.e.Each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "tc":

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// relation is a relationship of a part to another part.
+// relation is a relationship from one part of a package to another part.
 type relation struct{ kind, part string }
 
 // relations returns the relationships of a part by id.
@@ -39,7 +39,7 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	return all, err
 }
 
-// related returns the related part of a kind, or "".
+// related returns the part with a relationship of this kind, or "".
 func related(all map[string]relation, kind string) string {
 	for _, r := range all {
 		if r.kind == kind {
@@ -92,11 +92,12 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// choices selects one of the alternatives that a document contains for programs of different
-// ages. The key is the depth of the group, the value whether an alternative was taken.
+// choices selects one of several alternatives. Documents contain alternatives of the same content
+// for different versions of programs. The keys are the depths of groups of alternatives; a value
+// reports whether an alternative of the group was taken.
 type choices map[int]bool
 
-// skip reports whether an element at a depth is an alternative that must be skipped.
+// skip reports whether an element at a depth is an alternative that is not selected.
 func (c choices) skip(name string, depth int) bool {
 	switch name {
 	case "AlternateContent":

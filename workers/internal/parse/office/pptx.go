@@ -26,7 +26,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return info, err
 	}
-	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // PowerPoint's default title
+	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // the default title that PowerPoint sets
 		info.Title = ""
 	}
 
@@ -63,7 +63,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// slidesFor returns the slides' parts in presentation order.
+// slidesFor returns the parts that contain the slides, in the order of the presentation.
 func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// style is the part of a paragraph style that decides on headings and lists.
+// style contains the settings of a paragraph style from which headings and lists are recognized.
 type style struct {
 	name    string
 	basedOn string
-	outline int // 1 to 9: heading level; 0: text; -1: unset
+	outline int // 1 to 9: heading level; 0: text; -1: not set
 	list    bool
 }
 
@@ -23,8 +23,8 @@ type styles map[string]*style
 var headingName = regexp.MustCompile(`(?i)^(?:heading|überschrift|berschrift|titre|título|titulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|nagwek|` +
 	`címsor|cmsor|başlık|balk|titlu|naslov|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목|หัวเรื่อง)[ _-]?([1-9])$`)
 
-// readStyles reads the paragraph styles. It ignores their language, which is usually the
-// program's rather than the text's.
+// readStyles reads the paragraph styles. It ignores the language in them, which is usually that of
+// the program and not of the text.
 func readStyles(a *pack.Archive, part string) (styles, error) {
 	all := styles{}
 	e, err := a.XML(part)
@@ -50,8 +50,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName bounds names and values of a style, in bytes, because they are examined for each
-// paragraph.
+// maxName bounds the length of a style's names and values in bytes, because they are examined again
+// for every paragraph.
 const maxName = 200
 
 func (s *style) set(what, val string) {
@@ -68,7 +68,7 @@ func (s *style) set(what, val string) {
 	}
 }
 
-// outline converts an outline level to a heading level; 0 means text.
+// outline converts an outline level to a heading level. 0 means normal text.
 func outline(val string) int {
 	n, err := strconv.Atoi(val)
 	if err != nil || n < 0 || n > 8 {
@@ -77,7 +77,8 @@ func outline(val string) int {
 	return n + 1
 }
 
-// level returns the heading level of a style, from the style or its base styles; 0 means text.
+// level returns the heading level of a style, from the style itself or the styles on which it is
+// based. 0 means normal text.
 func (all styles) level(id string) int {
 	for range 20 {
 		s := all[id]
@@ -95,7 +96,7 @@ func (all styles) level(id string) int {
 	return 0
 }
 
-// named returns the heading level of a style's name or id, or 0.
+// named returns the heading level that a style's name or id indicates, or 0.
 func named(name string) int {
 	switch strings.ToLower(name) {
 	case "title", "titel":
@@ -107,7 +108,7 @@ func named(name string) int {
 	return 0
 }
 
-// listed reports whether a style makes its paragraphs list items.
+// listed reports whether paragraphs with a style are list items.
 func (all styles) listed(id string) bool {
 	for range 20 {
 		s := all[id]

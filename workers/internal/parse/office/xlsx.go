@@ -17,14 +17,14 @@ import (
 // Limits of a workbook.
 const (
 	maxUnzipped = 256 << 20  // bytes of all parts
-	maxCells    = 10_000_000 // including empty cells before filled ones
+	maxCells    = 10_000_000 // includes empty cells before filled cells
 	maxText     = 256 << 20  // bytes of cell texts, including spaces: many cells may share one text
 	lookAhead   = 20         // rows from which a table's width is determined
 )
 
 // XLSX reads an Excel workbook. Each sheet is a page with its name as heading.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
-	a, err := pack.Open(in.Content) // checked before the library reads it
+	a, err := pack.Open(in.Content) // check the archive before the library reads it
 	if err != nil {
 		return document.Info{}, err
 	}
@@ -38,7 +38,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	}
 
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // equal, so that the library writes no temporary files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // equal limits, so that the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// unreadable converts an error of the library to a failure, if the cause is known.
+// unreadable converts an error of the library to a failure if the cause is known.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
@@ -77,7 +77,7 @@ func unreadable(err error) error {
 	}
 }
 
-// checkParts checks the small XML parts of a workbook as strictly as those of other documents.
+// checkParts checks the small XML parts of a workbook as strictly as the parts of other formats.
 func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
@@ -100,7 +100,7 @@ func checkParts(a *pack.Archive) error {
 
 // workbook writes the sheets of a workbook.
 type workbook struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as the call to XLSX
+	ctx   context.Context //nolint:containedctx // used only during the call to XLSX
 	file  *excelize.File
 	out   *parse.Writer
 	notes []string
@@ -116,7 +116,7 @@ func (w *workbook) sheet(name string) error {
 	rows, err := w.file.Rows(name)
 	if err != nil {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells and was omitted.", parse.Line(name, 100)))
-		return nil // a chart sheet
+		return nil // not a table: this is a chart sheet
 	}
 	defer rows.Close()
 	t := &sheetRows{out: w.out}
@@ -154,14 +154,15 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows writes rows. It holds the first rows until the table's width is known.
+// sheetRows writes the rows of a sheet. It holds the first rows back until the width of the table
+// is known.
 type sheetRows struct {
 	out   *parse.Writer
 	first [][]string
 	begun bool
 }
 
-// add writes a row, or holds it until begin.
+// add writes a row. Before begin is called, it holds the row back.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -175,7 +176,8 @@ func (t *sheetRows) add(cells []string) error {
 	return t.begin()
 }
 
-// begin writes the held rows: titles above the table, its header, and its first rows.
+// begin writes the rows that were held back: titles above the table, the table's header, and its
+// first rows.
 func (t *sheetRows) begin() error {
 	if t.begun {
 		return nil

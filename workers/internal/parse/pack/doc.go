@@ -1,3 +1,3 @@
-// Package pack opens the ZIP archives of document formats. It inflates only parts that are read,
-// bounds their size, and never opens archives inside archives.
+// Package pack opens the ZIP archives of document formats. It inflates only the parts that are
+// read, bounds their size, and never opens an archive inside an archive.
 package pack

@@ -17,9 +17,9 @@ import (
 // Limits of an archive.
 const (
 	maxEntries = 10_000
-	maxEntry   = 128 << 20 // bytes of an inflated entry
-	maxAll     = 512 << 20 // bytes of all entries, as declared
-	maxRead    = 384 << 20 // inflated bytes in total
+	maxEntry   = 128 << 20 // inflated size of an entry, in bytes
+	maxAll     = 512 << 20 // inflated size of all entries, in bytes, as declared
+	maxRead    = 384 << 20 // inflated size of all entries that are read, in bytes
 	ratioFrom  = 8 << 20   // an entry larger than this and maxRatio times its compressed size is a bomb
 	maxRatio   = 400
 )
@@ -28,15 +28,15 @@ const (
 type Archive struct {
 	parts map[string]*zip.File
 	names []string
-	room  int64 // bytes that may still be inflated
+	room  int64 // number of bytes that may still be inflated
 }
 
-// ErrNoPart reports that an archive lacks a part.
+// ErrNoPart reports that an archive does not contain a part.
 var ErrNoPart = errors.New("the archive does not have this part")
 
 // Open checks an archive without inflating it. Its errors are *document.Failure.
 func Open(content []byte) (*Archive, error) {
-	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // before the directory uses memory
+	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries first
 		return nil, tooMany()
 	}
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
@@ -65,8 +65,8 @@ func Open(content []byte) (*Archive, error) {
 	return a, nil
 }
 
-// partName returns the normalized name of an entry, or false for a name to ignore, such as one
-// that leaves the archive.
+// partName returns the normalized name of an entry. It returns false if the entry must be ignored,
+// for example because its name leads out of the archive.
 func partName(name string) (string, bool) {
 	name = strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/")
 	if name == "" || strings.ContainsAny(name, "\x00:") || path.Clean(name) != strings.TrimSuffix(name, "/") || strings.HasPrefix(name, "..") {
@@ -75,7 +75,8 @@ func partName(name string) (string, bool) {
 	return name, true
 }
 
-// checkEntries rejects archives that no document program writes: bombs, and overlapping entries.
+// checkEntries rejects archives that programs for documents do not write: decompression bombs, and
+// archives with overlapping entries.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	places := make([]extent, 0, len(files))
@@ -110,7 +111,8 @@ func (a *Archive) Names() []string { return a.names }
 // Has reports whether a part exists.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
-// Read inflates a part. Its error is ErrNoPart if there is none, otherwise a *document.Failure.
+// Read inflates a part. It returns ErrNoPart if the archive does not contain the part. Any other
+// error is a *document.Failure.
 func (a *Archive) Read(name string) ([]byte, error) {
 	f := a.parts[key(name)]
 	if f == nil {

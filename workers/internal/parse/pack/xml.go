@@ -16,8 +16,8 @@ import (
 // maxDepth is the maximum nesting depth of elements.
 const maxDepth = 200
 
-// Elements reads the tokens of an XML part: start and end elements and characters. It fails for
-// entity declarations and for too deep nesting.
+// Elements reads the tokens of an XML part: the starts and ends of elements, and character data. It
+// fails for entity declarations and for elements that are nested too deeply.
 type Elements struct {
 	decoder *xml.Decoder
 	depth   int
@@ -39,7 +39,7 @@ func NewElements(content []byte) *Elements {
 	}
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
-		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // already decoded
+		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // the text is already decoded
 			return r, nil
 		}
 		return charset.NewReaderLabel(label, r)
@@ -79,8 +79,8 @@ func (e *Elements) Next() (xml.Token, error) {
 	}
 }
 
-// Each calls f for each descendant of the element whose start was read last, or of the document.
-// f may read an element to its end; otherwise Each continues with the element's children.
+// Each calls f for each descendant of the element whose start was read last, or of the whole
+// document. If f reads an element to its end, Each skips the element's children.
 func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	for depth := e.depth; e.depth >= depth; {
 		t, err := e.Next()
@@ -122,7 +122,7 @@ func Attr(s xml.StartElement, name string) string {
 // Depth returns the nesting depth of the element whose start was read last.
 func (e *Elements) Depth() int { return e.depth }
 
-// Text returns the characters in the element whose start was read last.
+// Text returns the character data in the element whose start was read last.
 func (e *Elements) Text() (string, error) {
 	var b bytes.Buffer
 	for depth := e.depth; e.depth >= depth; {

@@ -20,30 +20,30 @@ import (
 
 const (
 	ocrDPI     = 300
-	ocrPixels  = 3500 // pixels of the longer side
+	ocrPixels  = 3500 // pixels of an image's longer side
 	lookPixels = 300  // pixels for a check whether a page is blank
 	maxLooks   = 40
-	// ocrShare is the share of the time limit after which no further image is read.
+	// ocrShare is the share of the time limit after which no further images are read.
 	ocrShare     = 0.75
 	maxLanguages = 8
 	tsvSize      = 16 << 20
-	// minConfidence is the minimum confidence of a word, out of 100.
+	// minConfidence is the minimum confidence, out of 100, of a recognized word.
 	minConfidence = 20
-	// recognizedScale enlarges the body's height on recognized pages, because the height of a
-	// recognized line depends on its letters.
+	// recognizedScale enlarges the body height of recognized pages. There, the height of a line
+	// depends on its letters and is less precise.
 	recognizedScale = 1.25
 )
 
-// images reads pages without words, and records the outcomes.
+// images recognizes the text of pages without words, and records the pages that it could not read.
 type images struct {
 	config     Config
 	began      time.Time
 	asked      bool
-	langs      string // languages for tesseract; "" if images are not read
+	langs      string // languages in the form that tesseract expects; "" if images are not read
 	looks      int
-	blank      []int // pages without content or without words
+	blank      []int // pages without content, or on which no words were recognized
 	unread     []int // pages not read because tesseract is missing
-	late       []int // pages not read because the time was over
+	late       []int // pages that were not read because the time was up
 	failed     []int // pages on which pdftoppm or tesseract failed
 	recognized []int
 	scratch    string
@@ -51,7 +51,7 @@ type images struct {
 
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
-// read fills a page without words with recognized text.
+// read adds recognized text to a page without words.
 func (m *images) read(ctx context.Context, p *page) error {
 	if !m.available(ctx) {
 		if m.looks++; m.looks <= maxLooks {
@@ -84,7 +84,7 @@ func (m *images) read(ctx context.Context, p *page) error {
 	return ctx.Err()
 }
 
-// available reports whether tesseract can be used. It checks only once.
+// available reports whether tesseract can be used. It runs the check only once.
 func (m *images) available(ctx context.Context) bool {
 	if m.asked {
 		return m.langs != ""
@@ -107,8 +107,8 @@ func (m *images) available(ctx context.Context) bool {
 
 var language = regexp.MustCompile(`^[a-z]{3}(?:_[A-Za-z]+)*$`)
 
-// languages converts tesseract's list of languages to its option. English comes first, because
-// tesseract prefers the first language.
+// languages converts tesseract's list of languages to the value of its language option. English
+// comes first, because tesseract prefers the first language.
 func languages(list string) string {
 	var names []string
 	for name := range strings.FieldsSeq(list) {
@@ -131,7 +131,7 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// outOfTime reports whether ocrShare of the time limit is over.
+// outOfTime reports whether the share ocrShare of the time limit has passed.
 func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
@@ -142,7 +142,7 @@ func (m *images) outOfTime() bool {
 
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render writes a grey image of a page. It returns nil on failure.
+// render writes a page as a grey image. It returns nil for image if that fails.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
 		dir, err := os.MkdirTemp("", "pages-")
@@ -198,8 +198,8 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds recognized words to a page. Each word gets the height of its line, because its own
-// height depends on its letters.
+// fill adds the words that tesseract recognized to a page. Each word gets the height of its line,
+// because the height of a word depends on its letters.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
 	number := p.number
@@ -215,14 +215,15 @@ func (p *page) fill(tsv io.Reader, pixel float64) error {
 	return nil
 }
 
-// recognizedBody returns the body height of a recognized page, for writePage.
+// recognizedBody returns the body height of a recognized page, in the form that writePage expects.
 func (p *page) recognizedBody() float64 {
 	own := sizes{}
 	own.add(p)
 	return recognizedScale * own.body()
 }
 
-// notes returns notes about pages that were not read or may have errors.
+// notes returns notes for the person who uploaded the document, about pages that were not read or
+// may contain errors.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -245,10 +246,10 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// noTextFailure returns the failure of a document without any text, and nil otherwise.
+// noTextFailure returns the failure if the whole document has no text (empty), and nil otherwise.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
-		_ = os.RemoveAll(m.scratch) // the sandbox removes the rest
+		_ = os.RemoveAll(m.scratch) // the sandbox removes what remains
 	}
 	switch {
 	case !empty:

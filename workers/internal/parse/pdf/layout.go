@@ -12,19 +12,22 @@ import (
 )
 
 const (
-	// maxHeadingLines and maxHeadingSize (in bytes) distinguish headings from large print.
+	// maxHeadingLines and maxHeadingSize (in bytes) bound a heading. Longer text of the same size
+	// is not a heading but text in large print.
 	maxHeadingLines = 4
 	maxHeadingSize  = 250
-	stepsPerPoint   = 4 // heights are counted in quarters of a point
+	stepsPerPoint   = 4 // heights are rounded to quarters of a point
 )
 
-// levels are the minimum heights of headings by level from 1, as multiples of the body's height.
+// levels contains the minimum height of headings of each level from 1, as a multiple of the body
+// height.
 var levels = []float64{1.7, 1.38, 1.17}
 
-// sizes counts the bytes of text of each height. The most frequent height is the body's.
+// sizes counts the bytes of text of each height. The most frequent height is the body height, that
+// of normal text.
 type sizes map[int]int
 
-// add counts a page.
+// add adds the text of a page to the counts.
 func (s sizes) add(p *page) {
 	for _, l := range p.lines {
 		n := 0
@@ -35,7 +38,7 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body returns the height of most of the text.
+// body returns the most frequent height of text.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {
@@ -46,8 +49,8 @@ func (s sizes) body() float64 {
 	return float64(best) / stepsPerPoint
 }
 
-// lineHeight returns the height of most of a line's text, so that a single high character does
-// not make it a heading.
+// lineHeight returns the height of most of a line's text. A single high character must not make a
+// line a heading.
 func (p *page) lineHeight(l line) float64 {
 	best, maximum := 0.0, 0
 	for i := l.first; i < l.end; i++ {
@@ -81,15 +84,15 @@ type layout struct {
 	leftToRight bool
 	put         func(document.Block) error
 
-	parts  []string // lines of the open block
+	parts  []string // lines of the block that is being assembled
 	kind   document.Kind
 	level  int
 	box    box
-	number int // number of the last numbered item
+	number int // number of the last numbered list item
 	err    error
 }
 
-// writePage writes the blocks of a page.
+// writePage calls put with the blocks of a page. body is the document's body height.
 func writePage(p *page, body float64, put func(document.Block) error) error {
 	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
 	for i := 0; i < len(p.blocks); i++ {
@@ -109,11 +112,11 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 	return l.err
 }
 
-// enoughOwn is the number of bytes of text from which a page has its own body height. Fonts other
-// than the document's main font may be higher at the same size.
+// enoughOwn is the number of bytes of text above which a page has its own body height. A page may
+// use a font that is higher, at the same size, than the document's main font.
 const enoughOwn = 300
 
-// ownBody returns the page's own body height, or 0 if it has too little text.
+// ownBody returns the page's own body height, or 0 if the page has too little text.
 func (p *page) ownBody() float64 {
 	if len(p.text) < enoughOwn {
 		return 0
@@ -123,7 +126,7 @@ func (p *page) ownBody() float64 {
 	return own.body()
 }
 
-// hyphenated reports whether the open paragraph ends in the middle of a word.
+// hyphenated reports whether the last paragraph ends in the middle of a word.
 func (l *layout) hyphenated() bool {
 	n := len(l.parts)
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
@@ -156,7 +159,7 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add appends a line to the open block, or opens one.
+// add appends a line to the block that is being assembled, or begins a new block.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {
@@ -172,7 +175,7 @@ func (l *layout) add(kind document.Kind, ln line) {
 	l.box = l.box.with(ln.box)
 }
 
-// end writes the open block.
+// end writes the block that is being assembled.
 func (l *layout) end() {
 	if len(l.parts) > 0 && l.err == nil {
 		place := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
@@ -181,8 +184,9 @@ func (l *layout) end() {
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }
 
-// join joins lines to running text. It removes a hyphen between lower-case letters and keeps
-// other hyphens, as in numbers and names. It inserts spaces unless the script has none.
+// join joins lines to running text. It removes a hyphen at a line's end if it is between lower-case
+// letters; other hyphens are part of numbers and names. It inserts spaces between lines, except in
+// scripts without spaces.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -213,7 +217,7 @@ func join(lines []string) string {
 // numbered matches a heading with a section number: "2.1 Building".
 var numbered = regexp.MustCompile(`^(\d{1,2}(?:\.\d{1,2}){1,4})\.? +\p{Lu}.*[^.…\d\s]$`)
 
-// headingLevel returns the level of a heading, or 0 for another block.
+// headingLevel returns the level of a heading, or 0 if the block is not a heading.
 func (l *layout) headingLevel(b block) int {
 	n := b.end - b.first
 	if n == 0 || n > maxHeadingLines {
@@ -250,7 +254,8 @@ func (l *layout) measure(b block) (height float64, letters int) {
 	return height, letters
 }
 
-// isContentsEntry reports an entry of a table of contents: dots lead to a page number.
+// isContentsEntry reports whether a block is an entry in a table of contents: dots lead to a page
+// number.
 func (l *layout) isContentsEntry(b block) bool {
 	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
 	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
@@ -286,7 +291,7 @@ func (l *layout) beginsItem(ln line, first bool) bool {
 	return true
 }
 
-// itemNumber parses "1.", "1)" and "(1)".
+// itemNumber returns the number in "1.", "1)" or "(1)".
 func itemNumber(mark string) (int, bool) {
 	mark = strings.TrimPrefix(mark, "(")
 	if len(mark) < 2 || len(mark) > 4 || mark[len(mark)-1] != '.' && mark[len(mark)-1] != ')' {
@@ -302,8 +307,8 @@ func itemNumber(mark string) (int, bool) {
 	return n, true
 }
 
-// indented reports whether a line inside a block begins a paragraph: it is indented, and the
-// lines before and after it are not.
+// indented reports whether line i of a block begins a paragraph: it is indented, and the lines
+// before and after it are not.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

@@ -11,15 +11,15 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// MIMEType is the MIME type that Reader reads.
+// MIMEType is the MIME type of the documents that Reader reads.
 const MIMEType = "application/pdf"
 
 // Config configures a Reader.
 type Config struct {
 	Path  string // path of the document's file, for poppler
 	NoOCR bool   // do not read images, even if tesseract is installed
-	// CPU and Wall are the time limits of the whole process. Images are read until most of them
-	// is used. 0 means no limit.
+	// CPU and Wall are the time limits of the whole process. When most of one is used, no further
+	// images are read. 0 means no limit.
 	CPU, Wall time.Duration
 }
 
@@ -29,26 +29,26 @@ func Reader(c Config) parse.Reader {
 		ctx, stop := context.WithCancel(ctx)
 		r := &reading{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
 		defer r.ranges.reading.Wait()
-		defer stop() // ends running programs after an error
+		defer stop() // if read fails, end the programs that are still running
 		return r.read(ctx, c.Path)
 	}
 }
 
 const (
-	// ahead is the number of pages that are examined for the body's height before the first is
-	// written, unless fewer have enough text.
+	// ahead is the number of pages from which the body height is determined before the first page
+	// is written. It is smaller if fewer pages contain enoughText.
 	ahead      = 5
 	enoughText = 4000 // bytes
 )
 
-// reading is the state of reading one document.
+// reading is the state of the Reader for one document.
 type reading struct {
 	out     *parse.Writer
 	images  *images
 	ranges  *rangeReader
 	sizes   sizes
 	seen    int     // bytes of text read
-	waiting []*page // pages read and not yet written
+	waiting []*page // pages that were read and not yet written
 	last    int     // last page read
 	damaged bool
 }
@@ -59,7 +59,8 @@ type pdfInfo struct {
 	title string
 }
 
-// read reads the document at path. It starts the first range before the number of pages is known.
+// read reads the document at path. It starts to read the first pages before the number of pages is
+// known.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()
@@ -75,7 +76,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 		}
 	}
 
-	if known.pages == 0 { // one process reads all pages
+	if known.pages == 0 { // a single process reads all pages
 		stop()
 		first = r.ranges.begin(ctx, 1, 0)
 	}
@@ -95,7 +96,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all writes all pages: those of the first range and of the others.
+// all writes all pages: first those of the range that is already being read, and then the others.
 func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
@@ -125,7 +126,7 @@ func (r *reading) follow(ctx context.Context, part *pageRange) error {
 	return part.err
 }
 
-// take adds a page. Pages are written when the body's height is known.
+// take adds a page to the waiting pages. When the body height is known, it writes them.
 func (r *reading) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
@@ -162,11 +163,11 @@ func (r *reading) flush(ctx context.Context) error {
 	return nil
 }
 
-// maxInfo bounds the output of pdfinfo, far above that of a normal document.
+// maxInfo bounds the output of pdfinfo. The output for a normal document is much shorter.
 const maxInfo = 64 << 10
 
-// ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext fails too and reports the
-// reason.
+// ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext cannot open it either and
+// reports the reason, so errors are ignored here.
 func ask(ctx context.Context, path string) (a pdfInfo) {
 	text, err := output(ctx, maxInfo, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {

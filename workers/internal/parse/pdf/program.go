@@ -23,10 +23,10 @@ type program struct {
 	said   complaint
 }
 
-// complaint keeps the beginning of an error output.
+// complaint keeps the beginning of a program's error output.
 type complaint struct{ kept bytes.Buffer }
 
-// Write accepts all bytes.
+// Write accepts all bytes but keeps only the first ones.
 func (c *complaint) Write(p []byte) (int, error) {
 	c.kept.Write(p[:min(len(p), complaintSize-c.kept.Len())])
 	return len(p), nil
@@ -53,7 +53,7 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 	return p, nil
 }
 
-// output runs a program and returns at most maximum bytes of its output.
+// output runs a program and returns its output, truncated to maximum bytes.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
@@ -66,8 +66,8 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 	return text, errors.Join(err, p.finish())
 }
 
-// finish waits for the program's end. It returns the reason why the program could not read the
-// document.
+// finish waits until the program has exited. It returns the reason if the program could not read
+// the document.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -81,7 +81,7 @@ func (p *program) finish() error {
 	return explain(status, p.said.kept.String())
 }
 
-// damaged reports that the file is damaged and poppler repaired it as far as possible.
+// damaged reports whether the file is damaged and poppler repaired it as well as possible.
 func (p *program) damaged() bool {
 	return strings.Contains(p.said.kept.String(), "Syntax Error")
 }
@@ -115,15 +115,15 @@ var (
 	}
 )
 
-// explain returns the failure for an unsuccessful end of a program.
+// explain returns the failure for a program that did not succeed. said is its error output.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
-		switch status.Signal() { //nolint:exhaustive // the others are crashes
+		switch status.Signal() { //nolint:exhaustive // any other signal is a crash
 		case syscall.SIGXCPU:
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // sent only by the kernel, for memory or a CPU limit far exceeded
+		case syscall.SIGKILL: // sent only by the kernel, for lack of memory or far above the CPU limit
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {
@@ -140,7 +140,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1: cannot be opened; others: no pages
+	default: // 1: the file cannot be opened; other codes: no pages
 		return errDamaged
 	}
 }

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// firstPages is the number of pages that are read before the number of pages is known. A
-	// shorter document needs only one process.
+	// firstPages is the number of pages that are read before the number of all pages is known. A
+	// document with fewer pages needs only one process.
 	firstPages = 16
-	// rangePages is small enough to keep all processes busy, and large enough to make the
-	// repeated opening of the document cheap.
+	// rangePages is the number of pages in each further range. It is small enough to keep all
+	// processes busy. It is large enough that opening the document once per range costs little.
 	rangePages = 32
-	// maxProcesses is the number of processes that read one document. Other documents are read
-	// concurrently.
+	// maxProcesses is the number of processes that read one document at the same time. Other
+	// documents are read concurrently, too.
 	maxProcesses = 4
-	// roomAhead is the number of bytes of a range that are kept in memory before its turn. Its
-	// process then waits.
+	// roomAhead is the number of bytes of a range that may wait in memory until the earlier ranges
+	// are written. Beyond that, the range's process waits.
 	roomAhead = 8 << 20 // bytes
 )
 
 // pageRange is a range of pages that one process reads.
 type pageRange struct {
-	first, last int // last is 0 for the document's end
+	first, last int // last is 0 if the range ends with the document
 	pages       chan *page
-	held        atomic.Int64 // bytes of the pages in pages
+	held        atomic.Int64 // size in bytes of the pages in the channel pages
 	freed       chan struct{}
 
-	// Valid after pages is closed.
+	// The fields below are valid only after pages is closed.
 	lastRead int // last page read
 	damaged  bool
 	err      error
@@ -43,7 +43,7 @@ func newRange(first, last int) *pageRange {
 	return &pageRange{first: first, last: last, pages: make(chan *page, rangePages), freed: make(chan struct{}, 1)}
 }
 
-// read runs pdftotext for the range. spare contains pages for reuse.
+// read runs pdftotext for the range. spare contains page objects that can be reused.
 func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	defer close(r.pages)
 	args := []string{"-tsv", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
@@ -70,7 +70,7 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan forwards the pages of a process until its end.
+// scan forwards the pages that a process outputs, until it ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -87,7 +87,7 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put passes a page on, and waits if the range has too much in memory.
+// put passes a page on. It waits if too many bytes of the range are in memory.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -124,9 +124,9 @@ func (r *pageRange) take() (*page, bool) {
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed, and returns why.
+// abandon kills a program whose output is no longer needed. It returns why.
 func abandon(p *program, why error) error {
-	_ = p.cmd.Process.Kill() // it may have ended already
+	_ = p.cmd.Process.Kill() // the program may have exited already
 	_ = p.cmd.Wait()         // it was killed
 	return why
 }
@@ -158,8 +158,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	return part
 }
 
-// beginAll starts to read all pages from first to last, in order. Earlier ranges never wait for
-// later ones.
+// beginAll starts to read all pages from first to last, in ranges. A range never waits for a later
+// range.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.reading.Go(func() {

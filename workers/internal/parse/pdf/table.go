@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// minRows is the minimum number of rows of a table. A table with two columns needs
-	// minPairRows, because it may be two texts side by side.
+	// minRows is the minimum number of rows of a table. A table with two columns needs minPairRows
+	// rows, because the columns may be two separate texts.
 	minRows     = 2
 	minPairRows = 3
-	// sameLine is the maximum vertical distance of two cells of a row, as a share of their
+	// sameLine is the maximum vertical distance between two cells of a row, as a share of their
 	// height.
 	sameLine = 0.35
 )
 
-// row is a range of blocks from first to before end, side by side and of one line each.
+// row is a row of a table. It consists of the blocks from first up to, but not including, end. They
+// are side by side, and each is a single line.
 type row struct{ first, end int }
 
-// cells returns the number of cells of rows.
+// cells returns the number of cells in rows.
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
-// table returns the rows of a table that begins with block first, or nil. It accepts only clear
-// tables: poppler outputs them row by row, each cell a block of one line, in consistent columns.
-// Other text is written as it comes.
+// table returns the rows of the table that begins with block first, or nil. It accepts only clear
+// tables: poppler outputs them row by row, each cell is a block with one line, and the columns are
+// consistent. Other text is written in poppler's order.
 func (l *layout) table(first int) (rows []row) {
 	var columns []box
 	for at := first; at < len(l.page.blocks); {
@@ -45,7 +46,7 @@ func (l *layout) table(first int) (rows []row) {
 	return rows
 }
 
-// rowEnd returns the end of the row that begins with block first.
+// rowEnd returns the index after the last block of the row that begins with block first.
 func (l *layout) rowEnd(first int) int {
 	blocks := l.page.blocks
 	end := first
@@ -67,8 +68,8 @@ func (l *layout) rowEnd(first int) int {
 	return end
 }
 
-// fits reports whether each cell of a row is in a separate column, and widens the columns. The
-// first row defines them.
+// fits reports whether each cell of a row is in a different column. It widens the columns to the
+// cells. The first row defines the columns.
 func (l *layout) fits(r row, columns *[]box) bool {
 	found := make([]int, 0, r.end-r.first)
 	for _, cell := range l.page.blocks[r.first:r.end] {
@@ -86,8 +87,8 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
-// widen adds a row's cells to the columns found for them. It returns false if a cell has no
-// column, or two cells have the same.
+// widen widens the columns to the cells of a row. found contains the column of each cell. widen
+// returns false if a cell has no column, or if two cells have the same column.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}
@@ -108,8 +109,8 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	return true
 }
 
-// writeRows writes a table. Its first row is a header if it has no digits and all others have
-// some.
+// writeRows writes a table. The first row is a header if it contains no digits and every other row
+// contains some.
 func (l *layout) writeRows(rows []row) {
 	head := !l.hasDigit(rows[0])
 	for _, r := range rows[1:] {

@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// wordGap is the minimum space between two words of a line, as a share of their height.
-	// Poppler divides words at a space, however narrow, and at a change of font, where there is
-	// almost no gap.
+	// wordGap is the minimum space between two words of a line, as a share of their height. Poppler
+	// divides words at any space, however narrow. It also divides words where the font changes,
+	// although there is almost no space.
 	wordGap = 0.02
-	// wideGap is the minimum space that counts in scripts without spaces.
+	// wideGap is the minimum space between two words in scripts without spaces, as a share of their
+	// height.
 	wideGap = 0.6
 )
 
-// lineText returns the text of a line in reading order. leftToRight is the page's direction.
+// lineText returns the text of a line in reading order. leftToRight is the direction of the page.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
-	b.Grow(max(l.size(p), 0) + l.end - l.first) // with a space before each word
+	b.Grow(max(l.size(p), 0) + l.end - l.first) // words are separated by single spaces
 	turned := false
 	for i := l.first; i < l.end; i++ {
 		if i > l.first && p.apart(i-1, i) {
@@ -44,7 +45,7 @@ func (p *page) lineText(l line, leftToRight bool) string {
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
-	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line is vertical
+	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line is vertical, so use the vertical distance
 		gap, size = upright, min(a.width(), b.width())
 	}
 	if unspaced(lastRune(p.word(i))) && unspaced(firstRune(p.word(j))) {
@@ -61,7 +62,7 @@ func (p *page) leftToRight() bool {
 	}
 
 	for _, r := range string(p.text) {
-		switch class(r) { //nolint:exhaustive // the others have no direction
+		switch class(r) { //nolint:exhaustive // other classes have no direction
 		case bidi.L:
 			balance++
 		case bidi.R:
@@ -71,11 +72,11 @@ func (p *page) leftToRight() bool {
 	return balance >= 0
 }
 
-// hasRightToLeft reports whether a text contains right-to-left letters. There is none below
+// hasRightToLeft reports whether a text contains right-to-left letters. There are none below
 // U+0590.
 func hasRightToLeft(text []byte) bool {
 	for i := 0; i < len(text); {
-		if text[i] < 0xD6 { // first byte of characters below U+0580
+		if text[i] < 0xD6 { // the first byte of every character below U+0580 is less than this
 			i++
 			continue
 		}
@@ -88,7 +89,7 @@ func hasRightToLeft(text []byte) bool {
 	return false
 }
 
-// class returns L, R, EN for any digit, or ON for everything else.
+// class returns L, R, EN for any digit, or ON for any other character.
 func class(r rune) bidi.Class {
 	properties, _ := bidi.LookupRune(r)
 	switch c := properties.Class(); c {
@@ -103,9 +104,9 @@ func class(r rune) bidi.Class {
 	}
 }
 
-// reorder converts a line from visual order, starting at the left, to reading order. It reverses
-// runs of right-to-left text; on a page in such a script, it reverses the order of the runs, too.
-// Neutral characters inside a run belong to it.
+// reorder converts a line from visual order, beginning at the left, to reading order. It reverses
+// the characters in runs of right-to-left text. On a right-to-left page, it also reverses the order
+// of the runs. Neutral characters inside a run belong to the run.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -126,8 +127,8 @@ func reorder(seen []rune, leftToRight bool) string {
 	return string(marksBehind(seen))
 }
 
-// against reports characters that begin a run against the page's direction; along reports those
-// that end it.
+// against reports whether r begins a run against the page's direction. along reports whether r ends
+// such a run.
 func against(r rune, leftToRight bool) bool {
 	c := class(r)
 	if leftToRight {
@@ -144,9 +145,9 @@ func along(r rune, leftToRight bool) bool {
 	return c == bidi.R
 }
 
-// marksBehind moves the vowel signs of right-to-left letters after their letters. Reversal puts
-// them before, unless the document stores its lines backwards. A word that begins with a sign
-// shows that they must be moved.
+// marksBehind moves the vowel signs of right-to-left letters behind their letters. After the
+// reversal they are before them, unless the document stores its lines backwards. If a word begins
+// with a sign, the signs must be moved.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {
@@ -183,12 +184,13 @@ func expand(text string) string {
 	return b.String()
 }
 
-// isShape reports Latin, Armenian and Hebrew ligatures, and Arabic presentation forms.
+// isShape reports whether r is a Latin, Armenian or Hebrew ligature, or an Arabic presentation
+// form.
 func isShape(r rune) bool {
 	return r >= 0xFB00 && r <= 0xFDFF && r != 0xFD3E && r != 0xFD3F || r >= 0xFE70 && r <= 0xFEFC
 }
 
-// unspaced reports characters of scripts without spaces between words.
+// unspaced reports whether r belongs to a script without spaces between words.
 func unspaced(r rune) bool {
 	if r < 0x0E00 {
 		return false

@@ -14,11 +14,11 @@ import (
 const (
 	scanBuffer = 256 << 10
 	maxLine    = 1 << 20  // bytes of a row
-	maxPage    = 32 << 20 // bytes of a page's text
+	maxPage    = 32 << 20 // bytes of text per page
 	maxWords   = 4 << 20  // words of a page
 )
 
-// box is a rectangle in points from the upper left corner.
+// box is a rectangle in points. The origin is the upper left corner of the page.
 type box struct{ x0, y0, x1, y1 float64 }
 
 func (b box) with(o box) box {
@@ -28,7 +28,7 @@ func (b box) with(o box) box {
 func (b box) height() float64 { return b.y1 - b.y0 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 
-// word is a run of characters without space. from and to are offsets in the page's text.
+// word is a run of characters without spaces. from and to are offsets in the page's text.
 type word struct {
 	box
 
@@ -50,7 +50,7 @@ type block struct {
 	flow       int
 }
 
-// page is a page in poppler's layout. Pages are reused.
+// page is a page with the layout that poppler determined. Page objects are reused.
 type page struct {
 	number        int
 	width, height float64
@@ -59,7 +59,7 @@ type page struct {
 	lines         []line
 	blocks        []block
 	flows         int
-	logical       bool // words are in reading order, whatever their direction
+	logical       bool // words are in reading order, also in right-to-left text
 }
 
 func (p *page) reset(number int) {
@@ -74,8 +74,8 @@ func (p *page) size() int64 {
 
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
-// Columns of a row. In the third column, pdftotext prints the number of a flow, which has several
-// blocks, and tesseract that of a block, which has several paragraphs.
+// Columns of the rows. The third column of pdftotext is the number of a flow, which has several
+// blocks. The third column of tesseract is the number of a block, which has several paragraphs.
 const (
 	tsvLevel = iota
 	tsvPage
@@ -99,12 +99,12 @@ const (
 	wordLevel = '5'
 )
 
-// scanner reads the rows that pdftotext -tsv and tesseract print: one for each page, block, line
-// and word, each before its parts. It trusts neither program, because a document's words may
-// contain line ends and tabs.
+// scanner reads the rows that pdftotext -tsv and tesseract print. There is a row for each page,
+// block, line and word, followed by the rows for its parts. The scanner trusts neither program,
+// because the words of a document may contain line ends and tabs.
 type scanner struct {
 	in    *bufio.Reader
-	unit  float64 // size of a unit in points
+	unit  float64 // size of the program's unit of length, in points
 	long  []byte  // a row longer than the buffer
 	read  int     // number of the last page that began
 	ahead box     // box of that page, until next returns it
@@ -116,7 +116,8 @@ type scanner struct {
 	insideWord bool   // the last row was a word, and continues after a line end
 }
 
-// newScanner returns a scanner for rows. first is the number of the first page.
+// newScanner returns a scanner. first is the number of the first page, and unit the size of the
+// program's unit of length in points.
 func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
 }
@@ -148,7 +149,7 @@ func (s *scanner) next(p *page) error {
 	}
 }
 
-// take adds a row to the page. Rows before the first page, such as the header, are ignored.
+// take adds a row to the page. It ignores rows before the first page, such as the header.
 func (s *scanner) take(p *page, row []byte, inside bool) error {
 	var cells [tsvColumns][]byte
 	rest, whole := row, true
@@ -177,15 +178,15 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	return nil
 }
 
-// begin begins the next page. A word can imitate a page's row, but pages are numbered
-// consecutively, so the numbers stay correct.
+// begin begins the next page. A word may look like the row of a page. Pages are numbered
+// consecutively, so the page numbers nevertheless stay correct.
 func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
 		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
 	}
 }
 
-// continueWord continues the last word if a line end in its text split it.
+// continueWord appends a row to the last word, because a line end in the word's text split the row.
 func (s *scanner) continueWord(p *page, row []byte) {
 	if s.insideWord {
 		p.text = append(append(p.text, ' '), row...)
@@ -193,8 +194,8 @@ func (s *scanner) continueWord(p *page, row []byte) {
 	}
 }
 
-// word adds a word to the page, and to the boxes of its line and block. It ignores words below
-// minConfidence, which are mostly stains.
+// word adds a word to the page, and extends the boxes of its line and block. It ignores words below
+// minConfidence, which are mostly stains on the paper.
 func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	text := bytes.TrimSpace(cells[tsvText])
 	if s.insideWord = decimal(cells[tsvConfidence]) >= minConfidence && len(text) > 0; !s.insideWord {
@@ -243,7 +244,7 @@ func (s *scanner) row() ([]byte, error) {
 	return bytes.TrimRight(l, "\r\n"), nil
 }
 
-// rest reads the rest of a row that is longer than the buffer, up to maxLine.
+// rest reads the rest of a row that is longer than the buffer. It reads at most maxLine bytes.
 func (s *scanner) rest(l []byte) ([]byte, error) {
 	s.long = append(s.long[:0], l...)
 	for {
@@ -258,12 +259,12 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
-const maxPlace = 1e6 // points: larger than any page
+const maxPlace = 1e6 // in points; larger than any page
 
-// maxDigits is the number of digits that always fit into an int64.
+// maxDigits is the maximum number of digits of a number that always fits into an int64.
 const maxDigits = 18
 
-// decimal parses a number in poppler's format. It returns 0 for other text, and for numbers
+// decimal parses a number as poppler prints it. It returns 0 for any other text, and for numbers
 // larger than any page.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))

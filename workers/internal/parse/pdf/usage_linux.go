@@ -11,15 +11,15 @@ import (
 // limit.
 var startMutex sync.Mutex
 
-// startWithinLimit starts a program with the processor time that remains of this process's limit.
-// The kernel limits each process separately, and their sum only with cgroups. The program
-// inherits our soft limit, so startWithinLimit lowers it during the start. Reaching it meanwhile has no
-// effect: Go ignores SIGXCPU.
+// startWithinLimit starts a program that may use the processor time remaining of this process's
+// limit. The kernel applies the limit to each process separately. The program inherits this
+// process's soft limit, so startWithinLimit lowers the soft limit during the start. If this process
+// reaches the lowered limit meanwhile, nothing happens, because Go ignores SIGXCPU.
 func startWithinLimit(start func() error) error {
 	startMutex.Lock()
 	defer startMutex.Unlock()
 	var own syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_CPU, &own) != nil || own.Cur > math.MaxInt32 { // no limit
+	if syscall.Getrlimit(syscall.RLIMIT_CPU, &own) != nil || own.Cur > math.MaxInt32 { // there is no limit
 		return start()
 	}
 
@@ -31,11 +31,11 @@ func startWithinLimit(start func() error) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: uint64(left / time.Second), Max: own.Max}); err != nil {
 		return err
 	}
-	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_CPU, &own) }() // cannot fail: it was just set
+	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_CPU, &own) }() // cannot fail, because the same limit was set before
 	return start()
 }
 
-// cpuTime returns the processor time of this process and of its finished children.
+// cpuTime returns the processor time used by this process and its finished children.
 func cpuTime() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

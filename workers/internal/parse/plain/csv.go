@@ -11,7 +11,7 @@ import (
 
 // Limits of delimited values.
 const (
-	maxQuoted  = 256 << 10 // bytes of a quoted cell: a longer quote is not a quote
+	maxQuoted  = 256 << 10 // bytes of a quoted cell; if no closing quote follows within them, the quote is ordinary text
 	maxScanned = 32 << 20  // bytes scanned in vain for closing quotes; beyond, quotes are text
 	maxCells   = 16_384    // cells of a row
 	sampleRows = 50        // rows from which the delimiter is detected
@@ -27,7 +27,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 	return document.Info{}, table(ctx, in, out, '\t')
 }
 
-// table reads delimited values. A delimiter of 0 is detected.
+// table reads delimited values. If delimiter is 0, it is detected.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
@@ -70,7 +70,7 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 type records struct {
 	text      string
 	delimiter byte
-	scanned   int // bytes scanned in vain for closing quotes
+	scanned   int // bytes scanned without finding a closing quote
 }
 
 func (r *records) more() bool { return r.text != "" }
@@ -89,7 +89,7 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell. end reports that it was the last of its row.
+// cell reads a cell. end reports that it was the last cell of its row.
 func (r *records) cell() (cell string, end bool) {
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
 	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
@@ -109,7 +109,7 @@ func (r *records) cell() (cell string, end bool) {
 	return cell, r.pass(r.text[i:])
 }
 
-// pass skips the character that ends a cell, and reports the end of the row.
+// pass skips the character after a cell. It returns true at the end of the row.
 func (r *records) pass(rest string) (end bool) {
 	if rest == "" {
 		r.text = ""
@@ -119,8 +119,8 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote. ok is false if no quote is followed by a delimiter
-// or the end of the row.
+// quoted reads a cell up to its closing quote. ok is false if there is no closing quote, which must
+// be followed by a delimiter or the end of the row.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
@@ -141,7 +141,7 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	return "", "", false
 }
 
-// delimiterFor returns the delimiter that divides the first rows most evenly.
+// delimiterFor returns the delimiter with which the first rows have the most even numbers of cells.
 func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {

@@ -17,10 +17,10 @@ import (
 // Limits of a JSON document, and of an object that becomes a row.
 const (
 	maxNesting = 200
-	maxPairs   = 1000 // values of an object that are collected
+	maxPairs   = 1000 // values collected from one object
 	maxColumns = 40
 	maxCell    = 400  // bytes of a value in a row
-	maxLines   = 1500 // bytes of a paragraph of values
+	maxLines   = 1500 // bytes of a paragraph that consists of values
 )
 
 // JSON reads JSON and JSON Lines. An object in an array becomes a row; any other value becomes a
@@ -54,15 +54,14 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, r.lines(&top)
 }
 
-// tokens returns a tokenizer of a document. Duplicate names are allowed, and unpaired surrogates
-// become U+FFFD.
+// tokens returns a decoder that allows duplicate names and replaces unpaired surrogates by U+FFFD.
 func tokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// survey counts the consecutive values of a text, and reports nesting beyond the limit. It
-// returns 0 values if the text is not JSON. Several values of which the first is a scalar are not
-// JSON.
+// survey counts the consecutive JSON values in a text. deep reports that they are nested too
+// deeply. values is 0 if the text is not JSON. If there are several values and the first is a
+// scalar, the text does not count as JSON.
 func survey(text string) (values int, deep bool) {
 	in := tokens(text)
 	scalar := false

@@ -13,22 +13,23 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// jsonReader reads a document value by value. It keeps at most one object's own values in memory.
+// jsonReader reads a document value by value. It keeps only the values of a single object in
+// memory.
 type jsonReader struct {
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
-	head   []string // column names of the last rows
+	head   []string // column names in the last header row
 	table  string   // path of their array
 }
 
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs are values of an object that were read and not yet written.
+// pairs contains values of an object that were read and not yet written.
 type pairs struct {
 	all     []pair
-	flushed bool // some were written as lines, so the object cannot become a row
+	flushed bool // some values were already written as lines, so the object cannot become a row
 }
 
 // next reads a value.
@@ -75,11 +76,11 @@ func (r *jsonReader) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath bounds the path of a value, in bytes, because each value is written with its path.
+// maxPath bounds the path of a value in bytes, because every value is written with its path.
 const maxPath = 1000
 
-// join returns the path of an object's value. If the object's path is too long already, join
-// returns that path.
+// join returns the path of the value with this name in an object. path is the object's path. If
+// path is already too long, join returns path itself.
 func join(path, name string) string {
 	if len(path) > maxPath {
 		return path
@@ -132,7 +133,8 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index returns the path of an array's element; see join.
+// index returns the path of element i of an array. Like join, it returns path itself if that is too
+// long.
 func index(path string, i int) string {
 	if len(path) > maxPath {
 		return path
@@ -140,9 +142,9 @@ func index(path string, i int) string {
 	return fmt.Sprintf("%s[%d]", path, i)
 }
 
-// element reads an object or array in an array.
+// element reads an object or array that is an element of an array.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
-	if err := r.lines(into); err != nil { // values before it
+	if err := r.lines(into); err != nil { // write the values before it
 		return err
 	}
 
@@ -158,13 +160,13 @@ func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pai
 	return r.lines(&own)
 }
 
-// rowLike reports whether values fit into a row.
+// rowLike reports whether an object's values are few and short enough for a row.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
 
-// row writes an object as a row. A header row precedes it if the object has names that the last
-// header lacks.
+// row writes an object as a row. It first writes a header row if the object has a name that the
+// last header row does not contain.
 func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -205,7 +207,7 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
-// add collects a value, and writes the collected values when there are maxPairs.
+// add collects a value. When there are maxPairs values, it writes them.
 func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -217,7 +219,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 	return nil
 }
 
-// lines writes values as lines that begin with their paths.
+// lines writes values as lines, each with its path at the beginning.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

@@ -70,7 +70,7 @@ func passage(lines []string, out *parse.Writer) error {
 // numbered matches a numbered heading: "2.1 Scope", "Chapter 4: Findings".
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
-// heading splits an underlined or numbered heading off the lines.
+// heading separates an underlined or numbered heading from the lines after it.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -90,7 +90,8 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	return 0, "", nil, false
 }
 
-// underline returns the character of which an underline consists, or 0 for another line.
+// underline returns the character of which a line consists if the line can underline a heading, or
+// 0.
 func underline(l string) byte {
 	if len(l) < 3 || !strings.ContainsRune("=-~^", rune(l[0])) || strings.Trim(l, l[:1]) != "" {
 		return 0
@@ -103,8 +104,8 @@ func abs(n int) int { return max(n, -n) }
 // bullet matches the beginning of a list item.
 var bullet = regexp.MustCompile(`^\s*(?:[-*•·‣◦▪–]|\(?[0-9]{1,3}[.)]|\(?[a-z][.)])\s+\S`)
 
-// listed reports whether lines are a list: they begin with an item, and each other line is an
-// item or indented.
+// listed reports whether lines are a list: the first line begins an item, and each other line
+// begins an item or is indented.
 func listed(lines []string) bool {
 	if !bullet.MatchString(lines[0]) {
 		return false
@@ -117,7 +118,7 @@ func listed(lines []string) bool {
 	return true
 }
 
-// items writes the items of a list without their bullets. Numbers are kept.
+// items writes the items of a list. It removes bullets but keeps numbers.
 func items(lines []string, out *parse.Writer) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
@@ -134,7 +135,8 @@ func items(lines []string, out *parse.Writer) error {
 	return nil
 }
 
-// aligned reports whether lines use spaces for indentation or columns.
+// aligned reports whether lines use spaces for indentation or columns, so that the spaces must be
+// kept.
 func aligned(lines []string) bool {
 	if len(lines) < 2 {
 		return false
@@ -152,7 +154,8 @@ func aligned(lines []string) bool {
 	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
 }
 
-// uneven reports whether indented lines are something other than an indented paragraph.
+// uneven reports whether some lines are indented in a way that does not occur in an indented
+// paragraph.
 func uneven(lines []string) bool {
 	first := indent(lines[0])
 	for _, l := range lines[1:] {
@@ -165,8 +168,8 @@ func uneven(lines []string) bool {
 
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
-// wrapped reports whether lines are one wrapped paragraph: all but the last are about equally
-// long.
+// wrapped reports whether lines are a single wrapped paragraph: all lines except the last are about
+// equally long.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
@@ -188,7 +191,8 @@ func wrapped(lines []string) bool {
 	return short*5 <= len(lines)-1
 }
 
-// width returns the approximate width of a line in columns. East Asian characters take two.
+// width returns the approximate width of a line in columns. East Asian characters are two columns
+// wide.
 func width(l string) int {
 	n := 0
 	for _, r := range l {
@@ -203,8 +207,8 @@ func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// joined joins wrapped lines with spaces. It inserts no space after a hyphen, or between
-// characters of scripts without spaces.
+// joined joins wrapped lines with spaces. It inserts no space after a hyphen or between characters
+// of scripts without spaces.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

@@ -21,21 +21,21 @@ import (
 
 // Config configures a Backend.
 type Config struct {
-	Bwrap  string // path of bwrap; "": bwrap on PATH
-	Python string // the interpreter to show in sandboxes; "": /usr/bin/python3
+	Bwrap  string // path of bwrap; "" means the bwrap found on PATH
+	Python string // the interpreter in sandboxes; "" means /usr/bin/python3
 }
 
 // Backend creates sandboxes with bwrap.
 type Backend struct {
-	bwrap  []string // the command that becomes bwrap, without bwrap's arguments
-	view   []string // bwrap's arguments for the part of the file system that every sandbox shows
+	bwrap  []string // the command that starts bwrap, without bwrap's own arguments
+	view   []string // bwrap's arguments for the files of the host that every sandbox contains
 	filter []byte
 	groups *cgroup.Root // nil without cgroups
 	notes  []string
 	owners *owners
 	thread *host.Thread // sandboxes die with the thread that started them
 
-	starting sync.RWMutex // read-locked while a sandbox is started
+	starting sync.RWMutex // held for reading while a sandbox is being started
 	closed   bool         // guarded by starting
 
 	mu    sync.Mutex
@@ -44,8 +44,8 @@ type Backend struct {
 
 var errClosed = errors.New("the sandbox backend is closed")
 
-// Open checks that this machine can run sandboxes by running one. The error states the reason in
-// one sentence.
+// Open runs a sandbox to check that this machine supports sandboxes. If not, the error states the
+// reason in one sentence.
 func Open(c Config) (*Backend, error) {
 	groups, whyNot := cgroup.Open()
 	b, err := open(c, groups, whyNot)
@@ -55,7 +55,8 @@ func Open(c Config) (*Backend, error) {
 	return b, err
 }
 
-// open takes ownership of groups unless it returns an error. groups may be nil.
+// open opens a Backend that uses groups, which may be nil. It takes ownership of groups unless it
+// returns an error. whyNot is the reason why groups is nil.
 func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	bwrap, err := program(orDefault(c.Bwrap, "bwrap"))
 	if err != nil {
@@ -106,8 +107,8 @@ func orDefault(s, other string) string {
 	return s
 }
 
-// program returns the path of bwrap. It rejects a setuid bwrap, because the kernel clears the
-// parent death signal of such a program.
+// program returns the path of bwrap. It rejects a setuid program, because the kernel clears the
+// parent death signal when such a program starts.
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -120,7 +121,7 @@ func program(name string) (string, error) {
 	return path, err
 }
 
-// interpreter returns the path of a Python as sandboxes see it.
+// interpreter returns the path that a Python interpreter has in sandboxes.
 func interpreter(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -137,7 +138,7 @@ func interpreter(path string) (string, error) {
 // Name returns the backend's name in the settings.
 func (b *Backend) Name() string { return "bubblewrap" }
 
-// Notes lists the limits that are watched instead of enforced on this machine.
+// Notes lists the limits that this machine cannot enforce, so that they are only watched.
 func (b *Backend) Notes() []string { return b.notes }
 
 // Start starts a command in a new sandbox. It returns before the command runs.
@@ -145,7 +146,7 @@ func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, er
 	return b.start(ctx, c)
 }
 
-// start is Start with the concrete type.
+// start does the same as Start but returns the concrete type.
 func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if err := check(c); err != nil {
 		return nil, err

@@ -22,23 +22,23 @@ const firstFile = 3
 // box is one sandbox.
 type box struct {
 	backend    *Backend
-	owner      int // user of its processes
+	owner      int // id of the user that owns its processes
 	limits     sandbox.Limits
 	cmd        *exec.Cmd
-	childFiles []*os.File // files that only the child uses
+	childFiles []*os.File // files passed to the child, which this process does not use
 	gate       *os.File   // write end of the list of arguments for which bwrap waits
 	stdin      *os.File
 	stdout     *host.Output
 	stderr     host.Head
 	group      *cgroup.Group // nil without cgroups
-	tree       proctree.Tree // used without cgroups
+	tree       proctree.Tree // used only without cgroups
 	done       chan struct{}
 
 	mu       sync.Mutex // guards the fields below
 	folders  []*os.File // the sandbox's folders, once they exist
 	last     sandbox.Usage
-	final    bool // last is final
-	givesWay bool // lower its priority once it has used sandbox.GiveWayAfter
+	final    bool // last is the final usage
+	givesWay bool // lower the priority after sandbox.GiveWayAfter of processor time
 }
 
 // prepare creates everything that is needed to start the sandbox.
@@ -95,9 +95,9 @@ func (x *box) pipes() error {
 	return nil
 }
 
-// openGate creates a pipe from which bwrap reads its last arguments. Without them, the sandbox
-// contains no program. So nothing runs if this process dies before it has written them, possibly
-// before the kernel has registered that bwrap must die with it.
+// openGate creates a pipe from which bwrap reads its last arguments, including the program to run.
+// If this process dies before it writes them, bwrap runs nothing. This covers the time until the
+// kernel has registered that bwrap must die with this process.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -107,7 +107,8 @@ func (x *box) openGate() (int, error) {
 	return x.passFile(waits), nil
 }
 
-// passContent passes content to the child as a file and returns its descriptor there.
+// passContent passes content to the child as a file. It returns the number of the file's descriptor
+// in the child.
 func (x *box) passContent(name string, content []byte) (int, error) {
 	f, err := memoryFile(name, content)
 	if err != nil {
@@ -146,18 +147,18 @@ func (x *box) launch() error {
 	}
 	if err != nil {
 		err = errors.Join(err, x.cmd.Process.Kill())
-		_ = x.cmd.Wait() // it was killed
+		_ = x.cmd.Wait() // reap the process, which was killed
 	}
 	return err
 }
 
-// listed encodes arguments as bwrap reads them from a file.
+// listed encodes arguments in the form in which bwrap reads them from a file.
 func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
 
 // closeChildFiles closes the child's files and the gate.
 func (x *box) closeChildFiles() {
 	for _, f := range x.childFiles {
-		_ = f.Close() // no data can be lost
+		_ = f.Close() // the file was only read or passed on
 	}
 	x.childFiles = nil
 	if x.gate != nil {
@@ -178,8 +179,8 @@ func (x *box) abandon() {
 	close(x.done)
 }
 
-// wait waits until nothing in the sandbox is alive. The kernel kills a PID namespace before its
-// first process counts as ended.
+// wait waits until no process is left in the sandbox, and then releases its resources. When the
+// first process of a PID namespace has ended, the kernel has killed all others.
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // bwrap's exit status adds nothing to its standard error
 	_ = x.stdin.Close() // no data can be lost
@@ -190,10 +191,11 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// release releases the resources that outlive the processes.
+// release closes the files of the sandbox and removes its cgroup. It must be called after all
+// processes have ended.
 func (x *box) release() {
 	if x.group != nil {
-		_ = x.group.Remove() // remaining groups are removed with the backend, or when another one opens
+		_ = x.group.Remove() // if this fails, the group is removed when this or another backend is closed or opened
 	}
 	x.backend.owners.giveBack(x.owner)
 }
@@ -210,9 +212,9 @@ func (x *box) Done() <-chan struct{} { return x.done }
 // Stderr returns the first part of standard error.
 func (x *box) Stderr() string { return x.stderr.String() }
 
-// Kill kills everything in the sandbox. It kills the first process, and the kernel kills the others
-// of its namespace.
+// Kill kills all processes in the sandbox and waits until they are gone. It kills the first
+// process; the kernel then kills the others in the namespace.
 func (x *box) Kill() {
-	_ = x.cmd.Process.Kill() // it may have ended already
+	_ = x.cmd.Process.Kill() // the process may have exited already
 	<-x.done
 }

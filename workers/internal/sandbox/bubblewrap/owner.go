@@ -7,21 +7,21 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// If the worker is root, each sandbox runs as a separate user, so that the kernel's counts per user
-// apply to one sandbox. No other user has these ids: they lie between the ranges that systemd
-// assigns.
+// If the worker is root, each sandbox runs as a different user, so that the kernel's limits per
+// user apply to a single sandbox. The ids are between the ranges that systemd assigns, so no other
+// user has them.
 const (
 	firstOwner = 60706
 	ownerCount = 61183 - firstOwner + 1
 )
 
-// owners assigns users to sandboxes. Several workers on one machine may assign the same users,
-// which only makes the counts stricter.
+// owners assigns users to sandboxes. Several workers on one machine may assign the same user. Their
+// sandboxes then share the limits per user, which only makes these stricter.
 type owners struct {
-	own bool // sandboxes run as this process's user
+	own bool // all sandboxes run as this process's user
 
 	mu   sync.Mutex
-	used map[int]int // sandboxes by user
+	used map[int]int // number of sandboxes of each user
 	next int
 }
 
@@ -29,7 +29,8 @@ func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
 
-// take returns the user with the fewest sandboxes, and among these the one unused for longest.
+// take returns the user with the fewest sandboxes. If there are several, it returns the one that
+// was unused for longest.
 func (o *owners) take() int {
 	if o.own {
 		return os.Geteuid()
@@ -53,7 +54,7 @@ func (o *owners) take() int {
 	return best
 }
 
-// isOne reports whether sandboxes may run as this user.
+// isOne reports whether a user id belongs to this package's range.
 func (o *owners) isOne(uid int) bool {
 	if o.own {
 		return uid == os.Geteuid()

@@ -22,9 +22,9 @@ func ownerFor(path string) (int, error) {
 	return int(stat.Uid), err
 }
 
-// isolation returns the attributes with which bwrap is started: as the first process of a PID
-// namespace, and to die with the thread that starts it. A process that may not create a PID
-// namespace creates it within a user namespace.
+// isolation returns the process attributes with which bwrap is started. bwrap becomes the first
+// process of a PID namespace and dies with the thread that starts it. If this process may not
+// create a PID namespace, it also creates a user namespace.
 func isolation(owner int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
 	if host.MayChangeUser() {
@@ -56,7 +56,8 @@ func launcher(bwrap string) []string {
 	return countingLauncher(bwrap, unix.Gettid())
 }
 
-// countingLauncher returns a command that gives bwrap's child this pid, which is at least 2.
+// countingLauncher returns a command that starts bwrap in such a way that bwrap's child gets this
+// pid, which must be at least 2.
 func countingLauncher(bwrap string, number int) []string {
 	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
 }
@@ -77,7 +78,7 @@ func setAttributes(pid int) error {
 	return nil
 }
 
-// memoryFile creates a file in memory with this content, positioned at the start.
+// memoryFile creates a file in memory with the given content. Its offset is at the beginning.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -124,7 +125,7 @@ func openFolders(bwrap, owner int, size int64) []*os.File {
 	return opened
 }
 
-// commandFor returns the pid of bwrap's only child, or 0 if there is none.
+// commandFor returns the pid of the only child of bwrap, or 0 if there is none.
 func commandFor(bwrap int) int {
 	id := strconv.Itoa(bwrap)
 	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
@@ -132,7 +133,7 @@ func commandFor(bwrap int) int {
 		return 0
 	}
 	child, _, _ := strings.Cut(string(children), " ")
-	pid, _ := strconv.Atoi(child) // 0 if it is not a number
+	pid, _ := strconv.Atoi(child) // pid is 0 if the text is not a number
 	return pid
 }
 
@@ -167,5 +168,5 @@ func folderUsage(f *os.File) (bytes int64, count int) {
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {
 		return 0, 0
 	}
-	return int64(fs.Blocks-fs.Bfree) * fs.Bsize, int(fs.Files-fs.Ffree) - 1 // without the folder itself
+	return int64(fs.Blocks-fs.Bfree) * fs.Bsize, int(fs.Files-fs.Ffree) - 1 // the folder itself is not counted
 }

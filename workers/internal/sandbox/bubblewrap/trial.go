@@ -12,10 +12,11 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// tryTime is much longer than a sandbox takes to start and end.
+// tryTime is the time limit of the trial. It is much longer than a sandbox takes to start and exit.
 const tryTime = 20 * time.Second
 
-// try starts the interpreter in a sandbox. The error states in one sentence why that failed.
+// try starts the interpreter in a sandbox. If that fails, the error states the reason in one
+// sentence.
 func (b *Backend) try(python string) error {
 	x, err := b.start(context.Background(), sandbox.Command{
 		Args:   []string{python, "-I", "-S", "-c", "print('started')"},

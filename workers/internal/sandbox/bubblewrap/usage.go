@@ -17,7 +17,7 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
 		if x.group != nil {
-			_ = x.group.GiveWay() // on failure it keeps its share
+			_ = x.group.GiveWay() // if this fails, the group keeps its share
 		}
 		giveWay(x.cmd.Process.Pid)
 	}
@@ -37,7 +37,7 @@ func (x *box) measure() error {
 		return err
 	}
 
-	u.CPU = max(u.CPU, x.last.CPU) // the CPU time of processes that have ended is otherwise lost
+	u.CPU = max(u.CPU, x.last.CPU) // keep the CPU time of processes that have exited
 	u.Processes = max(0, u.Processes-1)
 	u.Files, u.FileCount = x.measureFolders()
 	x.last = u
@@ -57,15 +57,15 @@ func (x *box) measureFolders() (bytes int64, count int) {
 	return bytes, count
 }
 
-// settleUsage reads the final usage, which a cgroup still has after all its processes have ended,
-// and closes the folders.
+// settleUsage reads the final usage and closes the folders. A cgroup still contains the usage after
+// all its processes have exited.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if u := x.last; x.group != nil && x.measure() == nil {
 		x.last.Files, x.last.FileCount = max(u.Files, x.last.Files), max(u.FileCount, x.last.FileCount)
 	}
-	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // a short program may never have been measured
+	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // the usage of a short program may never have been measured
 		x.last.CPU = max(x.last.CPU, ended.UserTime()+ended.SystemTime())
 	}
 	x.last.Processes = 0

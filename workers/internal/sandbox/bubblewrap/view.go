@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// viewFor returns bwrap's arguments for the part of the file system that all sandboxes show.
+// viewFor returns bwrap's arguments for the files of the host that all sandboxes contain.
 func viewFor(python string, devices []string) []string {
 	var args []string
 	for _, path := range slices.Concat(host.Folders(python), host.Files) {
@@ -33,10 +33,10 @@ func viewFor(python string, devices []string) []string {
 	return args
 }
 
-// devicesFor returns the devices of sandboxes. They are bound individually, because bwrap's own
-// devices cannot be opened on a read-only mount. If memory is watched, /dev/zero is excluded:
-// memory written to a shared mapping of it is not counted anywhere once the process has released
-// the pages.
+// devicesFor returns the devices that sandboxes contain. They are bound individually, because
+// devices that bwrap creates cannot be opened on a read-only mount. watched reports that memory is
+// measured per process. Then /dev/zero is omitted: once a process has released a shared mapping of
+// it, the mapping's memory is not counted.
 func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
@@ -45,8 +45,8 @@ func devicesFor(watched bool) []string {
 	return devices
 }
 
-// checkDevices rejects devices that are owned by a user of sandboxes, because such a user could
-// change them for the whole host.
+// checkDevices returns an error if a device is owned by a user of sandboxes, because that user
+// could change the device for the whole host.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
 		uid, err := ownerFor(path)
@@ -61,7 +61,7 @@ func (o *owners) checkDevices(paths []string) error {
 }
 
 // arguments returns bwrap's arguments for one sandbox, without the command and without the shared
-// view, which comes first. files are the descriptors of c.Data, followed by those of host.MadeUp.
+// view, which comes first. files are the descriptors of c.Data, followed by those of host.GeneratedFiles.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
@@ -86,11 +86,11 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 // folders are the writable folders.
 var folders = []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 
-// folderSize returns the size of one writable folder. Their sum is watched. The minimum is one
-// page, because bwrap rejects size 0.
+// folderSize returns the size limit of one writable folder. The sum of the folders is watched
+// separately. The limit is at least one page, because bwrap rejects the size 0.
 func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesize())) }
 
-// check rejects commands that bwrap would misinterpret.
+// check returns an error for commands that bwrap would misinterpret.
 func check(c sandbox.Command) error {
 	if len(c.Args) == 0 || !filepath.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
@@ -122,7 +122,7 @@ func check(c sandbox.Command) error {
 	return nil
 }
 
-// checkPlace rejects paths at which a file would not be kept.
+// checkPlace returns an error for paths at which a file would not be kept.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
 		return fmt.Errorf("data %q must have a clean absolute path", path)

@@ -13,16 +13,17 @@ import (
 	"syscall"
 )
 
-// mainName is the cgroup of Parley's processes on version 2. It is never removed.
+// mainName is the name of the cgroup for Parley's own processes in version 2. The cgroup is never
+// removed.
 const mainName = "parley-main"
 
 // claimed matches the folder names of Roots.
 var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 
-// claim creates a folder for this process's groups and locks it. The lock ends with the process in
-// any case.
+// claim creates a folder for this process's groups and locks it. The lock ends with the process,
+// even after a crash.
 func claim(parent string) (dir string, lock *os.File, err error) {
-	for range 3 { // cleanup by another process may remove it before it is locked
+	for range 3 { // another process may clean the folder up before it is locked
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		dir = filepath.Join(parent, "parley-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(random[:]))
@@ -36,7 +37,7 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 	return "", nil, fmt.Errorf("creating a cgroup in %s: it disappears immediately", parent)
 }
 
-// errTaken means that another process has the lock, or that the folder no longer exists.
+// errTaken means that another process holds the lock, or that the folder was removed.
 var errTaken = errors.New("it belongs to another user")
 
 // lockFolder locks a folder.
@@ -63,8 +64,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("locking cgroup: %w", err)
 }
 
-// clean removes the folders of dead processes. Folders that cannot be removed remain for the next
-// call.
+// clean removes the folders of processes that no longer run. If a folder cannot be removed now, the
+// next call tries again.
 func clean(parent string) {
 	names, _ := folders(parent) // an unreadable folder cannot be cleaned
 	for _, name := range names {
@@ -83,7 +84,7 @@ func clean(parent string) {
 	}
 }
 
-// removeTree removes a cgroup without processes, and all cgroups below it.
+// removeTree removes a cgroup and all cgroups below it. None may contain processes.
 func removeTree(dir string) error {
 	names, err := folders(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +100,7 @@ func removeTree(dir string) error {
 	return err
 }
 
-// reason returns an explanation of a common error.
+// reason returns an explanation for a common error.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):

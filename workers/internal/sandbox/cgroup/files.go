@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// write writes to an existing kernel file. It never creates one.
+// write writes to an existing file of the kernel. It never creates a file.
 func write(dir, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -20,7 +20,8 @@ func write(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeIfThere is write for settings that some kernels do not have.
+// writeIfThere writes to a file of the kernel. It does nothing if this kernel does not have the
+// file.
 func writeIfThere(dir, name, value string) error {
 	if err := write(dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -41,7 +42,8 @@ func number(dir, name string) (int64, error) {
 	return n, nil
 }
 
-// keyed returns the number of a key in a file of lines "key number", or 0 if the key is missing.
+// keyed returns the number of a key from a file with lines of the form "key number". It returns 0
+// if the key is missing.
 func keyed(dir, name, key string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -94,7 +96,7 @@ func pidsIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// folders lists the cgroups directly below one.
+// folders lists the cgroups directly below a cgroup.
 func folders(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -12,12 +12,12 @@ import (
 // Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed.
 type Group struct {
 	root *Root
-	dirs []string // one for each part of the root
+	dirs []string // one folder for each part of the root
 }
 
-// Add moves a process into the group, without the processes that it has started. It takes
-// milliseconds, because the kernel waits until no process forks. Use Start for a process that is
-// not yet started.
+// Add moves a single process into the group, without the processes that it has started. It takes
+// milliseconds, because the kernel waits for a moment in which no process forks. Use Start for a
+// process that has not been started.
 func (g *Group) Add(pid int) error {
 	for _, dir := range g.dirs {
 		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -64,13 +64,13 @@ func (g *Group) GiveWay() error {
 // Pids lists the processes in the group, without zombies.
 func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 
-// Kill kills everything in the group and returns when nothing is alive, usually within
-// milliseconds. It fails if something is still alive after seconds. Afterwards, nothing can be
+// Kill kills all processes in the group and waits until they are gone, usually within milliseconds.
+// It returns an error if a process is still alive after killTime. Afterwards, no process can be
 // started in the group.
 func (g *Group) Kill() error {
 	var all []error
-	for _, dir := range g.dirs { // all parts, because a process may have been added to some of them only
-		_ = writeIfThere(dir, "pids.max", "0") // before the first kill, in whichever part has the controller
+	for _, dir := range g.dirs { // all parts: a process may have been added to only some of them
+		_ = writeIfThere(dir, "pids.max", "0") // forbid forks first, in the part that has the pids controller
 	}
 	for _, dir := range g.dirs {
 		all = append(all, end(dir))

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	killTime  = 5 * time.Second // a thousand times the usual time, for busy machines
+	killTime  = 5 * time.Second // a thousand times the usual duration, for busy machines
 	firstLook = time.Millisecond
 	lastLook  = 16 * time.Millisecond
 )
@@ -19,8 +19,8 @@ const (
 // errAlive means that a process in a cgroup is still alive.
 var errAlive = errors.New("a process is still running")
 
-// retry retries f with increasing delay until it succeeds, fails for another reason than a live
-// process, or killTime has passed.
+// retry calls f with increasing delays. It stops when f succeeds, when f fails because of anything
+// other than a live process, or after killTime.
 func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)
@@ -39,10 +39,10 @@ func retry(f func() error) error {
 	}
 }
 
-// end kills every process in a cgroup and below it, and returns when none is alive.
+// end kills every process in a cgroup and below it, and waits until they are gone.
 func end(dir string) error {
-	// From here on nothing in it can fork, so the kills cannot be outrun. Without this file,
-	// cgroup.kill does the same.
+	// From here on no process in the cgroup can fork, so no child escapes. On kernels without this
+	// file, cgroup.kill has the same effect.
 	_ = write(dir, "pids.max", "0")
 	return retry(func() error {
 		pids, err := pidsIn(dir)
@@ -63,8 +63,9 @@ func end(dir string) error {
 	})
 }
 
-// killAll kills those of pids that are still in the cgroup. It first takes a handle on each process
-// and then lists the cgroup again, so that a reused pid is not killed.
+// killAll kills the processes pids that are still in the cgroup. It first opens a handle for each
+// process, and then lists the cgroup again. So it never kills another process that has reused a
+// pid.
 func killAll(dir string, pids []int) {
 	held := make(map[int]*os.Process, len(pids))
 	for _, pid := range pids {
@@ -78,6 +79,6 @@ func killAll(dir string, pids []int) {
 		if err == nil && slices.Contains(still, pid) {
 			_ = p.Signal(syscall.SIGKILL) // a process that has ended needs no signal
 		}
-		_ = p.Release() // its parent waits for it
+		_ = p.Release() // the process's parent reaps it
 	}
 }

@@ -11,7 +11,7 @@ type mount struct {
 	root    string // the cgroup that is mounted at point
 	point   string
 	version int
-	options string // version 1: includes its controllers
+	options string // in version 1, includes the controllers
 }
 
 // mountsIn parses the cgroup mounts in /proc/self/mountinfo.
@@ -39,9 +39,9 @@ func mountsIn(mountinfo string) (mounts []mount) {
 // unescape decodes the kernel's escapes of spaces and similar characters in paths.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// home returns the folder of this process's cgroup: in the hierarchy of the controller for version
-// 1, and in the only hierarchy for version 2, for which controller is "". own is the text of
-// /proc/self/cgroup. found is false if there is no such hierarchy.
+// home returns the folder of this process's cgroup. controller selects the hierarchy in version 1;
+// "" means the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false if
+// there is no such hierarchy.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
 	path, found := pathIn(own, controller)
 	if !found {
@@ -64,7 +64,7 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 	return "", false, nil
 }
 
-// pathIn finds the path of this process's cgroup in the text of /proc/self/cgroup.
+// pathIn returns the path of this process's cgroup from own, the text of /proc/self/cgroup.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -77,7 +77,8 @@ func pathIn(own, controller string) (path string, found bool) {
 
 func hasWord(list, word string) bool { return strings.Contains(","+list+",", ","+word+",") }
 
-// below returns the part of a path below root. A path that begins with ".." is not below anything.
+// below returns the part of a path below root. inside is false if the path is not below root, or
+// begins with "..".
 func below(root, path string) (rest string, inside bool) {
 	if strings.HasPrefix(path, "/..") {
 		return "", false

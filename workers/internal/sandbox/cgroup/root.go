@@ -16,15 +16,15 @@ const (
 	// spareMemory is added to a sandbox's memory limit for the processes that isolate it and start
 	// its program.
 	spareMemory = 64 << 20
-	// spareProcesses is the same for processes and threads.
+	// spareProcesses is added to a sandbox's limit on processes and threads, for the same reason.
 	spareProcesses = 8
 )
 
 // memory returns the limit on all memory, which includes the sandbox's files.
 func memory(l sandbox.Limits) int64 { return l.Memory + l.Files + spareMemory }
 
-// part is a Root's folder in one hierarchy. Version 1 has one or more controllers in each
-// hierarchy, version 2 has one hierarchy for all.
+// part is a Root's folder in one hierarchy. In version 1, each hierarchy has one or more
+// controllers. In version 2, a single hierarchy has all of them.
 type part struct {
 	home        string // the cgroup of this process
 	dir         string // the folder of its groups
@@ -42,8 +42,9 @@ type Root struct {
 	thread chan func() // version 1 only; started when first needed
 }
 
-// Open finds the place where this process may create groups, and removes the groups of dead
-// processes there. The error states in one sentence why there is no such place.
+// Open finds the folder in which this process may create groups. It also removes the groups of
+// processes that no longer run. If there is no such folder, the error states the reason in one
+// sentence.
 func Open() (*Root, error) {
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -80,13 +81,13 @@ func open(mountinfo, own string) (*Root, error) {
 		if r, err = openV1(mounts, own); err == nil {
 			return r, r.try()
 		}
-		whyNot = err // if version 1 has the memory controller, the machine uses version 1
+		whyNot = err // a machine with the memory controller in version 1 uses version 1
 	}
 	return nil, whyNot
 }
 
-// try creates a group and fails to start a program in it, which needs the same permissions as a
-// sandbox.
+// try creates a group and starts a program in it that does not exist. This requires the same
+// permissions as starting a sandbox.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {
@@ -125,7 +126,7 @@ func (r *Root) New(l sandbox.Limits) (*Group, error) {
 	return g, nil
 }
 
-// Close kills everything in this process's groups and removes their folder. No group may be used
+// Close kills all processes in this process's groups and removes the groups. No group may be used
 // afterwards.
 func (r *Root) Close() error {
 	var all []error

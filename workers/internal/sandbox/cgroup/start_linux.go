@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Start starts a command as a member of the group, so none of its processes can be outside. It is
-// cheap.
+// Start starts a command as a member of the group. So none of its processes is ever outside of the
+// group. Unlike Add, it does not wait for the kernel.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.root.version == 2 {
 		return g.startV2(cmd)
@@ -33,18 +33,18 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startV1 moves one thread of this process into the group, starts the command from it and moves it
-// back: a new process joins the cgroup of the thread that creates it. A thread that moves itself
-// does not wait for other processes. The thread is the caller's, because children may be set to die
-// with it.
+// startV1 starts a command in the group. A new process joins the cgroup of the thread that creates
+// it, so startV1 moves the calling thread into the group, starts the command, and moves the thread
+// back. A thread that moves itself does not wait for other processes. The calling thread must be
+// used, because the command may be set to die with it.
 func (g *Group) startV1(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if syscall.Gettid() != os.Getpid() {
 		return g.startHere(cmd)
 	}
-	// The kernel charges the process's memory to the cgroup of its first thread, so that thread
-	// must not move.
+	// This is the process's first thread. The kernel charges the memory of the process to the
+	// cgroup of its first thread, so this thread must not move.
 	return g.root.onThread(func() error { return g.startHere(cmd) })
 }
 
@@ -62,7 +62,7 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 	if back := moveThread(homes); back != nil {
 		if err == nil {
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // reap the command, which was killed
 		}
 		return errors.Join(err, back)
 	}
@@ -89,15 +89,15 @@ func (r *Root) onThread(f func() error) error {
 // moveThread moves the calling thread into these cgroups.
 func moveThread(dirs []string) error {
 	for _, dir := range dirs {
-		if err := write(dir, "tasks", "0"); err != nil { // 0 is the calling thread
+		if err := write(dir, "tasks", "0"); err != nil { // 0 means the calling thread
 			return fmt.Errorf("moving a thread to a cgroup: %w", err)
 		}
 	}
 	return nil
 }
 
-// trialStart starts a program that does not exist. Everything works as for a sandbox until the
-// new process, which is in the group by then, looks for its program.
+// trialStart starts a program that does not exist. All steps are the same as for a sandbox until
+// the new process, which is already in the group, looks for its program.
 func (g *Group) trialStart() error {
 	cmd := &exec.Cmd{Path: "/nonexistent/parley", Args: []string{"parley"}}
 	err := g.Start(cmd)

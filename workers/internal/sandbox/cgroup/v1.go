@@ -13,7 +13,7 @@ import (
 // openV1 creates this process's folder in each required hierarchy.
 func openV1(mounts []mount, own string) (*Root, error) {
 	r := &Root{version: 1}
-	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: a process that cannot fork cannot outrun its end
+	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: without forks, no child escapes a kill
 		dir, found, err := home(mounts, own, controller)
 		if err == nil && !found {
 			err = errors.New("not supported by the kernel")
@@ -21,10 +21,10 @@ func openV1(mounts []mount, own string) (*Root, error) {
 		if err == nil {
 			err = r.join(dir, controller)
 		}
-		if err == nil || controller == "cpu" { // the cpu controller is optional, because nice also works
+		if err == nil || controller == "cpu" { // the cpu controller is optional, because nice has a similar effect
 			continue
 		}
-		_ = r.Close() // everything in it is empty
+		_ = r.Close() // the folders contain no processes
 		return nil, fmt.Errorf("cgroup v1, controller %s: %w", controller, err)
 	}
 	return r, nil
@@ -44,7 +44,7 @@ func (r *Root) join(dir, controller string) error {
 	return err
 }
 
-// cpuShares is a group's share of the processors. The default outside is 1024.
+// cpuShares is the share of the processors of each group. The default for other cgroups is 1024.
 const cpuShares = 256
 
 // limitV1 sets the limits of a folder's controllers.
@@ -54,7 +54,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		limit := strconv.FormatInt(memory(l), 10)
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
-			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // limits memory plus swap, so there is no swap
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // limits memory plus swap to the same value, so swap is not used
 			writeIfThere(dir, "memory.swappiness", "0"))             // for kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV2 creates this process's folder below its cgroup, or next to it if a process of Parley has
-// moved to parley-main before.
+// openV2 creates this process's folder below its cgroup. If a process of Parley has already moved
+// to parley-main, the folder is next to parley-main.
 func openV2(own string) (*Root, error) {
 	base := own
 	if filepath.Base(own) == mainName {
@@ -46,13 +46,13 @@ func openV2(own string) (*Root, error) {
 	}
 	if err != nil {
 		undo()
-		_ = r.Close() // everything in it is empty
+		_ = r.Close() // the folder contains no processes
 		return nil, err
 	}
 	return r, nil
 }
 
-// delegable lists the controllers of a cgroup that groups below it can use.
+// delegable lists the controllers that a cgroup can make available to the cgroups below it.
 func delegable(base string) (give []string, err error) {
 	have := words(base, "cgroup.controllers")
 	for _, needed := range []string{"memory", "pids"} {
@@ -61,7 +61,7 @@ func delegable(base string) (give []string, err error) {
 		}
 		give = append(give, needed)
 	}
-	if slices.Contains(have, "cpu") { // the cpu controller is optional, because nice also works
+	if slices.Contains(have, "cpu") { // the cpu controller is optional, because nice has a similar effect
 		give = append(give, "cpu")
 	}
 	if kind := strings.Join(words(base, "cgroup.type"), " "); kind != "" && kind != "domain" {
@@ -70,14 +70,14 @@ func delegable(base string) (give []string, err error) {
 	return give, nil
 }
 
-// isDelegate reports whether a cgroup must not have processes if it delegates controllers. Only the
-// root cgroup may.
+// isDelegate reports whether a cgroup must not contain processes if it delegates controllers. This
+// is true for every cgroup except the root.
 func isDelegate(base string) bool {
 	_, err := os.Stat(filepath.Join(base, "cgroup.type"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// delegate enables controllers for the cgroups directly below one.
+// delegate enables controllers for the cgroups directly below a cgroup.
 func delegate(dir string, give []string) error {
 	have := words(dir, "cgroup.subtree_control")
 	for _, controller := range give {
@@ -95,9 +95,9 @@ func delegate(dir string, give []string) error {
 	return nil
 }
 
-// moveToMain moves this process and the processes it has started from base into a cgroup below it.
-// If base contains other processes, nothing is moved and there are no groups, because their owner
-// may depend on it.
+// moveToMain moves this process and the processes that it has started from base to the cgroup
+// parley-main below it. If base contains other processes, moveToMain moves nothing and fails,
+// because their owner may depend on the cgroup.
 func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
@@ -112,7 +112,7 @@ func moveToMain(base string) (undo func(), err error) {
 		_ = syscall.Rmdir(target) // another process of Parley may be in it
 	}
 
-	for range 5 { // processes started meanwhile are found by the next iteration
+	for range 5 { // processes that were started meanwhile are found in the next iteration
 		pids, err := directPids(base)
 		if err != nil {
 			return undo, err
@@ -145,8 +145,8 @@ func directPids(base string) (pids []int, err error) {
 	return pids, nil
 }
 
-// checkProcesses returns an error that names the first process that is neither this one nor one of its
-// descendants.
+// checkProcesses returns an error if pids contains a process other than this process and its
+// descendants. The error names the first such process.
 func checkProcesses(base string, pids []int) error {
 	for _, pid := range pids {
 		for parent := pid; parent != os.Getpid(); {
@@ -159,7 +159,8 @@ func checkProcesses(base string, pids []int) error {
 	return nil
 }
 
-// parentFor returns a process's parent, or 0 if there is none or the process has ended.
+// parentFor returns the pid of a process's parent. It returns 0 if there is none or the process has
+// ended.
 func parentFor(pid int) int {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -185,7 +186,7 @@ func named(pid int) string {
 	return " (" + strings.TrimSpace(string(name)) + ")"
 }
 
-// cpuWeight is a group's share of the processors, the same for each sandbox.
+// cpuWeight is the weight of each sandbox when the kernel divides the processors.
 const cpuWeight = 100
 
 // limitV2 sets the limits of a folder's controllers.

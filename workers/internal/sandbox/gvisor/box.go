@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// spareMemory is the memory of gVisor itself, in addition to the reserve in package cgroup: its
-	// kernel, the process that opens files, and the page tables of the program's processes.
+	// spareMemory is the memory of gVisor itself: its kernel, the process that opens files, and the
+	// page tables of the program's processes. It is added to the reserve in package cgroup.
 	spareMemory = 64 << 20
 	// hostProcesses and hostProcessesEach limit gVisor's processes and threads on the host: its
-	// own, and some for each of the program's.
+	// own, and those that it needs for each process of the program.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is how long the kernel gets to end the namespace before processes are killed
-	// individually.
+	// killTime is the time that the kernel gets to end the namespace. After it, processes are
+	// killed individually.
 	killTime = 600 * time.Millisecond
 )
 
@@ -48,7 +48,7 @@ type box struct {
 	mu     sync.Mutex // guards the fields below
 	memory string     // path of the sentry's memory file; "" until it is found
 	last   sandbox.Usage
-	final  bool // last is final
+	final  bool // last is the final usage
 }
 
 // start creates the sandbox's folder and starts the sandbox.
@@ -69,9 +69,9 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 		return err
 	}
 	args := b.tool.command(x.name, x.dir)
-	// All three must be pipes; exec creates one for the third. If runsc runs as root, it changes
-	// the owner of devices that it finds here to the sandbox's user, even the host's /dev/null or
-	// the worker's terminal.
+	// All three streams must be pipes; exec creates the third. A runsc that runs as root changes
+	// the owner of devices that it finds here to the sandbox's user, even of the host's /dev/null
+	// or the worker's terminal.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
 		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
@@ -99,7 +99,7 @@ func (x *box) launch() (err error) {
 		return err
 	}
 	if x.tree, err = proctree.Of(x.command.Process.Pid); err != nil {
-		_ = x.command.Process.Kill() // its child dies with it
+		_ = x.command.Process.Kill() // unshare's child dies with it
 		_ = x.command.Wait()
 	}
 	return err
@@ -117,7 +117,7 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 	return l
 }
 
-// wait waits for the sandbox to end and cleans up.
+// wait waits until the sandbox has ended, and then removes its files and its group.
 func (x *box) wait() {
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
@@ -132,7 +132,7 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// forget removes what an ended box has left on the host.
+// forget removes the group and the files of a box that has ended.
 func (x *box) forget() {
 	if x.group != nil {
 		_ = x.group.Remove() // a group that cannot be removed now is removed when the backend is closed
@@ -149,16 +149,15 @@ func (x *box) Stdin() io.WriteCloser { return x.stdin }
 // Stdout returns the command's standard output, up to its end.
 func (x *box) Stdout() io.Reader { return x.stdout }
 
-// Done returns a channel that is closed when nothing in the sandbox is alive.
+// Done returns a channel that is closed when no process is left in the sandbox.
 func (x *box) Done() <-chan struct{} { return x.done }
 
 // Stderr returns the first part of standard error.
 func (x *box) Stderr() string { return x.said.String() }
 
-// Kill kills everything in the sandbox and returns when nothing is alive. It kills only runsc: the
-// kernel ends runsc's namespace before runsc itself, and unshare waits for that. If unshare were
-// killed, another process would have to reap runsc, and the sandbox would seem to have ended too
-// early.
+// Kill kills all processes in the sandbox and waits until they are gone. It kills only runsc. The
+// kernel ends runsc's namespace before runsc itself, and unshare waits for that. If Kill killed
+// unshare, another process would have to reap runsc, and the sandbox would seem to end too early.
 func (x *box) Kill() {
 	<-x.found
 	if x.first != nil {
@@ -167,7 +166,7 @@ func (x *box) Kill() {
 			return
 		}
 	}
-	_ = x.tree.Kill() // wait does the rest
+	_ = x.tree.Kill() // wait does the remaining work
 	if x.group != nil {
 		_ = x.group.Kill()
 	}

@@ -20,10 +20,11 @@ import (
 
 const (
 	rootDir  = "root"  // in a bundle: the sandbox's root folder, without its mounts
-	stateDir = "state" // in a bundle: runsc's state
+	stateDir = "state" // folder in a bundle for runsc's state
 
 	openFiles = 1024
-	// spareProcesses are the processes that prepare and watch the program.
+	// spareProcesses is added to the limit on processes, for the processes that prepare and watch
+	// the program.
 	spareProcesses = 8
 	// oomScore makes the kernel kill sandboxes before anything else when memory is short.
 	oomScore = 1000
@@ -76,7 +77,8 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	return nil
 }
 
-// show adds the host's folders. A symbolic link on the host is the same link in the sandbox.
+// show adds the host's folders that sandboxes contain. A symbolic link stays the same link in the
+// sandbox.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
 		is, err := os.Lstat(name)
@@ -115,7 +117,7 @@ func hostFiles() (list []sandbox.Data) {
 	return list
 }
 
-// placeholders returns empty files on which the shown files are mounted.
+// placeholders returns empty files on which the files of the host are mounted.
 func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	for _, file := range shown {
 		list = append(list, sandbox.Data{Path: file.Path})
@@ -123,7 +125,7 @@ func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	return list
 }
 
-// memoryMounts returns the mounts that contain nothing of the host. gVisor always provides its own
+// memoryMounts returns mounts in memory, without files of the host. gVisor always provides its own
 // /proc, /sys, terminals and network devices; empty mounts hide them.
 func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
@@ -163,7 +165,7 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	return nil
 }
 
-// makeFolder creates a folder below root, and its parents, that everyone may enter.
+// makeFolder creates a folder below root, with its parents, that all users may enter.
 func makeFolder(root, name string) error {
 	if name != "/" {
 		if err := makeFolder(root, path.Dir(name)); err != nil {
@@ -214,7 +216,8 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	return config
 }
 
-// withoutHome returns the command without HOME, which runsc otherwise adds.
+// withoutHome returns the command in a form that has no HOME variable. runsc would otherwise add
+// it.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

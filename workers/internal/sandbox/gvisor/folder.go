@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of folders that are or were in use. freshPrefix begins those that are not
-// locked yet and are empty.
+// prefix begins the names of folders that are or were in use. freshPrefix begins the names of
+// folders that are empty and not locked yet.
 const (
 	prefix      = "parley-gvisor-"
 	freshPrefix = "parley-new-gvisor-"
 )
 
-// folder contains the files of all sandboxes of a backend. It is locked while its owner lives; the
-// lock ends with the process in any case.
+// folder contains the files of all sandboxes of a backend. Its owner holds a file lock on it. The
+// lock ends with the process, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder creates a folder, and removes those of dead owners.
+// newFolder creates a folder. It also removes the folders of owners that no longer run.
 func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
@@ -32,7 +32,7 @@ func newFolder(parent string) (*folder, error) {
 	lock, err := lockFolder(fresh)
 	path := filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))
 	if err == nil {
-		err = os.Rename(fresh, path) // it is locked before it gets the name that sweep looks for
+		err = os.Rename(fresh, path) // the folder is locked before it gets the name that sweep looks for
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
@@ -53,7 +53,8 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes unlocked folders of this user. Their sandboxes died with their worker.
+// sweep removes this user's folders that are not locked. Their sandboxes ended with the worker that
+// owned them.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is well-formed
 	for _, path := range left {
@@ -68,12 +69,13 @@ func sweep(parent string) {
 		if err != nil {
 			continue
 		}
-		_ = os.RemoveAll(path) // what cannot be removed now is removed by a later sweep
+		_ = os.RemoveAll(path) // a later sweep removes what remains
 		_ = lock.Close()       // no data can be lost
 	}
 }
 
-// remove removes the folder with its contents. It may be called more than once.
+// remove deletes the folder with its contents and releases its lock. It may be called more than
+// once.
 func (f *folder) remove() error {
 	if f == nil || f.lock == nil {
 		return nil

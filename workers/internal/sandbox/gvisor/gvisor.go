@@ -21,13 +21,13 @@ import (
 
 // Config configures a Backend. Empty fields have defaults.
 type Config struct {
-	Python string // the interpreter for sandboxes; default /usr/bin/python3
-	Runsc  string // the program; default $RUNSC, or runsc on PATH
+	Python string // the interpreter in sandboxes; default /usr/bin/python3
+	Runsc  string // path of runsc; default $RUNSC, or runsc on PATH
 	Folder string // parent folder for files on the host; default: the system's temporary folder
 }
 
-// trialTime is the time limit of the first sandbox, because machines are slow just after their
-// start.
+// trialTime is the time limit of the first sandbox. It is long because machines are slow just after
+// they have started.
 const trialTime = 30 * time.Second
 
 // Backend creates sandboxes with runsc.
@@ -42,17 +42,17 @@ type Backend struct {
 
 	mu       sync.Mutex
 	closed   bool
-	starting sync.WaitGroup // calls of Start in progress
+	starting sync.WaitGroup // calls of Start that have not returned
 	boxes    map[*box]struct{}
 }
 
-// Open finds runsc and runs one sandbox. The error states in one sentence why that is not possible.
+// Open finds runsc and runs a sandbox. If that fails, the error states the reason in one sentence.
 func Open(c Config) (*Backend, error) {
 	groups, err := cgroup.Open()
 	return open(c, groups, err)
 }
 
-// open is Open with the given cgroups, or the reason why there are none.
+// open opens a Backend that uses groups, which may be nil. whyNot is the reason why groups is nil.
 func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	b := &Backend{python: c.Python, boxes: map[*box]struct{}{}, groups: groups, thread: host.NewThread()}
 	if b.python == "" {
@@ -137,7 +137,8 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, lastLine(begun.Stderr()))
 }
 
-// lastLine returns the last line of the standard error, which states the cause.
+// lastLine returns the last line of a command's standard error, which states the cause of a
+// failure.
 func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {

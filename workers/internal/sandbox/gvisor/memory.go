@@ -8,17 +8,16 @@ import (
 	"syscall"
 )
 
-// memoryFile is the sentry's name of the memory file that contains all of the sandbox's memory and
-// files.
+// memoryFile is the name that the sentry gives to the file with all memory and files of a sandbox.
 const memoryFile = "/memfd:runsc-memory"
 
 // blockSize is the unit of a file's block count in stat.
 const blockSize = 512
 
-// sentryMemory returns the size of the sentry's memory file: the program's memory and files,
-// without gVisor's own. The caller holds x.mu.
+// sentryMemory returns the size of the sentry's memory file. It includes the program's memory and
+// files but not gVisor's own memory. The caller holds x.mu.
 func (x *box) sentryMemory() (bytes int64, ok bool) {
-	for range 2 { // a second time if the file found has disappeared
+	for range 2 { // look again if the file found earlier has disappeared
 		if x.memory == "" {
 			x.memory = findMemory(x.hostPids())
 		}
@@ -45,13 +44,13 @@ func (x *box) hostPids() []int {
 	return pids
 }
 
-// findMemory finds the memory file among the open files of processes.
+// findMemory finds the memory file among the open files of the given processes.
 func findMemory(pids []int) string {
 	for _, pid := range pids {
 		folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 		open, err := os.ReadDir(folder)
 		if err != nil {
-			continue // gone
+			continue // the process has ended
 		}
 		for _, fd := range open {
 			name := filepath.Join(folder, fd.Name())

@@ -28,13 +28,13 @@ func (p pipes) close() {
 	p.closeOurs()
 }
 
-// closeChild and closeOurs close the ends of one side. Errors are ignored, because nothing was
-// written.
+// closeChild and closeOurs close all ends of one side. They ignore errors, because closing these
+// pipes loses no data.
 func (p pipes) closeChild() { closeAll(p.in.child, p.out.child) }
 func (p pipes) closeOurs()  { closeAll(p.in.ours, p.out.ours) }
 
 func closeAll(list ...*os.File) {
 	for _, f := range list {
-		_ = f.Close() // works for nil too
+		_ = f.Close() // works for nil, too
 	}
 }

@@ -15,9 +15,10 @@ const (
 	findPoll = time.Millisecond
 )
 
-// findRunsc waits until unshare has started runsc, the first process of the sandbox's namespace,
-// and returns a handle on it (a pidfd), so that a reused pid is never killed. It returns nil if
-// runsc has ended. unshare must not be reaped before, because its pid could then be reused.
+// findRunsc waits until unshare has started runsc, the first process of the sandbox's namespace. It
+// returns a handle for runsc (a pidfd), so that another process with a reused pid is never killed.
+// It returns nil if runsc has ended. unshare must not be reaped before findRunsc returns, because
+// its own pid could then be reused.
 func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
@@ -31,7 +32,7 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 		}
 		held, err := os.FindProcess(child)
 		if err != nil {
-			continue // gone
+			continue // the process has ended
 		}
 		if childFor(unshare, tree) == child { // still the same child, so the handle refers to it
 			return held
@@ -41,14 +42,14 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	return nil
 }
 
-// childFor returns the pid of unshare's only child, or 0 if there is none.
+// childFor returns the pid of the only child of unshare, or 0 if there is none.
 func childFor(unshare int, tree proctree.Tree) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", unshare, unshare))
 	if err == nil {
 		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if there is none
 		return child
 	}
-	pids, err := tree.Pids() // for kernels without that file
+	pids, err := tree.Pids() // some kernels do not have that file
 	if err != nil || len(pids) < 2 {
 		return 0
 	}

@@ -19,7 +19,8 @@ const (
 	actAbsent = specs.ActTrace
 )
 
-// alias are names that versions of runsc before 2023 use. runsc ignores unknown names.
+// alias contains the names that versions of runsc before 2023 use for some system calls. runsc
+// ignores unknown names.
 var alias = map[string]string{"pselect6": "pselect"}
 
 // newFilter converts the common rules to OCI format. Calls without conditions form one entry, which
@@ -35,7 +36,7 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 		switch {
 		case r.Errno != 0:
 			others = append(others, specs.LinuxSyscall{Names: []string{r.Name}, Action: actAbsent})
-		case len(r.Conditions) == 0: // OCI cannot pretend, so pretended calls are executed; they only affect gVisor's own inodes
+		case len(r.Conditions) == 0: // OCI filters cannot pretend, so these calls are executed; they affect only gVisor's own files
 			allowed.Names = append(allowed.Names, r.Name)
 			if other, is := alias[r.Name]; is {
 				allowed.Names = append(allowed.Names, other)
@@ -47,8 +48,8 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 	return &specs.LinuxSeccomp{DefaultAction: actRefuse, Syscalls: append([]specs.LinuxSyscall{allowed}, others...)}, nil
 }
 
-// conditions converts conditions, all of which must be true. This works because each applies to a
-// different argument; of several for the same argument, runsc requires only one.
+// conditions converts conditions, all of which must be true. In runsc, only one of several
+// conditions for the same argument must be true, so each must apply to a different argument.
 func conditions(list []seccomp.Condition) (args []specs.LinuxSeccompArg) {
 	for _, c := range list {
 		args = append(args, specs.LinuxSeccompArg{

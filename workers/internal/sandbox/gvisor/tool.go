@@ -26,7 +26,7 @@ type tool struct {
 // option matches the name and the description of each option in runsc's help.
 var option = regexp.MustCompile(`(?m)^ +-([A-Za-z0-9_-]+)( .*)?\n([^\n]*)`)
 
-// findTool finds the programs, and the options of this version of runsc.
+// findTool finds the programs, and the options that this version of runsc supports.
 func findTool(path string) (t tool, err error) {
 	if path == "" {
 		path = os.Getenv("RUNSC")
@@ -46,7 +46,7 @@ func findTool(path string) (t tool, err error) {
 
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
-	ask := exec.CommandContext(ctx, t.path, "flags") //nolint:gosec // G204: the operator's own setting
+	ask := exec.CommandContext(ctx, t.path, "flags") //nolint:gosec // G204: the path comes from the operator's settings
 	ask.Env = []string{}
 	said, err := ask.CombinedOutput()
 
@@ -63,7 +63,7 @@ func findTool(path string) (t tool, err error) {
 	return t, err
 }
 
-// choose returns the options for a version of runsc. It fails if an option is missing that
+// choose returns the options for a version of runsc. It fails if the version lacks an option that
 // isolation requires.
 func choose(known map[string]string, root bool) ([]string, error) {
 	platform := "ptrace"
@@ -75,7 +75,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		"-platform=" + platform,
 		"-network=none",
 		"-oci-seccomp",
-		"-ignore-cgroups", // this package's cgroups contain all of runsc
+		"-ignore-cgroups", // this package's cgroups contain all processes of runsc
 		"-overlay2=none",  // only tmpfs is writable, so no overlay is needed
 		"-file-access=exclusive",
 	}
@@ -93,7 +93,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		"-directfs=false",               // the gofer opens the host's files, not the sentry
 		"-host-uds=none",                // the default, like the next
 		"-host-fifo=none",               //
-		"-file-access-mounts=exclusive", // mounts are read-only, so they need not be revalidated
+		"-file-access-mounts=exclusive", // the mounts are read-only, so files need not be checked for changes
 		"-host-settings=ignore",         // otherwise it prints advice to standard error
 	} {
 		if _, is := known[optionName(o)]; is {
@@ -109,8 +109,8 @@ func optionName(o string) string {
 }
 
 // command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
-// namespace. It also gives runsc its own mount namespace, because newer versions leave a mount in
-// their folder.
+// namespace. unshare also gives runsc a separate mount namespace, because newer versions of runsc
+// leave a mount in their folder.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

@@ -20,13 +20,13 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	if bytes, ok := x.sentryMemory(); ok {
 		u.Memory = bytes
 	}
-	u.CPU = max(u.CPU, x.last.CPU) // the CPU time of processes that have ended is otherwise lost
+	u.CPU = max(u.CPU, x.last.CPU) // keep the CPU time of processes that have exited
 	x.last = u
 	return u, nil
 }
 
-// usage returns the usage as measured on the host. The number of processes is omitted, because it
-// is gVisor's and not the sandbox's.
+// usage returns the usage measured on the host. It omits the number of processes, because these are
+// gVisor's processes and not the program's.
 func (x *box) usage() (u sandbox.Usage, err error) {
 	if x.group != nil {
 		u, err = x.group.Usage()
@@ -37,8 +37,8 @@ func (x *box) usage() (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// settleUsage reads the final usage, which a cgroup still has after all its processes have ended.
-// The memory is the last value measured.
+// settleUsage stores the final usage. A cgroup still contains the CPU time after all its processes
+// have exited. The memory is the last measured value.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -33,11 +33,11 @@ func rootWith(capabilities ...int) bool {
 	return true
 }
 
-// firstSealed is the first descriptor that a child does not inherit explicitly.
+// firstSealed is the number of the first descriptor after standard input, output and error.
 const firstSealed = 3
 
-// SealDescriptors sets close-on-exec on all descriptors of this process. Otherwise, files that it
-// inherited or that a library opened carelessly would be visible in a sandbox.
+// SealDescriptors sets close-on-exec on all descriptors of this process. Otherwise, sandboxes would
+// inherit files that this process inherited, or that a library opened without that flag.
 func SealDescriptors() error {
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
@@ -45,7 +45,7 @@ func SealDescriptors() error {
 	return sealEach()
 }
 
-// sealEach does the same on kernels before 5.11.
+// sealEach does the same as SealDescriptors on kernels before 5.11.
 func sealEach() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -7,7 +7,7 @@ import "errors"
 // MayNamespace returns false, because only Linux has namespaces.
 func MayNamespace() bool { return false }
 
-// MayChangeUser returns false for the same reason.
+// MayChangeUser returns false, because there are no sandboxes on this system.
 func MayChangeUser() bool { return false }
 
 // SealDescriptors fails, because sandboxes require Linux.

@@ -9,13 +9,13 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// The identity of every sandbox.
+// The user and the host name in every sandbox.
 const (
 	User     = 1000 // user id and group id
 	Hostname = "sandbox"
 )
 
-// folders are the folders that every sandbox shows, whatever its interpreter.
+// folders lists the folders of the host that every sandbox contains, whatever its interpreter.
 var folders = []string{
 	"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32",
 	"/usr/share/fontconfig", "/usr/share/fonts", "/usr/share/matplotlib", "/usr/share/python3", "/usr/share/zoneinfo",
@@ -23,14 +23,15 @@ var folders = []string{
 	"/etc/alternatives", "/etc/fonts",
 }
 
-// OuterLinks are paths that are links into /usr on systems with a merged /usr, and folders on
-// others. Sandboxes show those that exist, as they are.
+// OuterLinks lists paths that are links into /usr on systems with a merged /usr, and folders on
+// others. A sandbox contains those that exist on the host, in the same form.
 var OuterLinks = []string{"/bin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// Files are the host's files that a sandbox shows if they exist.
+// Files lists the files of the host that a sandbox contains if they exist.
 var Files = []string{"/etc/ld.so.cache", "/etc/localtime", "/etc/matplotlibrc", "/etc/mime.types"}
 
-// GeneratedFiles are files that programs expect and whose host version must not be visible.
+// GeneratedFiles replaces files that programs expect but whose contents on the host must stay
+// hidden.
 var GeneratedFiles = []sandbox.Data{
 	{Path: "/etc/passwd", Content: []byte("sandbox:x:" + userText + ":" + userText + "::" + sandbox.WorkDir + ":/bin/sh\n")},
 	{Path: "/etc/group", Content: []byte("sandbox:x:" + userText + ":\n")},
@@ -39,8 +40,9 @@ var GeneratedFiles = []sandbox.Data{
 
 var userText = strconv.Itoa(User)
 
-// Folders returns the host's folders that a sandbox with this interpreter shows read-only if they
-// exist: programs, libraries, and data of Python packages and document readers.
+// Folders returns the folders of the host that a sandbox with this interpreter contains, read-only
+// and if they exist. They contain programs, libraries, and the data of Python packages and document
+// readers.
 func Folders(python string) []string {
 	if strings.HasPrefix(python, "/usr/local/") {
 		return append(slices.Clone(folders), "/usr/local/bin", "/usr/local/lib")

@@ -12,7 +12,7 @@ import (
 type Output struct {
 	mu   sync.Mutex
 	file *os.File     // nil when closed
-	rest bytes.Reader // data left in the pipe when the sandbox ended
+	rest bytes.Reader // data that was in the pipe when the sandbox ended
 }
 
 // NewOutput returns an Output that reads from a pipe and closes it.
@@ -32,8 +32,8 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Settle reads the remaining data, at most a pipe's capacity, and closes the pipe. All writers must
-// have closed it.
+// Settle reads the data that remains in the pipe, at most the pipe's capacity, and closes the pipe.
+// All writers must have closed it.
 func (o *Output) Settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,8 +50,8 @@ func (o *Output) close() {
 	o.file = nil
 }
 
-// Head keeps the first headSize bytes written to it and discards the rest, so that writers never
-// block.
+// Head keeps the first headSize bytes that are written to it. It discards the rest, so that writers
+// never block.
 type Head struct {
 	mu   sync.Mutex
 	kept []byte
@@ -59,7 +59,7 @@ type Head struct {
 
 const headSize = 16 << 10
 
-// Write accepts everything and keeps the start.
+// Write accepts all bytes but keeps only the first ones.
 func (h *Head) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,8 +28,8 @@ func NewThread() *Thread {
 	return t
 }
 
-// Do runs f on the thread after earlier calls and returns its result. ctx applies only to the
-// waiting. Do must not be called after End.
+// Do runs f on the thread, after earlier calls, and returns f's error. If ctx ends first, Do
+// returns without waiting. Do must not be called after End.
 func (t *Thread) Do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -43,7 +43,8 @@ func (t *Thread) Do(ctx context.Context, f func() error) error {
 	}
 }
 
-// End ends the thread and thereby everything it has started. It may be called more than once.
+// End ends the thread, and with it all processes that it has started. It may be called more than
+// once.
 func (t *Thread) End() {
 	t.end.Do(func() { close(t.work) })
 	<-t.gone

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	killTime = 5 * time.Second // a hundred times the usual time, for busy machines
+	killTime = 5 * time.Second // a hundred times the usual duration, for busy machines
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
 
-// Kill kills the tree of a process, which must not have been reaped yet.
+// Kill kills a process and all processes that it has started. The process must not have been
+// reaped.
 func Kill(pid int) error {
 	t, err := Of(pid)
 	if err != nil {
@@ -26,10 +27,10 @@ func Kill(pid int) error {
 	return t.Kill()
 }
 
-// Kill kills every process of the tree and returns when none is alive: usually within milliseconds,
-// within a second on a busy machine. It fails if some are still alive after seconds. The starter of
-// the first process must still wait for it. The first processes of PID namespaces are killed first:
-// all processes in their namespaces die with them, and their parents can still reap them.
+// Kill kills every process of the tree and waits until they are gone: usually for milliseconds, on
+// a busy machine for a second. It returns an error if some are still alive after killTime. The
+// first process must be reaped by its parent. Kill begins with the first processes of PID
+// namespaces, because all other processes in the namespaces die with them.
 func (t Tree) Kill() error {
 	k := killer{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
@@ -51,19 +52,20 @@ func (t Tree) Kill() error {
 	}
 }
 
-// killer is a Kill in progress.
+// killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
 	seen  map[int]process     // all processes in the tree now or in the last round, because the parents of some have died since
 	first map[int]bool        // the first processes of PID namespaces
-	held  map[int]*os.Process // a handle on each process (a pidfd), through which signals reach that process or none
+	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
-	settled bool // the last round found nothing new, and nothing that can start a process
+	settled bool // the last round found no new process, and none that can start a process
 }
 
-// round lists the tree once, kills or stops what it finds, and returns the number of live
-// processes. Processes outside PID namespaces are first stopped, and killed when nothing new is
-// found. If they were killed immediately, they could leave unseen children that init adopts.
+// round lists the tree once, kills or stops the processes in it, and returns the number of live
+// processes. Processes outside of inner PID namespaces are first stopped. They are killed when no
+// new process is found. If they were killed immediately, init could adopt children that were not
+// listed yet.
 func (k *killer) round(late bool) (living int, err error) {
 	members, err := k.tree.members(k.seen)
 	if err != nil {
@@ -80,15 +82,15 @@ func (k *killer) round(late bool) (living int, err error) {
 		switch {
 		case p.gone():
 		case k.first[p.pid]:
-			k.signal([]process{p}, syscall.SIGKILL) // immediately, because it keeps creating processes while it lives
+			k.signal([]process{p}, syscall.SIGKILL) // kill it immediately: while it lives, it keeps creating processes
 			firsts++
 		default:
 			others = append(others, p)
-			settled = settled && (p.state == 'T' || p.state == 'D') // D: it is starting a process that is stopped, and waits for that
+			settled = settled && (p.state == 'T' || p.state == 'D') // D: the process waits for a stopped process that it has started
 		}
 	}
 
-	k.seen = found // processes that are missing have ended
+	k.seen = found // processes that are not listed have ended
 	for _, p := range members {
 		if p.gone() {
 			living += k.reap(p)
@@ -100,7 +102,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // otherwise most of the others end without it
+	case firsts == 0: // otherwise most of them die with their namespace
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 
@@ -108,7 +110,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	return living, nil
 }
 
-// hold takes a handle on a process and reports whether it already had one.
+// hold opens a handle for a process. It reports whether there already was one.
 func (k *killer) hold(p process) (known bool) {
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {
 		return true
@@ -122,7 +124,7 @@ func (k *killer) hold(p process) (known bool) {
 	if err != nil {
 		return false
 	}
-	if now, err := readProcess(p.pid); err != nil || now.start != p.start { // the pid was reused before the handle was taken
+	if now, err := readProcess(p.pid); err != nil || now.start != p.start { // the pid was reused before the handle was opened
 		_ = held.Release()
 		return false
 	}
@@ -138,9 +140,9 @@ func (k *killer) signal(list []process, s syscall.Signal) {
 	}
 }
 
-// reap waits for a dead process that this process has adopted, which happens if this is the first
-// process of a container. A process whose parent is still in the tree is left to a later round. The
-// tree's first process is left to its starter.
+// reap reaps a dead process that this process has adopted, which happens if this is the first
+// process of a container. It does not reap the tree's first process, which its parent reaps. A
+// process with a parent in the tree is handled in a later round.
 func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
 		return 1

@@ -15,14 +15,14 @@ type process struct {
 	pid, parent int
 	state       byte
 	threads     int
-	cpu         time.Duration // its own, and that of the children it has waited for
+	cpu         time.Duration // its own CPU time, and that of the children it has reaped
 	start       uint64        // in ticks since the machine's start
 }
 
 // tick is the kernel's unit of time in /proc, the same on every machine.
 const tick = time.Second / 100
 
-// gone reports whether the process has ended, even if its parent has not waited for it.
+// gone reports whether the process has ended. It may still wait to be reaped by its parent.
 func (p process) gone() bool { return p.state == 'Z' || p.state == 'X' }
 
 // readProcess reads one process.
@@ -38,7 +38,7 @@ func readProcess(pid int) (process, error) {
 const (
 	fieldState   = 0
 	fieldParent  = 1
-	fieldUTime   = 11 // and stime, cutime, cstime
+	fieldUTime   = 11 // followed by stime, cutime, cstime
 	fieldThreads = 17
 	fieldStart   = 19
 )
@@ -66,7 +66,7 @@ func parse(pid int, stat []byte) (process, error) {
 	return p, err
 }
 
-// allProcesses reads all visible processes, except those that end meanwhile.
+// allProcesses reads all visible processes. It skips processes that end in the meantime.
 func allProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

@@ -17,8 +17,8 @@ type Tree struct {
 	start uint64
 }
 
-// Of returns the tree of a process. It must be called before the process is reaped, best right
-// after its start.
+// Of returns the tree of a process. It must be called before the process is reaped, preferably
+// right after the process was started.
 func Of(pid int) (Tree, error) {
 	p, err := readProcess(pid)
 	if err != nil {
@@ -27,7 +27,7 @@ func Of(pid int) (Tree, error) {
 	return Tree{pid: pid, start: p.start}, nil
 }
 
-// Pids lists the live processes of the tree, its first one first.
+// Pids lists the live processes of the tree, beginning with its first process.
 func (t Tree) Pids() ([]int, error) {
 	members, err := t.members(nil)
 	var pids []int
@@ -39,9 +39,9 @@ func (t Tree) Pids() ([]int, error) {
 	return pids, err
 }
 
-// members lists the processes of the tree, including zombies, each after its parent. It includes
-// processes below those in others, which were in the tree before. An empty list means that all have
-// ended; it is not an error.
+// members lists the processes of the tree, including zombies, each after its parent. It also
+// includes the descendants of others, which are processes found in the tree before. If all have
+// ended, the list is empty; this is not an error.
 func (t Tree) members(others map[int]process) ([]process, error) {
 	every, err := allProcesses()
 	if err != nil {
@@ -59,13 +59,14 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 	}
 	for i := 0; i < len(members); i++ { // members grows during the loop
 		members = append(members, children[members[i].pid]...)
-		delete(children, members[i].pid) // pids reused while reading must not form a cycle
+		delete(children, members[i].pid) // a pid that was reused during the reading must not form a cycle
 	}
 	return members, nil
 }
 
-// Usage returns the tree's usage. Memory excludes files. Shared memory is counted once per process,
-// unless the sum exceeds enough; then it is counted once, which takes longer.
+// Usage returns the usage of the whole tree. Memory does not include files. Shared memory is
+// counted once for each process. If the sum exceeds enough, it is measured again with shared memory
+// counted once, which takes longer.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {
@@ -83,7 +84,7 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	var once int64
 	for _, p := range members {
 		exact := memory(p.pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
-		if exact == 0 { // not readable, or ended
+		if exact == 0 { // the process has ended, or its exact memory is not readable
 			exact = memory(p.pid, "status", "RssAnon:", "RssShmem:")
 		}
 		once += exact
@@ -93,7 +94,8 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// memory returns the sum of lines of a file in /proc/<pid>, in bytes, or 0 if it cannot be read.
+// memory returns the sum of the values of some keys in a file in /proc/<pid>, in bytes. It returns
+// 0 if the file cannot be read.
 func memory(pid int, file string, keys ...string) (bytes int64) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	if err != nil {

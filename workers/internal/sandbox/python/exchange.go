@@ -13,12 +13,12 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// errNotBegun means that a sandbox was lost before its program began, so another one may be tried.
-// If it is lost later, the program is the cause.
+// errNotBegun means that a sandbox was lost before its program began, so another sandbox may be
+// tried. A sandbox that is lost later was lost because of the program.
 var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// Maximum size of the runner's own files. The kernel stops a program exactly at the limit of one
-// folder; the watch detects a sum over several folders above the limit.
+// Maximum size of the runner's own files. The kernel stops a program exactly at the size limit of
+// one folder. The watch detects that several folders together exceed the limit.
 const (
 	ownBytes = 2 << 20
 	ownFiles = 64
@@ -29,10 +29,10 @@ type box struct {
 	sandbox.Box
 
 	frames *frameReader
-	taken  chan struct{} // closed when the box is no longer idle
+	taken  chan struct{} // closed when a program takes the box
 }
 
-// start creates a sandbox. If ready is set, it waits until the runner waits for a program;
+// start creates a sandbox. If ready is true, it returns when the runner is ready for a program;
 // otherwise it returns immediately.
 func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	made, err := i.backend.Start(ctx, i.command)
@@ -63,7 +63,7 @@ func complaint(b sandbox.Box) string {
 	return ""
 }
 
-// exchange runs a program in the box. The box ends with the program.
+// exchange runs a program in the box. The box ends together with the program.
 func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome, error) {
 	e := &exchange{box: b, limits: i.limits}
 
@@ -78,7 +78,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	defer e.cancel()
 	defer func() {
 		if e.complete {
-			i.ending.Go(b.Kill) // nothing in it is running, so the caller need not wait for its removal
+			i.ending.Go(b.Kill) // no program is running in it, so the caller need not wait
 			return
 		}
 		b.Kill()
@@ -100,7 +100,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	return e.outcome(), nil
 }
 
-// order sends the program to the runner. If that fails, the reader notices.
+// order sends the program to the runner. If that fails, reading the runner's frames fails, too.
 func order(b *box, l sandbox.Limits, p Program) {
 	w := newFrameWriter(b.Stdin())
 	var limits strings.Builder
@@ -128,19 +128,19 @@ func order(b *box, l sandbox.Limits, p Program) {
 	_ = w.flush()
 }
 
-// exchange is the communication with a box about its program.
+// exchange is the state of a program's execution in a box.
 type exchange struct {
 	*resultReader
 
 	box      *box
 	limits   sandbox.Limits
-	ctx      context.Context //nolint:containedctx // the context of the watch, which starts and ends within the exchange
+	ctx      context.Context //nolint:containedctx // context of the watch; used only during the exchange
 	cancel   context.CancelFunc
 	deadline *time.Timer
 	started  time.Time
 	took     time.Duration
 	began    sandbox.Usage
-	counted  bool // began is valid
+	counted  bool // began contains a usage
 	memory   atomic.Int64
 
 	mu      sync.Mutex
@@ -157,8 +157,8 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 	parts.Go(e.watch)
 }
 
-// watch asks the runner to stop the program when it exceeds a limit, so that its output and files
-// are kept. If the runner does not respond, the box is killed.
+// watch measures the program's usage. When a limit is exceeded, it asks the runner to stop the
+// program, so that output and files are kept. If the runner does not respond, it kills the box.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
@@ -184,11 +184,11 @@ func (e *exchange) kill(limit sandbox.Limit) {
 	e.box.Kill()
 }
 
-// end is called when the program has ended, or when the stream has.
+// end is called when the program or the stream of frames has ended.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
-		e.box.Kill() // the box is lost; its final usage is known once nothing in it is alive
+		e.box.Kill() // the box is lost; its usage is final after the kill
 	}
 
 	usage, err := e.box.Usage()
@@ -203,9 +203,9 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may have missed the latest value
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may not have seen the latest value
 	killed := !e.ended || e.exitCode == -9
-	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed it before its begin was read
+	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory
 	}
 }

@@ -41,7 +41,7 @@ func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next frame. Its payload is valid until the next call.
+// next returns the next frame. The payload is valid only until the next call.
 func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.from, head[:]); err != nil {

@@ -52,16 +52,16 @@ type Interpreter struct {
 	command  sandbox.Command
 	packages []Package
 	pool     *pool
-	ctx      context.Context //nolint:containedctx // the interpreter's lifetime, which ends all runs
+	ctx      context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
 	cancel   context.CancelFunc
-	ending   sync.WaitGroup // runs, and sandboxes that are being removed
+	ending   sync.WaitGroup // runs in progress, and sandboxes that are being removed
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// Open tests the backend with a first program that determines the available packages, and starts to
-// keep sandboxes ready.
+// Open starts an interpreter. It runs a first program, which tests the backend and determines the
+// available packages, and then begins to keep sandboxes ready.
 func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	if c.Path == "" {
 		c.Path = "/usr/bin/python3"
@@ -79,7 +79,8 @@ func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	return i, nil
 }
 
-// Packages returns Python itself and the packages that programs can import, by name.
+// Packages returns the versions of Python and of the packages that programs can import, sorted by
+// name.
 func (i *Interpreter) Packages() []Package {
 	return slices.Clone(i.packages)
 }
@@ -95,8 +96,8 @@ func (i *Interpreter) Close() error {
 	return nil
 }
 
-// enter registers a run, and returns false after Close. The caller must call i.ending.Done if it
-// returns true.
+// enter registers a run. It returns false after Close. If it returns true, the caller must call
+// i.ending.Done.
 func (i *Interpreter) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,7 +139,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles rejects invalid file names, and a name that is also another file's folder.
+// checkFiles returns an error if a file's name is invalid, or is also the name of another file's
+// folder.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {

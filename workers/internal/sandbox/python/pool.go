@@ -12,8 +12,8 @@ const (
 	maxBackoff   = 30 * time.Second
 )
 
-// pool keeps sandboxes ready. It creates one at a time in the background. A program for which none
-// is ready does not wait for the pool.
+// pool keeps sandboxes ready. It creates them in the background, one after the other. If no sandbox
+// is ready, a program starts a new one instead of waiting.
 type pool struct {
 	warm   int
 	start  func(context.Context) (*box, error)
@@ -24,7 +24,7 @@ type pool struct {
 
 	mu       sync.Mutex
 	idle     []*box
-	failures int // consecutive sandboxes that could not be created, or died unused
+	failures int // consecutive sandboxes that could not be created or that ended unused
 	closed   bool
 }
 
@@ -71,7 +71,7 @@ func (p *pool) refill(ctx context.Context) {
 	}
 }
 
-// want reports whether a sandbox is missing, and how long to wait before creating it.
+// want reports whether a sandbox is missing, and the delay before it is created.
 func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *pool) wake() {
 	}
 }
 
-// put adds a box until it is taken or dies.
+// put adds a box to the ready ones, until it is taken or ends.
 func (p *pool) put(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *pool) remove(b *box) bool {
 	return true
 }
 
-// take returns a ready sandbox, or nil.
+// take returns a ready sandbox, or nil if there is none.
 func (p *pool) take() *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// probeLimits are the limits of the first program. matplotlib needs time to examine all fonts.
+// probeLimits contains the limits of the first program. They are generous because matplotlib
+// examines all fonts.
 var probeLimits = sandbox.Limits{
 	CPU: 50 * time.Second, Wall: 50 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
 }
@@ -22,9 +23,9 @@ var knownPackages = []string{
 	"openpyxl", "xlsxwriter", "lxml", "beautifulsoup4", "pyyaml", "requests", "tabulate",
 }
 
-// probe runs the first program, with the runner as source code. The program compiles the runner,
-// which would otherwise take a third of each start. It also creates matplotlib's list of fonts,
-// which would otherwise take a second for each first plot.
+// probe runs the first program, with the source code of the runner. The program compiles the
+// runner, so that later starts take a third less time. It also creates matplotlib's list of fonts,
+// so that the first plot in a sandbox takes a second less.
 func (i *Interpreter) probe(path string) error {
 	ctx, cancel := context.WithTimeout(i.ctx, openWithin)
 	defer cancel()
@@ -62,7 +63,8 @@ func (i *Interpreter) probe(path string) error {
 	return i.learn(path, outcome)
 }
 
-// learn stores the first program's findings and files.
+// learn stores the results of the first program: the packages, and the files that later sandboxes
+// use.
 func (i *Interpreter) learn(path string, outcome Outcome) error {
 	data := make([]sandbox.Data, 0, len(outcome.Files))
 	runner := false

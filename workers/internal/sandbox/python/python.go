@@ -10,7 +10,7 @@ import (
 type Program struct {
 	Code  string
 	Files []File
-	Wall  time.Duration // a shorter limit than Limits.Wall; 0: Limits.Wall
+	Wall  time.Duration // limit on the duration if less than Limits.Wall; 0 means Limits.Wall
 }
 
 // File is a file in the working folder. Its name is relative to the folder, with slashes.
@@ -19,12 +19,13 @@ type File struct {
 	Content []byte
 }
 
-// Outcome is the result of a program. A program that fails is not an error.
+// Outcome is the result of a program. If the program itself fails, this is an outcome and not an
+// error.
 type Outcome struct {
 	Stdout, Stderr string // valid UTF-8; together at most Limits.Output bytes
 	Written        int64  // total bytes printed
 	Value          string // repr of the last expression; "" if there is none or it is None
-	Traceback      string // of the exception that ended the program, with only the user's lines; "" if there is none
+	Traceback      string // traceback of the exception that ended the program, reduced to the program's own lines; "" if there is none
 	ExitCode       int    // of the interpreter; -9 if it was killed
 	Limit          sandbox.Limit
 	// Files are the files that are new or changed, by name. They include plots that were left open,

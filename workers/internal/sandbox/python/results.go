@@ -25,8 +25,8 @@ const (
 
 var errFrame = errors.New("unexpected message of the sandbox")
 
-// resultReader collects a program's results from frames. The program itself may send frames, so all
-// limits are enforced again here.
+// resultReader collects a program's results from frames. The program could send frames itself, so
+// the reader enforces all limits again.
 type resultReader struct {
 	limits  sandbox.Limits
 	initial map[string][]byte // the program's initial files
@@ -34,7 +34,7 @@ type resultReader struct {
 	stdout, stderr []byte
 	seen, written  int64
 	ready, begun   bool
-	ended          bool // the program has ended; its files follow
+	ended          bool // the program has ended, and its files follow
 	complete       bool // all frames were received
 	exitCode       int
 	limit          sandbox.Limit
@@ -43,7 +43,7 @@ type resultReader struct {
 	cpu            time.Duration
 	files          []File
 	fileBytes      int64
-	skipping       bool // the current file is not kept
+	skipping       bool // the rest of the current file is ignored
 	removed        []string
 	leftOut        []string
 }
@@ -81,7 +81,7 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print appends output within the limit.
+// print appends output to kept, as far as the limit allows.
 func (r *resultReader) print(kept, more []byte) []byte {
 	room := max(r.limits.Output-r.seen, 0)
 	r.seen += int64(len(more))
@@ -152,7 +152,7 @@ func (r *resultReader) begin(name []byte) error {
 	return nil
 }
 
-// more appends a part to the current file, or drops the file if the limit is exceeded.
+// more appends a part to the current file. If the file exceeds a limit, more drops the file.
 func (r *resultReader) more(part []byte) error {
 	if r.skipping {
 		return nil
@@ -179,7 +179,8 @@ func (r *resultReader) leaveOut(name []byte) {
 	}
 }
 
-// outcome returns the results so far. A program whose end was not received has been killed.
+// outcome returns the results received so far. If the frame for the program's end is missing, the
+// program was killed.
 func (r *resultReader) outcome() Outcome {
 	o := Outcome{
 		Written: max(r.written, r.seen), Value: r.value, Traceback: r.traceback, ExitCode: r.exitCode, Limit: r.limit,
@@ -202,8 +203,8 @@ func (r *resultReader) outcome() Outcome {
 	return o
 }
 
-// texts converts the output to text. An invalid byte becomes three bytes, so the text is truncated
-// again.
+// texts converts the output to text. The text is truncated again, because an invalid byte becomes
+// three bytes.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
 	stderr = start(text(trimTail(r.stderr, whole)), r.limits.Output)
@@ -211,7 +212,7 @@ func (r *resultReader) texts() (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// trimTail removes a partial character at the end if the output was truncated.
+// trimTail removes a partial character at the end of b, unless b is the whole output.
 func trimTail(b []byte, whole bool) []byte {
 	if whole {
 		return b
@@ -227,15 +228,15 @@ func trimTail(b []byte, whole bool) []byte {
 	return b
 }
 
-// start returns the first maximum bytes of s, without a partial character.
-func start(s string, maximum int64) string {
-	if int64(len(s)) <= maximum {
+// start returns at most n bytes from the beginning of s, without a partial character.
+func start(s string, n int64) string {
+	if int64(len(s)) <= n {
 		return s
 	}
-	for maximum > 0 && !utf8.RuneStart(s[maximum]) {
-		maximum--
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
 	}
-	return s[:maximum]
+	return s[:n]
 }
 
 func text(b []byte) string {
@@ -275,7 +276,7 @@ func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	return nil
 }
 
-// step processes one frame in any state.
+// step processes a frame according to the reader's state.
 func (r *resultReader) step(kind byte, payload []byte, begin, end func()) error {
 	switch {
 	case kind == frameReady && !r.ready && !r.begun:

@@ -1,7 +1,7 @@
 package seccomp
 
-// argRule allows a system call if an argument under the mask is one of the values and all other
-// conditions are true.
+// argRule allows a system call if two conditions are true: an argument, after masking, is one of
+// the values, and all further conditions match.
 type argRule struct {
 	name   string
 	arg    uint32
@@ -81,7 +81,8 @@ var argRules = []argRule{
 	{name: "recvmmsg", arg: 3, mask: oob, values: []uint64{0}},
 }
 
-// countedRules is for sandboxes whose memory is counted by cgroups. Huge pages are not counted.
+// countedRules applies to sandboxes whose memory is counted by cgroups. It forbids huge pages,
+// which cgroups do not count as memory.
 var countedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge, values: []uint64{0}},
 	{name: "setsockopt", arg: 2, mask: low32, values: []uint64{sndbuf}, also: []Condition{{1, low32, solSocket}}},

@@ -20,7 +20,7 @@ const (
 	retAllow = 0x7fff0000
 )
 
-// Filter returns the program of Rules for this machine's kernel, as an array of struct sock_filter.
+// Filter compiles Rules for this machine's kernel. The result is an array of struct sock_filter.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
@@ -65,7 +65,7 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	}
 	var body []bpf.Instruction
 	for _, c := range slices.Backward(r.Conditions) {
-		tail := len(body) + 1 // up to the reload of the number, after the result
+		tail := len(body) + 1 // number of instructions up to the result, and the reload of the call's number after it
 		body = append(conditionProgram(c, tail), body...)
 	}
 	body = append(body, answer)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbers are the system call numbers of this architecture: the common calls, and its older ones.
+// numbers contains the system call numbers of this architecture: those common to all architectures,
+// and its own older ones.
 var numbers = allNumbers()
 
 func allNumbers() map[string]uint32 {

@@ -6,16 +6,16 @@ import (
 )
 
 // Rule allows a system call if all its conditions are true. If several rules have the same name,
-// one of them suffices.
+// one matching rule suffices.
 type Rule struct {
 	Name       string
 	Number     uint32
 	Conditions []Condition
-	Errno      uint32 // not 0: the call fails with this error instead of EPERM
+	Errno      uint32 // if not 0, the call fails with this error instead of EPERM
 	Pretend    bool   // the call is not executed and returns 0
 }
 
-// Condition is true if the argument under the mask equals the value.
+// Condition is true if the argument, after masking, equals Value.
 type Condition struct {
 	Arg   uint32 // 0 to 5
 	Mask  uint64
@@ -26,12 +26,12 @@ const (
 	errnoEPERM  = 1
 	errnoENOSYS = 38
 
-	low32 = 0xffffffff // the part of an int that the kernel reads
+	low32 = 0xffffffff // mask for the part of an int that the kernel reads
 )
 
-// Rules returns the rules for this machine's architecture. It is empty if the architecture is not
-// supported. If watched is set, memory is measured per process (without cgroups), and the rules
-// also forbid memory that would not be measured.
+// Rules returns the rules for this machine's architecture. The list is empty if the architecture is
+// not supported. watched reports that memory is measured per process, without cgroups. Then the
+// rules also forbid memory that these measurements would miss.
 func Rules(watched bool) []Rule {
 	var rules []Rule
 	for _, names := range [][]string{
@@ -64,7 +64,7 @@ func Rules(watched bool) []Rule {
 
 func appendRule(rules []Rule, r Rule) []Rule {
 	number, here := numbers[r.Name]
-	if !here { // a call that only other architectures have
+	if !here { // only other architectures have this call
 		return rules
 	}
 	r.Number = number
@@ -106,8 +106,8 @@ const (
 
 	sockets = `bind connect listen accept accept4 getsockname getpeername shutdown getsockopt`
 
-	// Locks and syncs affect the host's inodes, even of read-only files: other sandboxes and the
-	// host see a lock, and a sync waits for the host's disks. A sandbox's own files are in memory
-	// and are deleted with it.
+	// Locks and syncs affect the host even if its files are read-only: other processes notice a
+	// lock, and a sync waits for the host's disks. A sandbox's own files are in memory and are
+	// deleted with it, so these calls return success without any effect.
 	pretended = `flock fsync fdatasync sync_file_range`
 )

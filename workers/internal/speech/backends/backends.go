@@ -11,19 +11,20 @@ import (
 	"parley/workers/internal/speech/pocketsphinx"
 )
 
-// Backends are the configured speech backends. An unavailable backend is listed in Missing, and its
-// calls fail with the reason.
+// Backends contains the configured speech backends. Missing lists the backends that are
+// unavailable; calls of these fail with the reason.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Names       [2]string // of Transcriber and Synthesizer, as configured; "off" if disabled
+	Names       [2]string // names of the Transcriber and the Synthesizer, as configured; "off" if disabled
 	Missing     []error
 	prepare     func()
 	close       []func()
 }
 
-// New creates the backends that config.Workers.Voice names. Each offline backend runs at most the
-// given number of processes simultaneously. New fails if the settings are invalid.
+// New creates the backends that the setting config.Workers.Voice names. processes is the maximum
+// number of processes that each offline backend runs simultaneously. New fails if the settings are
+// invalid.
 func New(s config.Speech, processes int) (*Backends, error) {
 	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
 	if err := b.setUpTranscriber(s, processes); err != nil {
@@ -36,12 +37,12 @@ func New(s config.Speech, processes int) (*Backends, error) {
 	return b, nil
 }
 
-// Off reports whether both directions are disabled.
+// Off reports whether both transcription and synthesis are disabled.
 func (b *Backends) Off() bool {
 	return b.Names[0] == config.SpeechOff && b.Names[1] == config.SpeechOff
 }
 
-// Prepare starts processes that need time to start. It is called when speech is expected soon.
+// Prepare starts processes in advance. It is called when a transcription is expected soon.
 func (b *Backends) Prepare() { b.prepare() }
 
 // Close releases the backends' resources. No call may be in progress.

@@ -24,14 +24,14 @@ const (
 )
 
 const (
-	wordsAMinute    = 155 // at speed 1
+	wordsAMinute    = 155 // words per minute at speed 1
 	minWordsAMinute = 80  // words per minute that espeak-ng speaks at least
 
-	wall     = 30 * time.Second // for a line; one of 2,000 characters takes a quarter of a second
+	wall     = 30 * time.Second // for one line; a line of 2,000 characters takes a quarter of a second
 	cpu      = 20 * time.Second
 	memory   = 512 << 20
-	disk     = 64 << 20 // a library of espeak-ng allocates shared memory for a sound server and fails without it
-	limit    = 64 << 20 // bytes; more than 2,000 characters at a quarter of the speed
+	disk     = 64 << 20 // not 0, because a library of espeak-ng allocates shared memory for a sound server
+	limit    = 64 << 20 // bytes of audio; more than 2,000 characters at a quarter of the speed need
 	queue    = 256      // lines of an organization that may wait
 	maxQueue = 4 * queue
 	pieceLen = 32 << 10
@@ -40,7 +40,7 @@ const (
 // Config configures a Synthesizer.
 type Config struct {
 	Processes int    // maximum number of simultaneous processes
-	Voice     string // for lines that name none; "": alloy, in the line's language
+	Voice     string // for lines without a voice; "" means alloy, in the line's language
 }
 
 // Synthesizer speaks lines. It is safe for concurrent use.
@@ -50,7 +50,7 @@ type Synthesizer struct {
 	places *process.Slots
 
 	mu     sync.Mutex
-	voices *voices // nil until they have been read
+	voices *voices // nil until they are read
 }
 
 // New finds espeak-ng.
@@ -66,7 +66,8 @@ func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52.
+// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52; slower lines are
+// spoken at that speed.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		release()
 		return err
 	}
-	go func() { // the slot belongs to the process, which ends earlier than a listener at the pace of speech
+	go func() { // free the slot when the process exits: a listener at the pace of speech takes longer
 		<-p.Ended()
 		release()
 	}()
@@ -111,7 +112,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return nil
 }
 
-// start starts the process that speaks a line. It returns nil if there is nothing to say.
+// start starts the process that speaks a line. It returns nil if the line has nothing to speak.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
 	voices, err := s.installedVoices(ctx)
 	if err != nil {
@@ -128,20 +129,20 @@ func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Pro
 	if err != nil {
 		return nil, failed(err)
 	}
-	go func() { // a program that does not read must not block its caller
+	go func() { // write concurrently, so that a program that does not read cannot block the caller
 		_, _ = io.WriteString(p.Stdin, escapeText(line.Text))
 		_ = p.Stdin.Close()
 	}()
 	return p, nil
 }
 
-// escapeText prevents espeak-ng from reading [[…]] as phonemes.
+// escapeText changes [[…]] in a text, because espeak-ng would read it as phonemes.
 func escapeText(text string) string { return strings.ReplaceAll(text, "[[", "[ [") + "\n" }
 
-// outError is an error of the out function.
+// outError marks an error of the function out.
 type outError struct{ error }
 
-// relay passes on the audio as it arrives. It returns io.EOF if there was none.
+// relay calls out with the audio as it arrives. It returns io.EOF if there was none.
 func relay(r io.Reader, out func([]byte) error) error {
 	rate, err := pcm.ReadWAV(r)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// The default voice. Of all voices, pocketsphinx understands it best.
+// The default voice is the one that pocketsphinx understands best.
 const (
 	defaultLanguage = "en-us"
 	defaultVariant  = "f5"
 )
 
-// variants map OpenAI's voices to variants of espeak-ng's.
+// variants maps OpenAI's voice names to espeak-ng's voice variants.
 var variants = map[string]string{
 	"alloy": defaultVariant, "coral": "f2", "marin": "Andrea", "nova": "f3", "sage": "f1", "shimmer": "f4",
 	"ash": "m3", "ballad": "m2", "cedar": "m7", "echo": "m8", "fable": "m4", "onyx": "m6", "verse": "m5",
 }
 
-// ownName matches espeak-ng's voice names: a language and a variant. Such a name cannot refer to
-// another file.
+// ownName matches espeak-ng's own voice names, which consist of a language and a variant. A name of
+// this form cannot refer to a file outside of the voices folder.
 var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
 
-// voices are the voices of an installation.
+// voices contains the voices of an installation of espeak-ng.
 type voices struct {
 	languages []string
 	variants  []string
@@ -96,7 +96,7 @@ func (v voices) language(named string) (string, error) {
 	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not support this language."}
 }
 
-// installedVoices reads the voices once.
+// installedVoices returns the installed voices. It reads them only once.
 func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	return v, nil
 }
 
-// list returns espeak-ng's output for an option.
+// list runs espeak-ng with an option and returns its output.
 func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	p, err := process.Start(s.command(option))
 	if err != nil {

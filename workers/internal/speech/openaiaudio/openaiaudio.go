@@ -18,10 +18,10 @@ import (
 
 const (
 	officialURL   = "https://api.openai.com/v1/"
-	responseBytes = 25 << 20 // of audio: nine minutes
+	responseBytes = 25 << 20 // bytes; nine minutes of audio
 
-	// total is the default time limit of a call. It is much longer than a line, because audio is
-	// received at the pace of playback.
+	// total is the default time limit of a call. It is much longer than a spoken line, because
+	// audio is received only as fast as it is played.
 	total = 15 * time.Minute
 
 	faults   = 5
@@ -31,21 +31,21 @@ const (
 // Config configures a Transcriber or a Synthesizer. Zero values select defaults, except for Model
 // and APIKey.
 type Config struct {
-	Model   string // the service's name of the model
+	Model   string // name of the model at the service
 	APIKey  string // may be empty for services without authentication
-	BaseURL string // up to and including "/v1"; empty: OpenAI
-	Voice   string // for lines that name none; "": alloy
-	// Limits of a call: 5 s to connect, 30 s to the first audio or the transcript, 30 s between
-	// pieces of audio.
+	BaseURL string // including "/v1"; empty means OpenAI's own service
+	Voice   string // for lines without a voice; "" means alloy
+	// Limits are the time limits of a call. The defaults are 5 s to connect, 30 s to the first
+	// audio or the transcript, and 30 s between pieces of audio.
 	Limits remote.Limits
 	// Dial opens connections; nil: TCP.
 	Dial remote.Dial
 }
 
-// service is the common part of both directions.
+// service is the part that Transcriber and Synthesizer share.
 type service struct {
 	model   string
-	code    string // code of errors
+	code    string // code of the errors that it returns
 	limits  remote.Limits
 	client  *http.Client
 	options []option.RequestOption
@@ -68,7 +68,7 @@ func newService(cfg Config, code string) (*service, error) {
 	}
 	s := &service{model: cfg.Model, code: code, limits: cfg.Limits.WithDefaults()}
 	s.client = remote.NewClient(cfg.Dial, s.limits, responseBytes)
-	s.options = []option.RequestOption{ // set explicitly, so that nothing comes from the environment
+	s.options = []option.RequestOption{ // all settings are explicit, so that none comes from the environment
 		option.WithBaseURL(base), option.WithAPIKey(cfg.APIKey), option.WithMaxRetries(0), option.WithHTTPClient(s.client),
 	}
 
@@ -80,7 +80,7 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether a failure is the service's and may be temporary. A call that the caller
+// isFault reports whether err is a temporary failure of the service. A call that the caller
 // cancelled counts as a success.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
@@ -95,7 +95,7 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded makes a call unless the circuit breaker is open.
+// guarded makes a call. While the circuit breaker is open, it fails immediately.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())
@@ -118,7 +118,7 @@ func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Res
 	})
 }
 
-// messages are the messages for callers.
+// messages contains the messages for callers by kind of failure.
 var messages = map[llm.Kind]string{
 	llm.KindRateLimited:  "The speech service is limiting requests; try again.",
 	llm.KindTimeout:      "The speech service did not answer in time.",
@@ -132,7 +132,7 @@ var messages = map[llm.Kind]string{
 	llm.KindFiltered:     "The speech service withheld its answer.",
 }
 
-// failed converts an *llm.Error to a *speech.Error, and returns other errors unchanged.
+// failed converts an *llm.Error to a *speech.Error. It returns any other error unchanged.
 func (s *service) failed(err error) error {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is {
@@ -147,6 +147,6 @@ func (s *service) failed(err error) error {
 
 func badAnswer(format string, args ...any) *llm.Error {
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf(format, args...))
-	e.Retryable = false // a wrong address stays wrong
+	e.Retryable = false // a retry does not correct the address
 	return e
 }

@@ -54,8 +54,8 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 // Close closes idle connections.
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
-// Synthesize passes on the audio as it arrives; see [speech.Synthesizer]. The time that out takes
-// does not count towards the service's limits.
+// Synthesize calls out with the audio as it arrives; see [speech.Synthesizer]. The time spent in
+// out does not count towards the limits of the call.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
 }
 
-// ask sends the request and passes on the audio.
+// ask sends the request and calls out with the audio.
 func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
 	defer watch.Stop()
@@ -87,7 +87,7 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	}
 
 	var res *http.Response
-	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same response
+	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // the returned response is also in res
 	if res != nil {
 		defer func() { _ = res.Body.Close() }()
 	}
@@ -123,14 +123,14 @@ func readRefusal(res *http.Response) []byte {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	if err != nil {
-		return nil // the status suffices
+		return nil // the status alone is enough
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }
 
-// isUnknownVoice recognizes an unknown voice by the field name in OpenAI's error, and by the text
-// in other services'.
+// isUnknownVoice reports whether the service rejected the voice. OpenAI's error names the field;
+// other services mention the voice in the message.
 func isUnknownVoice(res *http.Response, refusal []byte) bool {
 	if len(refusal) == 0 {
 		return false
@@ -147,7 +147,7 @@ func unknownVoice(cause error) error {
 	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
 }
 
-// checkSound rejects responses that are not PCM, for example a web page or another audio format.
+// checkSound returns an error if a response is not PCM audio, for example if it is a web page.
 func checkSound(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch media {
@@ -160,16 +160,16 @@ func checkSound(res *http.Response) error {
 	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
 }
 
-// outError is an error of the out function.
+// outError marks an error of the function out.
 type outError struct{ error }
 
-// relay passes on whole samples as they arrive.
+// relay calls out with whole samples as they arrive.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {
 		watch.Resume()
 		n, err := body.Read(buffer[kept:])
-		watch.Pause() // the listener's time does not count towards the service's limits
+		watch.Pause() // the time that the listener takes does not count
 		have := kept + n
 
 		if whole := have &^ 1; whole > 0 {
@@ -188,7 +188,7 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 			}
 			return nil
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil { // buffered audio is useless after the end of the call
+		if err = errors.Join(err, ctx.Err()); err != nil { // after the end of the call, buffered audio is useless
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/speech/pcm"
 )
 
-// maxWords is the number of bytes kept of a transcript. Two minutes of the fastest speech need a
-// tenth of it.
+// maxWords is the number of bytes of a transcript that are kept. A transcript of two minutes of the
+// fastest speech has a tenth of this size.
 const maxWords = 32 << 10
 
 // Transcriber calls audio/transcriptions. It is safe for concurrent use.

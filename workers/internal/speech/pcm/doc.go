@@ -1,6 +1,7 @@
-// Package pcm resamples audio, and reads and writes WAV headers. Audio is 16 bit, signed,
-// little-endian, mono.
+// Package pcm resamples audio, and reads and writes the headers of WAV files. Audio is 16 bit,
+// signed, little-endian, mono.
 //
-// Existing modules interpolate between samples, so frequencies above half the new rate return as
-// audible artifacts. This package filters them out.
+// Existing modules only interpolate between samples. When they reduce the rate, frequencies above
+// half of the new rate become audible artifacts. This package removes these frequencies with a
+// filter.
 package pcm

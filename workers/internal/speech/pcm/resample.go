@@ -8,22 +8,23 @@ import (
 	"sync"
 )
 
-// rates are the supported sample rates. Any two of them have a ratio of small integers.
+// rates lists the supported sample rates. The ratio of any two of them is a ratio of small
+// integers.
 var rates = []int{8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000}
 
 const (
-	// reach is the number of the filter's zero crossings on each side. It is enough for a
-	// transition band of an eighth of the lower rate's Nyquist frequency.
+	// reach is the number of zero crossings of the filter on each side. With it, the filter's
+	// transition band is an eighth of the lower rate's Nyquist frequency.
 	reach = 32
 	// cutoff is the frequency at which the filter attenuates by half, relative to the lower rate's
-	// Nyquist frequency. The stop band begins as far above it as the pass band ends below it.
+	// Nyquist frequency. The transition band is symmetric around it.
 	cutoff = 0.92
 	// shape is the β of the Kaiser window: the stop band is attenuated by 80 dB.
 	shape = 8.0
 )
 
-// filter is a low-pass filter with one phase for each possible position of a new sample between two
-// old ones.
+// filter is a low-pass filter. It has one phase for each possible position of a new sample between
+// two old samples.
 type filter struct {
 	up, down int // ratio of new samples to old samples
 	half     int // number of taps on each side of the position
@@ -59,7 +60,7 @@ func newFilter(from, to int) *filter {
 			sum += taps[n]
 		}
 		for n := range taps {
-			taps[n] /= sum // the loudness does not depend on the phase
+			taps[n] /= sum // make the loudness independent of the phase
 		}
 		f.phases[phase] = taps
 	}
@@ -95,8 +96,8 @@ func bessel(x float64) float64 {
 	return sum
 }
 
-// Resampler changes the rate of audio that arrives in pieces. The duration and the position of the
-// audio stay the same.
+// Resampler changes the sample rate of audio that arrives in pieces. It adds no delay and does not
+// change the duration.
 type Resampler struct {
 	filter *filter
 	window []float64 // old samples that are still needed
@@ -130,7 +131,8 @@ func (r *Resampler) Append(b, piece []byte) []byte {
 	return r.make(b, math.MaxInt64)
 }
 
-// Flush appends the remaining samples and ends the Resampler. Half a sample is dropped.
+// Flush appends the remaining samples. It drops half a sample at the end. The Resampler cannot be
+// used afterwards.
 func (r *Resampler) Flush(b []byte) []byte {
 	r.window = append(r.window, make([]float64, r.filter.half+1)...) // silence after the last sample
 	up, down := int64(r.filter.up), int64(r.filter.down)
@@ -144,7 +146,8 @@ func (r *Resampler) add(samples []byte) {
 	r.read += int64(len(samples) / 2)
 }
 
-// make appends the new samples for which all old ones have arrived, up to limit in total.
+// make appends the new samples for which all old samples have arrived. It stops when limit samples
+// were made in total.
 func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
 	for at+width <= len(r.window) && r.made < limit {

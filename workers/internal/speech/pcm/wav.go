@@ -11,12 +11,12 @@ const (
 	riffHead  = 12
 	chunkHead = 8
 	maxChunks = 16       // before the audio data
-	maxChunk  = 64 << 10 // maximum bytes of a chunk that is skipped
+	maxChunk  = 64 << 10 // maximum bytes of a chunk to skip
 	minFormat = 16
 	plainPCM  = 1
 )
 
-// AppendWAV appends a WAV file with this audio to b.
+// AppendWAV appends a WAV file that contains sound to b.
 func AppendWAV(b, sound []byte, rate int) []byte {
 	b = append(b, "RIFF"...)
 	b = appendUint32(b, riffHead+minFormat+chunkHead+len(sound))
@@ -36,9 +36,9 @@ func appendUint32(b []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(n))
 }
 
-// ReadWAV reads the header of a WAV file from r up to the audio data, and returns the sample rate.
-// It ignores the size in the header, because programs that write while they speak do not know it.
-// It fails if the audio is not in this package's format.
+// ReadWAV reads the header of a WAV file from r, up to the beginning of the audio data, and returns
+// the sample rate. It ignores the size in the header, because programs that write the header before
+// they speak do not know the size. It fails if the audio does not have this package's format.
 func ReadWAV(r io.Reader) (rate int, err error) {
 	var riff [riffHead]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {

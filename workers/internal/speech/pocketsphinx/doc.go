@@ -1,7 +1,8 @@
 // Package pocketsphinx transcribes English with PocketSphinx and its model of American English. It
-// works offline in about half of the duration of the speech, and is much less accurate than
-// services. Each utterance is processed by a separate process. A process takes more than half a
-// second to load the model, so a spare process is started when one has been used.
+// works offline. Transcribing takes about half as long as the speech lasts, and is much less
+// accurate than with services.
 //
-// Audio is passed in memory and text through a pipe, so nothing of the speech is written to disk.
+// Each utterance is processed by a separate process. A process takes more than half a second to
+// load the model, so the next process is started in advance. Audio is passed in memory and text
+// through a pipe, so no speech is written to disk.
 package pocketsphinx

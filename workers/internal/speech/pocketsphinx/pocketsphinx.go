@@ -27,15 +27,15 @@ const (
 	modelFolder = "/usr/share/pocketsphinx/model/en-us"
 
 	rate    = 16_000
-	padding = 2 * rate / 4 // bytes of silence before and after; words at the edges are lost without it
+	padding = 2 * rate / 4 // bytes of silence added before and after; without it, the first and last words are lost
 
-	wall     = 45 * time.Second // plus twice the utterance's length; an idle machine needs a tenth of that
+	wall     = 45 * time.Second // minimum time limit, to which twice the duration of the utterance is added; an idle machine needs a tenth
 	cpu      = 120 * time.Second
 	memory   = 1 << 30
 	maximum  = 64 << 10 // bytes of transcript
 	queue    = 64       // utterances of an organization that may wait
 	maxQueue = 4 * queue
-	long     = 15 * speech.BytesPerSecond // bytes; longer utterances leave one slot to shorter ones
+	long     = 15 * speech.BytesPerSecond // bytes; longer utterances leave one slot free for shorter ones
 	idle     = 5 * time.Minute            // time for which a spare process waits
 	ready    = 4                          // maximum number of spare processes; each takes 95 MB
 )
@@ -68,8 +68,8 @@ func open(model string, processes int) (*Transcriber, error) {
 	return &Transcriber{path: path, model: model, processes: processes, places: process.NewSlots(processes, queue, maxQueue)}, nil
 }
 
-// Transcribe returns the words in lower case without punctuation; see [speech.Transcriber]. Prompts
-// have no effect.
+// Transcribe returns the words of an utterance in lower case, without punctuation; see
+// [speech.Transcriber]. Prompts have no effect.
 func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	if err := speech.CheckUtterance(u); err != nil {
 		return "", err
@@ -108,7 +108,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	return words(said)
 }
 
-// limit returns the time limit for an utterance of this size. It is less than speech.CallTime.
+// limit returns the time limit for an utterance with this many bytes. It is always less than
+// speech.CallTime.
 func limit(bytes int) time.Duration {
 	return wall + 2*time.Duration(bytes)*time.Second/speech.BytesPerSecond
 }
@@ -141,7 +142,7 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 	return string(said), l.Fault()
 }
 
-// words extracts the words from "words (name score)".
+// words returns the words in the program's output, which has the form "words (name score)".
 func words(said string) (string, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	end := strings.LastIndexByte(line, '(')

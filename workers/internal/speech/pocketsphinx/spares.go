@@ -10,10 +10,10 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// listener is a process that has loaded the model, or is loading it, and waits for an utterance.
+// listener is a process that waits for an utterance. It has loaded the model or is loading it.
 type listener struct {
 	*process.Process
-	sound *os.File // the file that it will read
+	sound *os.File // the file from which it will read the utterance
 }
 
 func (l *listener) end() {
@@ -21,8 +21,8 @@ func (l *listener) end() {
 	_ = l.sound.Close()
 }
 
-// start starts a listener. It reads the list of utterances from its input, which is empty until
-// hear writes to it. The utterance is its descriptor 3.
+// start starts a listener. The process waits for the list of utterances on its standard input, to
+// which transcribe writes. It reads the utterance from its descriptor 3.
 func (t *Transcriber) start() (*listener, error) {
 	sound, err := newMemory()
 	if err != nil {
@@ -53,10 +53,10 @@ type spares struct {
 	work   sync.WaitGroup
 }
 
-// Prepare starts a process for a future utterance unless one is waiting or being started.
+// Prepare starts a process for a future utterance, unless a process is already waiting or starting.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if there are fewer than want.
+// spare starts a listener if fewer than want are waiting or starting.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (t *Transcriber) spare(want int) {
 		defer s.mu.Unlock()
 		s.coming--
 		switch {
-		case err != nil: // the next call starts one and gets the error
+		case err != nil: // the next call starts a listener itself and returns its error
 		case s.closed:
 			s.work.Go(l.end)
 		default:
@@ -90,7 +90,7 @@ func (t *Transcriber) spare(want int) {
 	})
 }
 
-// dismiss ends a listener that has been unused for idle.
+// dismiss ends a listener if it has been waiting for the time idle.
 func (t *Transcriber) dismiss(l *listener) {
 	t.spares.mu.Lock()
 	n := slices.Index(t.spares.ready, l)
@@ -103,7 +103,7 @@ func (t *Transcriber) dismiss(l *listener) {
 	}
 }
 
-// take returns a listener for the caller's exclusive use.
+// take returns a listener that no other call uses.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {
@@ -128,7 +128,7 @@ func ended(l *listener) bool {
 	}
 }
 
-// Close ends the unused processes. No call of Transcribe may be in progress.
+// Close ends the waiting processes. No call of Transcribe may be in progress.
 func (t *Transcriber) Close() {
 	s := &t.spares
 	s.mu.Lock()

@@ -10,7 +10,8 @@ import (
 
 const openFiles = 64
 
-// setLimits sets the limits of a program that has just been started and has not yet received input.
+// setLimits sets the limits of a program. It is called after the program was started and before the
+// program receives input.
 func setLimits(pid int, c Command) error {
 	seconds := uint64(math.Ceil(c.CPU.Seconds()))
 	for _, limit := range []struct {
@@ -24,14 +25,14 @@ func setLimits(pid int, c Command) error {
 		{"open files", unix.RLIMIT_NOFILE, openFiles},
 		{"core dumps", unix.RLIMIT_CORE, 0},
 	} {
-		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: it has already ended
+		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: the process has already ended
 			return fmt.Errorf("%s: %w", limit.name, err)
 		}
 	}
 	return nil
 }
 
-// lower lowers a limit. It never raises one.
+// lower lowers a limit of a process. It never raises a limit.
 func lower(pid, kind int, maximum uint64) error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(pid, kind, nil, &is); err != nil {

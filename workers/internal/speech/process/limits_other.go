@@ -2,5 +2,5 @@
 
 package process
 
-// setLimits does nothing on systems where a process cannot limit another one.
+// setLimits does nothing on this system, on which a process cannot limit another process.
 func setLimits(int, Command) error { return nil }

@@ -9,10 +9,11 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Slots limits the number of programs that run simultaneously. Calls without a free slot wait:
-// organizations take turns, and each organization's calls are served in the order of arrival. A
-// call is rejected if too many calls wait, of its organization or in total. If there is more than
-// one slot, long calls leave one free, so that a short call never waits for a long one.
+// Slots limits the number of programs that run simultaneously. Calls wait for a free slot. The
+// organizations take turns, and the calls of one organization are served in the order of their
+// arrival. A call is rejected if too many calls of its organization, or in total, are already
+// waiting. If there are several slots, long calls leave one slot free, so that a short call never
+// waits for long calls.
 type Slots struct {
 	share, queue, maxLong int
 
@@ -20,37 +21,38 @@ type Slots struct {
 	free    int
 	long    int // slots used by long calls
 	waiting int
-	turns   []*orgQueue // of organizations that wait; the first one is next
+	turns   []*orgQueue // queues of the organizations with waiting calls; the first one is served next
 }
 
 // Turn describes a call that needs a slot.
 type Turn struct {
 	Organization string
-	Long         bool // it takes much longer than others
+	Long         bool // the call takes much longer than others
 }
 
-// orgQueue is the queue of an organization.
+// orgQueue contains the waiting calls of one organization.
 type orgQueue struct {
 	organization string
 	waiting      []*waiter // never empty
 }
 
-// waiter is a call without a slot.
+// waiter is a call that waits for a slot.
 type waiter struct {
 	turn Turn
-	has  chan struct{} // closed when it has a slot
+	has  chan struct{} // closed when the call gets a slot
 }
 
-// NewSlots creates places slots. share calls of an organization and queue calls in total may wait.
-func NewSlots(places, share, queue int) *Slots {
-	return &Slots{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
+// NewSlots returns Slots with n slots. At most share calls of one organization, and queue calls in
+// total, can wait.
+func NewSlots(n, share, queue int) *Slots {
+	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
 }
 
-// Take waits for a slot. The caller returns it with release. Take fails with speech.ErrOverloaded,
-// or when ctx ends.
+// Take waits for a slot. The caller frees the slot with release. Take fails with
+// speech.ErrOverloaded if too many calls wait, or with ctx's error when ctx ends.
 func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
+		return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 	}
 	w := &waiter{turn: turn, has: make(chan struct{})}
 	if err := p.enter(w); err != nil {
@@ -62,13 +64,13 @@ func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error)
 		return release, nil
 	case <-ctx.Done():
 	}
-	if !p.leave(w) { // it got a slot at the same moment
+	if !p.leave(w) { // the call got a slot at the moment when ctx ended
 		release()
 	}
-	return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
+	return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 }
 
-// enter queues w unless there is a free slot.
+// enter puts w into a queue. If a slot is free, w gets it immediately.
 func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,10 +108,10 @@ func (p *Slots) queueFor(organization string) int {
 	return slices.IndexFunc(p.turns, func(l *orgQueue) bool { return l.organization == organization })
 }
 
-// fits reports whether there is a slot for t.
+// fits reports whether a slot is free that t may use.
 func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give assigns free slots to waiting calls. The caller holds the lock.
+// give gives free slots to waiting calls. The caller holds the lock.
 func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()
@@ -120,7 +122,7 @@ func (p *Slots) give() {
 		w := l.waiting[n]
 		p.turns = slices.Delete(p.turns, at, at+1)
 		if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) > 0 {
-			p.turns = append(p.turns, l) // after the others
+			p.turns = append(p.turns, l) // the organization's next turn comes after those of the others
 		}
 		p.waiting--
 
@@ -132,7 +134,8 @@ func (p *Slots) give() {
 	}
 }
 
-// next returns the next call. A call for which no slot is suitable keeps its turn.
+// next returns the position of the next call: the index of its queue, and its index in the queue. A
+// call that may not use the free slot keeps its turn.
 func (p *Slots) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {
@@ -152,7 +155,7 @@ func (p *Slots) release(turn Turn) {
 	p.give()
 }
 
-// leave removes w from its queue. It returns false if w has a slot.
+// leave removes w from its queue. It returns false if w already has a slot.
 func (p *Slots) leave(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,20 +19,20 @@ import (
 type Command struct {
 	Path  string
 	Args  []string
-	Files []*os.File // descriptors from 3 on; the caller keeps ownership
+	Files []*os.File // become the descriptors from 3 on; the caller still has to close them
 	Max   int64      // maximum bytes of output
 	CPU   time.Duration
 	Bytes int64 // maximum bytes of memory
 	Disk  int64 // maximum bytes of a file that it creates
 }
 
-// The reasons for which a program is ended.
+// The reasons for which a program is killed.
 var (
 	errTooMuch = errors.New("the program's output is too large")
 	errTooLong = errors.New("the program took too long")
 )
 
-// Process is a running program. Its output is buffered as it arrives, so a slow reader does not
+// Process is a running program. Its output is buffered when it arrives, so a slow reader does not
 // block the program.
 type Process struct {
 	Stdin io.WriteCloser
@@ -42,12 +42,12 @@ type Process struct {
 	mu     sync.Mutex
 	output []byte
 	err    error         // of reading the output; io.EOF at its end
-	more   chan struct{} // closed when more output or an error arrives
+	more   chan struct{} // closed when more output or an error has arrived
 }
 
 // Start starts a program.
 func Start(c Command) (*Process, error) {
-	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // Kill ends it and its group
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // no context, because Kill ends the program and its process group
 	cmd.Env = []string{"LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = c.Files
@@ -80,7 +80,7 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Kill kills the program and its children, and waits for its end.
+// Kill kills the program and its children, and waits until the program has ended.
 func (p *Process) Kill() {
 	if !p.child.Ended() {
 		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL)
@@ -89,7 +89,7 @@ func (p *Process) Kill() {
 	<-p.child.Done()
 }
 
-// Limit kills the program if it is still running after wall. stop cancels that.
+// Limit starts a timer that kills the program if it runs longer than wall. stop stops the timer.
 func (p *Process) Limit(wall time.Duration) (stop func() bool) {
 	return time.AfterFunc(wall, func() {
 		p.record(nil, errTooLong)
@@ -101,11 +101,11 @@ func (p *Process) Limit(wall time.Duration) (stop func() bool) {
 // read.
 func (p *Process) Ended() <-chan struct{} { return p.child.Done() }
 
-// PID returns the program's process id, which is also its process group.
+// PID returns the id of the program's process, which is also the id of its process group.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Fault returns nil if the program succeeded, and otherwise the reason with the start of its
-// standard error. The program must have ended.
+// Fault returns nil if the program succeeded. Otherwise it returns the reason, with the first part
+// of the program's standard error. The program must have ended.
 func (p *Process) Fault() error {
 	p.mu.Lock()
 	err := p.err
@@ -119,7 +119,7 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader returns a reader of the program's output, until ctx ends.
+// Reader returns a reader of the program's output. Its Read fails when ctx ends.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 type reader struct {
@@ -128,7 +128,7 @@ type reader struct {
 	rest    []byte
 }
 
-// Read waits until there is output.
+// Read waits until output is available.
 func (r *reader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, fmt.Errorf("reading what a program says: %w", r.ctx.Err())
@@ -152,7 +152,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the output since the last call, and a channel that is closed when there is more.
+// next returns the output since the last call. more is closed when further output arrives.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,13 +171,13 @@ func (p *Process) record(said []byte, err error) {
 	p.more = make(chan struct{})
 }
 
-// outputWriter receives a program's output.
+// outputWriter stores a program's output.
 type outputWriter struct {
 	process *Process
 	room    int64
 }
 
-// Write buffers a piece of output. It fails after the limit, so that the program receives SIGPIPE.
+// Write stores a piece of output. It fails beyond the limit, so that the program receives SIGPIPE.
 func (t *outputWriter) Write(piece []byte) (int, error) {
 	if t.room -= int64(len(piece)); t.room < 0 {
 		t.process.record(nil, errTooMuch)
@@ -190,13 +190,13 @@ func (t *outputWriter) Write(piece []byte) (int, error) {
 // maxStderr is the number of bytes kept of a program's standard error.
 const maxStderr = 500
 
-// stderrHead keeps the start of standard error.
+// stderrHead keeps the first bytes of standard error.
 type stderrHead struct {
 	mu   sync.Mutex
 	said bytes.Buffer
 }
 
-// Write accepts everything.
+// Write accepts all bytes but keeps only the first ones.
 func (c *stderrHead) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

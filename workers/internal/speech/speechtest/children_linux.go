@@ -15,7 +15,7 @@ func Children(programs ...string) (pids []int) {
 	for _, path := range stats {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		head, rest, _ := strings.Cut(string(raw), ") ")
 		pid, name, _ := strings.Cut(head, " (")

@@ -2,5 +2,5 @@
 
 package speechtest
 
-// Children returns nil on systems where children cannot be listed.
+// Children returns nil, because children cannot be listed on this system.
 func Children(...string) []int { return nil }

@@ -25,16 +25,16 @@ const Key = "audio-key-hunter2"
 // Request is a request that a Service has received.
 type Request struct {
 	Path   string
-	Fields map[string]string // of the JSON or the form
+	Fields map[string]string // fields of the JSON object or of the form
 	Sound  []byte            // of the WAV file
 }
 
 // Service is a stub of an OpenAI-compatible audio service. It synthesizes a hum for each text, and
 // transcribes a hum back to its text.
 type Service struct {
-	URL string // up to and including /v1
-	// Answer, if set, handles requests instead of the stub unless it returns false. It must be set
-	// before the first request.
+	URL string // including /v1
+	// Answer, if not nil, handles each request. If it returns false, the stub handles the request.
+	// It must be set before the first request.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
@@ -99,7 +99,7 @@ func readRequest(r *http.Request) (Request, error) {
 
 	const limit = 26 << 20
 	r.Body = http.MaxBytesReader(nil, r.Body, limit)
-	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // limited in the line above
+	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // the size is limited in the line above
 		return request, fmt.Errorf("reading form: %w", err)
 	}
 	for name, values := range r.MultipartForm.Value {
@@ -139,7 +139,7 @@ const (
 	humPiece   = 4001             // bytes; odd, so that pieces are not whole samples
 )
 
-// hum responds to audio/speech and remembers the text of the audio.
+// hum responds to audio/speech with a hum, and remembers the text that belongs to it.
 func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	if !slices.Contains(serviceVoices, fields["voice"]) {
 		refuse(w, http.StatusBadRequest, "voice", "Invalid value: not one of the supported values")
@@ -174,7 +174,8 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen transcribes a hum. Long audio is never answered, until the request is cancelled.
+// listen transcribes a hum. For long audio it never sends a response; the caller must cancel the
+// request.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {
 		<-r.Context().Done()

@@ -13,19 +13,20 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Pair is a Transcriber and a Synthesizer whose speech it understands.
+// Pair is a Synthesizer and a Transcriber that understands the Synthesizer's speech.
 type Pair struct {
 	speech.Transcriber
 	speech.Synthesizer
 	Sentence string       // a sentence that is transcribed word for word
 	Close    func()       // closes both
-	Left     func() []int // processes that are still alive; nil if there never are any
+	Left     func() []int // returns processes that are still alive; nil if the backends start no processes
 }
 
-// answerTime is how soon a cancelled call must end: a second, plus the delay of a busy machine.
+// answerTime is the time within which a cancelled call must return: a second, plus the delays of a
+// busy machine.
 const answerTime = 2500 * time.Millisecond
 
-// Run runs the suite with pairs that open creates. Its parts run one after the other, because they
+// Run tests pairs that open creates. The parts of the suite run one after the other, because they
 // count processes.
 func Run(t *testing.T, open func(t *testing.T) Pair) {
 	t.Helper()
@@ -33,19 +34,19 @@ func Run(t *testing.T, open func(t *testing.T) Pair) {
 		name string
 		run  func(t *testing.T, p Pair)
 	}{
-		{"what is said is understood", understood},
-		{"sound is whole samples and comes in pieces", pieces},
+		{"synthesized speech is understood", understood},
+		{"sound consists of whole samples and arrives in pieces", pieces},
 		{"speed", speed},
 		{"nothing to say", nothingToSay},
-		{"nothing that was said", nothingSaid},
-		{"text that is no speech", hostile},
+		{"audio without speech", nothingSaid},
+		{"text that looks like commands", hostile},
 		{"too much", tooMuch},
 		{"voices", voices},
-		{"who listens fails", listenerFails},
-		{"who listens is slow", listenerIsSlow},
-		{"speaking is called off", speakingCalledOff},
-		{"listening is called off", listeningCalledOff},
-		{"many at once", manyAtOnce},
+		{"the listener fails", listenerFails},
+		{"a listener is slow", listenerIsSlow},
+		{"synthesis is cancelled", speakingCalledOff},
+		{"transcription is cancelled", listeningCalledOff},
+		{"many simultaneous calls", manyAtOnce},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			p := open(t)
@@ -141,7 +142,7 @@ func nothingSaid(t *testing.T, p Pair) {
 	}
 }
 
-// hostile speaks texts that a program might interpret as commands.
+// hostile speaks texts that a program might mistake for commands.
 func hostile(t *testing.T, p Pair) {
 	t.Helper()
 	for _, text := range []string{
@@ -211,8 +212,8 @@ func listenerFails(t *testing.T, p Pair) {
 	}
 }
 
-// listenerIsSlow makes one listener wait until others were served: a listener at the pace of speech
-// must not block others.
+// listenerIsSlow checks that a listener who receives audio at the pace of speech does not block
+// other calls. One listener waits until the others have received everything.
 func listenerIsSlow(t *testing.T, p Pair) {
 	t.Helper()
 	begun, served, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -231,7 +232,7 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 }
 
-// slowListener is a Synthesizer whose listener calls do for each piece.
+// slowListener is a Synthesizer that calls do for each piece of audio, like a slow listener.
 type slowListener struct {
 	speech.Synthesizer
 	do func()

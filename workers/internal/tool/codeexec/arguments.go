@@ -12,14 +12,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// arguments are the arguments that a model writes.
+// arguments contains the arguments of a call, as the model writes them.
 type arguments struct {
 	Code  string   `json:"code"`
 	Files []string `json:"files"`
 }
 
-// readArguments parses and checks a call's arguments. The caller has checked the schema, but a tool
-// worker does not rely on that.
+// readArguments parses and checks a call's arguments. The caller has already checked them, but a
+// tool worker does not trust its callers.
 func readArguments(raw json.RawMessage) (arguments, error) {
 	var a arguments
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	replyTime    = 2 * time.Second // part of a call's time that is reserved to store its files and reply
+	replyTime    = 2 * time.Second // part of a call's time that is reserved for storing files and sending the reply
 	minTime      = time.Second     // shortest run time worth starting a program for
 	queueForSlot = 8               // calls that may wait, for each slot
 )
@@ -27,7 +27,7 @@ type Interpreter interface {
 
 // Config contains a backend's settings.
 type Config struct {
-	Limits sandbox.Limits // of the interpreter
+	Limits sandbox.Limits // limits of one program
 	Slots  int            // programs that run simultaneously
 	Queue  int            // calls that may wait for a slot; 0: eight for each slot
 }
@@ -48,11 +48,12 @@ func New(interpreter Interpreter, cfg Config) *Backend {
 // Kind returns codeExecution.
 func (b *Backend) Kind() string { return contract.ToolCodeExecution }
 
-// Serving returns how many calls are executed simultaneously, and how many may wait.
+// Serving returns the number of calls that are executed simultaneously, and the number that may
+// wait.
 func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue }
 
-// Call runs a program and returns its output. If the program fails, the error is a *tool.Error with
-// that output.
+// Call runs a program and returns its output. If the program fails, the error is a *tool.Error that
+// contains the output.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
 	if options == nil || !options.Enabled {
@@ -89,8 +90,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return s.result()
 }
 
-// wall returns how long a program may run: the configured limit, or what remains of the call's
-// time.
+// wall returns the time limit for a program: the configured limit or, if it is shorter, the
+// remaining time of the call.
 func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 	wall := b.cfg.Limits.Wall
 	deadline, ok := ctx.Deadline()
@@ -109,8 +110,8 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 	return wall, nil
 }
 
-// unreachable marks an error as retryable. It returns errors that already carry a message
-// unchanged.
+// unreachable marks an error as retryable, with a message for the model. It returns an error that
+// already has a message unchanged.
 func unreachable(ctx context.Context, message string, err error) error {
 	var public *tool.Error
 	switch {

@@ -18,7 +18,7 @@ import (
 // documentPrefix is the prefix of document ids.
 const documentPrefix = "doc_"
 
-// lookUp returns the documents with these ids. It fails if the agent may not read one of them.
+// lookUp returns the documents with these ids. It fails if the agent may not read all of them.
 func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]domain.Document, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -39,8 +39,9 @@ func noDocument(id string) error {
 	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
 
-// placeDocuments returns the files as which documents appear in the folder. A document keeps its name, or is
-// placed in a folder named after its id if the name is taken or is not a valid file name.
+// placeDocuments returns the files in which a program finds the documents. A document keeps its
+// name if possible. If the name is already used or is not a valid file name, the file is in a
+// folder named after the document's id.
 func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {
@@ -64,7 +65,8 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	return placed
 }
 
-// addDocuments reads documents into the folder, and notes the names that differ from the documents' own.
+// addDocuments adds documents to the working folder. It notes the file names that differ from the
+// documents' names.
 func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil

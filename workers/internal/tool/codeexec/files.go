@@ -20,18 +20,18 @@ import (
 const (
 	maxNamed    = 20  // file names that an error lists
 	maxFileName = 255 // bytes
-	shownName   = 100 // characters shown of an unknown name
+	shownName   = 100 // characters of an unknown name that are shown
 )
 
 // folder is the initial content of a program's working folder.
 type folder struct {
 	files         []python.File
-	documentNames map[string]bool // names of the files that are documents and not session files
+	documentNames map[string]bool // names of files that contain documents; all others are session files
 	notes         []string
 }
 
-// fill returns the initial files of a call: the files and documents that it names, and all session
-// files if the agent keeps files.
+// fill returns the initial files of a call's working folder: the files and documents that the call
+// names and, if the agent keeps files, all files of the session.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
 	if len(named) == 0 && !keeps {
@@ -79,8 +79,8 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 	return f, f.addDocuments(ctx, req.Documents, originals, placed)
 }
 
-// choose finds files by id or name, without duplicates. Names with the prefix of document ids that
-// match no file are returned as ids.
+// choose finds files by id or name, without duplicates. It also returns the names that match no
+// file but begin like the id of a document.
 func choose(all []domain.File, named []string) (chosen []domain.File, ids []string, err error) {
 	for _, name := range named {
 		at := find(all, name)
@@ -98,8 +98,8 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 	return chosen, ids, nil
 }
 
-// find returns the index of a file, or -1. It also accepts the path under which the program would
-// open the file.
+// find returns the index of the file with a name, or -1. The name may also be the path at which the
+// program opens the file.
 func find(all []domain.File, name string) int {
 	if at := slices.IndexFunc(all, func(f domain.File) bool { return f.ID == name || f.Name == name }); at >= 0 {
 		return at
@@ -133,7 +133,7 @@ func nameList(names []string) string {
 	return text
 }
 
-// fits returns an error if files cannot be in one folder together.
+// fits returns an error if the files together do not fit into a working folder.
 func (b *Backend) fits(files []domain.File) error {
 	r := b.empty()
 	for _, f := range files {
@@ -147,15 +147,15 @@ func (b *Backend) fits(files []domain.File) error {
 	return nil
 }
 
-// newest returns as many session files as fit into the folder in addition to the files in beside,
-// newest first, then sorted by name. out are the names of the others.
+// newest returns the newest session files that fit into a working folder together with the files in
+// beside, sorted by name. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 
 	r := b.empty()
 	for _, f := range beside {
-		r.takes(f) // if it does not fit, fits rejects the call
+		r.takes(f) // if a file does not fit, fits has rejected the call
 	}
 
 	for _, f := range byAge {
@@ -169,19 +169,19 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is the free space of a folder. A limit of zero means no limit.
+// room is the free space of a working folder. A limit of 0 means no limit.
 type room struct {
 	bytes, maxBytes int64
 	maximum         int
 	files, folders  map[string]bool
 }
 
-// empty returns the free space of an empty folder.
+// empty returns the free space of an empty working folder.
 func (b *Backend) empty() *room {
 	return &room{maxBytes: b.cfg.Limits.Files, maximum: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
 }
 
-// takes adds a file, and returns false if there is no room for it.
+// takes adds a file and returns true if there is enough space for it.
 func (r *room) takes(f domain.File) bool {
 	if r.maxBytes > 0 && r.bytes+f.Bytes > r.maxBytes || r.maximum > 0 && len(r.files) >= r.maximum {
 		return false
@@ -194,7 +194,8 @@ func (r *room) takes(f domain.File) bool {
 	return true
 }
 
-// clashes reports whether a name is the name of a folder, or has a file as a parent.
+// clashes reports whether a file name is already used as a folder, or would be inside of another
+// file.
 func (r *room) clashes(name string) bool {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if r.files[dir] {
@@ -204,8 +205,8 @@ func (r *room) clashes(name string) bool {
 	return r.folders[name]
 }
 
-// keepable reports whether a file may have this name: a plain path below the folder without control
-// and bidirectional characters.
+// keepable reports whether a file may be stored under a name. The name must be a relative path
+// inside the folder without control and bidirectional characters.
 func keepable(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxFileName && !strings.ContainsFunc(name, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)

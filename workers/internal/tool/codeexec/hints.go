@@ -15,20 +15,20 @@ const (
 )
 
 var (
-	// Messages of programs that failed to reach a network.
+	// Messages of programs that could not reach a network.
 	unreached = regexp.MustCompile(`gaierror|urlopen error|(?i:name resolution|name or service not known|nodename nor servname|network is unreachable)|` +
 		`\b(?:NewConnectionError|MaxRetryError|ConnectError|ConnectTimeout|ClientConnector\w*|Connection(?:Refused|Reset|Aborted)?Error)\b|` +
 		`externally-managed-environment|No module named '?pip\b`)
-	// Creating a network socket fails with the same error as many other operations. It is taken for
-	// a network error only if the program imports networking modules.
+	// Creating a network socket fails with the same error as many other operations. The error is
+	// treated as a network error only if the program imports networking modules.
 	notPermitted = regexp.MustCompile(`^PermissionError: \[Errno 1\] [\w ]+$`)
 	networking   = regexp.MustCompile(`(?m)\b(?:import|from)\s+[\w., ]*\b(?:socket|socketserver|urllib|urllib3|http|ssl|asyncio|ftplib|smtplib|imaplib|poplib|` +
 		`telnetlib|xmlrpc|requests|httpx|aiohttp|websockets?|paramiko|psycopg2?|pymysql|redis)\b`)
 	noMoreInput = regexp.MustCompile(`EOFError: EOF when reading a line|^EOF when reading a line$`)
 )
 
-// hints explains limits of the sandbox that a failed program ran into, so that the model does not
-// try the same again.
+// hints returns explanations of the sandbox limits that a program exceeded, so that the model does
+// not try the same again.
 func (s *outputBuilder) hints() (hints []string) {
 	o := s.outcome
 	_, line := s.failure()

@@ -10,8 +10,8 @@ import (
 
 const anyBytes = "application/octet-stream"
 
-// types are MIME types by file name extension. If signature is set, a file of this type begins with
-// it; otherwise the file is text.
+// types contains MIME types by file name extension. If signature is not empty, files of the type
+// must begin with it. Otherwise the files are text.
 var types = map[string]struct{ mime, signature string }{
 	".csv":     {mime: "text/csv"},
 	".css":     {mime: "text/css"},
@@ -43,13 +43,14 @@ var types = map[string]struct{ mime, signature string }{
 	".zip":     {"application/zip", "PK"},
 }
 
-// sniffed are the types that may be detected by content alone. None of them is executed by
-// browsers.
+// sniffed contains the types that may be detected from the content alone. Browsers execute none of
+// them.
 var sniffed = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "application/pdf": true, "application/zip": true,
 }
 
-// mimeType returns a file's type by its name if its content matches, and otherwise by its content.
+// mimeType returns the type that a file's name indicates, if the content matches that type.
+// Otherwise it detects the type from the content.
 func mimeType(name string, content []byte) string {
 	known, ok := types[strings.ToLower(path.Ext(name))]
 	switch {

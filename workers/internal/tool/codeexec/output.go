@@ -27,14 +27,14 @@ const (
 	maxValue     = 8 << 10
 	maxError     = 6 << 10
 	maxNote      = 4 << 10
-	maxLeftOut   = 2 << 10 // all names of files that were not stored
+	maxLeftOut   = 2 << 10 // bytes of all names of files that were not stored
 	maxMessage   = 500     // characters
 	maxOutput    = 64 << 10
-	namesReserve = 512 // reserved for the output's field names
-	maxNames     = 100 // maximum number of left-out files that an interpreter reports
+	namesReserve = 512 // bytes reserved for the output's field names
+	maxNames     = 100 // maximum number of names that an interpreter reports as not returned
 )
 
-// output is the reply that models and callers see.
+// output is the output of a call, which models and callers see.
 type output struct {
 	Error   string   `json:"error,omitempty"`
 	Stdout  string   `json:"stdout"`
@@ -60,21 +60,22 @@ type outputBuilder struct {
 	code          string
 	wall          time.Duration   // the call's time limit
 	found         []python.File   // initial files of the program
-	documentNames map[string]bool // names of initial files that are not session files
+	documentNames map[string]bool // names of initial files that contain documents
 	outcome       python.Outcome
 	notes         []string
 	kept          []domain.File
 	leftOut       []string
 }
 
-// keep stores the files that the program has made, and outputs that are too long to be shown.
+// keep stores the files that the program has created, and outputs that are too long to be shown in
+// full.
 func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
 	made := s.made()
 	var removed []string
 	if keepsFiles {
 		removed = s.removed(made)
 	}
-	// An earlier attempt at the call may have stored files that this one must remove.
+	// An earlier attempt at the call may have stored files that this attempt must remove.
 	if len(made) == 0 && len(removed) == 0 && req.Fence <= 1 {
 		return nil
 	}
@@ -91,7 +92,7 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 	return err
 }
 
-// made returns the files to store. It adds the others to leftOut.
+// made returns the files to store. It adds the names of files that cannot be stored to leftOut.
 func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
 
@@ -113,8 +114,8 @@ func (s *outputBuilder) made() []tool.NewFile {
 	return append(made, printed...)
 }
 
-// listable returns the files that fit into the output's list. The others are left out, because
-// nothing would refer to them.
+// listable returns the files for which the output's list has enough space. The remaining files are
+// not stored, because the model would not know about them.
 func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFile) {
 	o := s.outcome
 	failure, _ := s.failure()
@@ -136,7 +137,7 @@ func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFi
 	return made
 }
 
-// entrySize returns the maximum size of a file's entry in the output.
+// entrySize returns the maximum size of a file's entry in the output's list.
 func entrySize(f tool.NewFile) int {
 	const shape = `{"id":"file_00000000000000000000000000","name":"","mimeType":"","bytes":1000000000000},`
 	return len(shape) + weight(f.Name) + weight(f.MIMEType)
@@ -152,13 +153,13 @@ func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	return names
 }
 
-// named reports whether one of the files has the name.
+// named reports whether a file with the name is in files.
 func named(files []tool.NewFile, name string) bool {
 	return slices.ContainsFunc(files, func(f tool.NewFile) bool { return f.Name == name })
 }
 
-// keepComplete adds a file with the complete text of an output that is too long to be shown. It chooses an
-// unused name.
+// keepComplete adds a file with the complete text of an output that is too long to be shown in
+// full. It chooses a name that no other file has.
 func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text string, maximum int) []tool.NewFile {
 	if weight(text) <= maximum {
 		return printed
@@ -189,7 +190,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	}
 
 	if o.Limit == sandbox.LimitOutput || s.limits.Output > 0 && o.Written > s.limits.Output {
-		out.Limit = string(cmp.Or(o.Limit, sandbox.LimitOutput)) // the limit that ended the program, if any
+		out.Limit = string(cmp.Or(o.Limit, sandbox.LimitOutput)) // the limit that ended the program, or else the exceeded output limit
 		kept := size(s.limits.Output)
 		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of the output are kept; it had %d bytes.", kept, o.Written))
 	}
@@ -212,7 +213,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Message: truncate.Ellipsis(message, maxMessage), Output: raw}
 }
 
-// failure returns why a program failed: in full, and in one line.
+// failure returns the reason why a program failed: the full text, and a single line.
 func (s *outputBuilder) failure() (full, line string) {
 	o := s.outcome
 	traceback := strings.TrimRight(o.Traceback, "\n")
@@ -235,7 +236,8 @@ func (s *outputBuilder) failure() (full, line string) {
 	}
 }
 
-// list adds the stored files to the output, and as many of the left-out names as fit.
+// list adds the stored files to the output. It also adds names of files that were not stored, as
+// long as they fit.
 func (s *outputBuilder) list(out *output) {
 	out.Files = []file{}
 	for _, f := range s.kept {
@@ -252,7 +254,7 @@ func (s *outputBuilder) list(out *output) {
 	}
 }
 
-// uncounted returns "At least " if the interpreter may have omitted names.
+// uncounted returns "At least " if the interpreter may have reported only some of the names.
 func (s *outputBuilder) uncounted() string {
 	if len(s.outcome.LeftOut) >= maxNames {
 		return "At least "

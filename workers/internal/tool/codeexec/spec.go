@@ -31,9 +31,9 @@ const (
 	orDocuments = " Of documents to have there too, the documentId."
 )
 
-// Spec returns the tool's description for models, including the limits that are not zero. documents
-// states that the agent has documents that code may read. Calls that share a folder are executed
-// one after the other.
+// Spec returns the tool's description for models. It mentions all limits that are not 0. documents
+// reports that the agent has documents that code may read. If the agent keeps files, calls are made
+// one after the other, because they share a folder.
 func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
 	memory, files := keepsNothing, "Files of earlier calls to have in the working folder, by name or id."
 	if options.KeepFiles {

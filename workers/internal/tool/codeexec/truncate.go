@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// noteReserve is the space reserved for the note between a text's start and its end.
+// noteReserve is the space for the note between the beginning and the end of a truncated text.
 const noteReserve = 48
 
-// shorten returns a text that takes at most maximum bytes as JSON. A longer text becomes its start
-// and its end, with a note of the number of omitted bytes between them.
+// shorten returns a text that has at most maximum bytes as JSON. If the text is longer, the result
+// contains its beginning and its end. A note between them states the number of omitted bytes.
 func shorten(text string, maximum int) (short string, cut bool) {
 	if weight(text) <= maximum {
 		return text, false
@@ -31,7 +31,8 @@ func weight(text string) (n int) {
 	return n
 }
 
-// begins returns how many leading bytes of a text take at most maximum bytes as JSON.
+// begins returns the length of the longest beginning of a text that has at most maximum bytes as
+// JSON.
 func begins(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeRuneInString(text[n:])
@@ -43,7 +44,7 @@ func begins(text string, maximum int) (n int) {
 	return n
 }
 
-// ends returns how many trailing bytes of a text take at most maximum bytes as JSON.
+// ends returns the length of the longest end of a text that has at most maximum bytes as JSON.
 func ends(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])

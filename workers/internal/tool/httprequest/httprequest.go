@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	timeout   = 45 * time.Second // shorter than a call's time limit, so that the outcome is known in time
+	timeout   = 45 * time.Second // shorter than a call's time limit, so that the outcome is known before that limit
 	maxBody   = 1 << 20          // bytes read of a response
 	redirects = 3
 )
@@ -35,7 +35,7 @@ type Backend struct {
 	open   func(sealed, org, target string) (string, error)
 }
 
-// New creates a backend. open decrypts a secret of an organization's agent.
+// New creates a backend. open decrypts a secret that belongs to an agent.
 func New(client *outbound.Client, open func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, open: open}
 }
@@ -44,8 +44,8 @@ func New(client *outbound.Client, open func(sealed, org, target string) (string,
 func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 
 // Call sends the request of an endpoint and returns the response. A response with any status is a
-// result, except 502 and 504 after a side effect: the gateway has lost the server, so the outcome
-// is unknown.
+// result, with one exception: if the request may have had a side effect, 502 and 504 mean that its
+// outcome is unknown.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
@@ -70,19 +70,19 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 	body, err := io.ReadAll(resp.Body)
 	if err != nil && ctx.Err() != nil && req.Sending == nil {
-		return tool.Result{}, ctx.Err() // the call can be repeated
+		return tool.Result{}, ctx.Err() // nothing was sent, so the call can be repeated
 	}
-	// The status states whether the request was executed, so a body that breaks off does not make
-	// the outcome unknown.
+	// The status shows that the server has handled the request. If the body is incomplete, the
+	// outcome is nevertheless known.
 	return render(ctx, resp, body, err, p.redactor)
 }
 
-// lostServer reports whether a status only means that a gateway got no response.
+// lostServer reports whether a status means that a gateway got no response from the server.
 func lostServer(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// endpointFor finds an endpoint by its tool's name.
+// endpointFor returns the endpoint with a tool name.
 func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
 	if t == nil || !t.Enabled {
 		return domain.Endpoint{}, false
@@ -103,7 +103,7 @@ func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	return &tool.Error{Message: public.Message, NotSent: public.NotSent, Err: redactor.Err(public.Err)}
 }
 
-// sideEffect returns an endpoint's side effect. An endpoint without one counts as unsafe.
+// sideEffect returns the configured side effect of an endpoint. The default is unsafe.
 func sideEffect(e domain.Endpoint) domain.SideEffect {
 	if e.SideEffect == "" {
 		return domain.SideEffectUnsafe
@@ -114,5 +114,6 @@ func sideEffect(e domain.Endpoint) domain.SideEffect {
 // reads reports whether a method only reads.
 func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// inQuery reports whether arguments that are not part of the address go into the query.
+// inQuery reports whether arguments that are not part of the path go into the query instead of the
+// body.
 func inQuery(method string) bool { return reads(method) || method == http.MethodDelete }

@@ -67,7 +67,7 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 
 	request, err := http.NewRequestWithContext(ctx, e.Method, address, content(body))
 	if err != nil {
-		return prepared{}, setUpWrongly(errors.New("making request")) // the cause quotes the address
+		return prepared{}, setUpWrongly(errors.New("making request")) // the cause would quote the address
 	}
 	request.Header = header
 
@@ -78,13 +78,13 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded converts a panic of the hook into an error. The hook runs in a goroutine that does not
-// recover panics.
+// guarded returns a hook that converts a panic of sending into an error. The hook runs in a
+// goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the text may contain secrets
+				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the panic's text may contain secrets
 				log.Bytes("stack", debug.Stack()).Msg("recording a request panicked")
 				err = errPanic
 			}
@@ -121,7 +121,7 @@ func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.S
 	return header, nil
 }
 
-// sign adds the headers of Standard Webhooks. A repeated message has the same id.
+// sign adds the headers of Standard Webhooks. If a message is repeated, its id stays the same.
 func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, secrets *redact.Secrets) error {
 	if e.SigningSecret == "" {
 		return nil
@@ -156,7 +156,7 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	return nil
 }
 
-// fill puts arguments into the address. The rest goes into the query or the body.
+// fill inserts arguments into the address. The remaining arguments go into the query or the body.
 func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
 	args, err := readArguments(arguments)
 	if err != nil {
@@ -198,7 +198,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 		return args, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // keeps large numbers exact
+	decoder.UseNumber() // keep large numbers exact
 	if err := decoder.Decode(&args); err != nil {
 		return nil, errors.New("they are not a JSON object")
 	}
@@ -208,7 +208,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 	return args, nil
 }
 
-// encodeQuery encodes arguments as a query, sorted by name. A list repeats its name.
+// encodeQuery encodes arguments as a query, sorted by name. For a list, the name is repeated.
 func encodeQuery(args map[string]any) (string, error) {
 	values := url.Values{}
 	for name, value := range args {

@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	maxShown  = 40 << 10 // bytes of a body; with JSON escapes it stays below the limit of a result
+	maxShown  = 40 << 10 // bytes of a body that are shown; JSON escapes do not enlarge it beyond the limit of a result
 	maxHeader = 2_048    // bytes of a header value
 )
 
-// answer is the form in which a model sees a response.
+// answer is a response in the form that the model sees.
 type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"contentType,omitempty"`
 	RetryAfter  string `json:"retryAfter,omitempty"`
-	Location    string `json:"location,omitempty"` // of a redirect, because redirects are not followed
+	Location    string `json:"location,omitempty"` // target of a redirect, because redirects are not followed
 	Body        any    `json:"body,omitempty"`     // JSON value or text
 	Truncated   bool   `json:"truncated,omitempty"`
-	Note        string `json:"note,omitempty"` // states which part of the body is missing
+	Note        string `json:"note,omitempty"` // which part of the body is missing
 }
 
-// render builds a result from a response and as much of its body as could be read.
+// render returns the result for a response. body is the part of the response body that could be
+// read.
 func render(ctx context.Context, resp *http.Response, body []byte, readErr error, redactor *redact.Redactor) (tool.Result, error) {
 	contentType := resp.Header.Get("Content-Type")
 	a := answer{
@@ -88,7 +89,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	}
 }
 
-// show adds a text body. clean removes the secrets.
+// show adds a text body. clean removes secrets from a text.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
 	kind := kindFor(contentType)
 	switch {
@@ -125,8 +126,8 @@ func isJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// isText reports whether a body can be shown. A body without a type is checked for valid UTF-8
-// without NUL.
+// isText reports whether a body can be shown as text. If the response does not state a type, the
+// body must be valid UTF-8 without NUL.
 func isText(kind string, body []byte) bool {
 	switch kind {
 	case "":

@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Specs returns the tools for an agent's endpoints. It skips an endpoint whose address is invalid.
+// Specs returns one tool for each endpoint of an agent. It skips endpoints with an invalid address.
 func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	if !t.Enabled {
 		return nil
@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // saved by an older release with weaker checks; calling it would fail
+			continue // an older release with weaker checks stored it; calls would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {
@@ -31,8 +31,8 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	return specs
 }
 
-// describe returns an endpoint's description, or one made from its address without the query, which
-// may contain a key.
+// describe returns the description of an endpoint. If none is configured, it describes the address
+// without the query, which may contain a key.
 func describe(e domain.Endpoint) string {
 	if e.Description != "" {
 		return e.Description
@@ -42,8 +42,8 @@ func describe(e domain.Endpoint) string {
 	return "Calls " + e.Method + " " + address + "."
 }
 
-// schemaFor returns the JSON Schema of an endpoint's arguments: the configured one with the
-// address's variables added, or one made from the address.
+// schemaFor returns the JSON Schema of an endpoint's arguments. It adds the variables of the
+// address to the configured schema. If no schema is configured, the address alone determines it.
 func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	path, query := template.Variables()
 	own, given := e.InputSchema.(map[string]any)
@@ -53,7 +53,7 @@ func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	return completed(maps.Clone(own), path, query)
 }
 
-// completed adds missing variables to a schema.
+// completed returns a schema with the missing variables of the address added.
 func completed(schema map[string]any, required, optional []string) map[string]any {
 	schema["type"] = "object"
 	properties, _ := schema["properties"].(map[string]any)

@@ -19,13 +19,13 @@ const (
 	byWordsOnly = "Only the words of the query were searched, not other words with the same meaning."
 )
 
-// output is the model's view of the results, in addition to the sources.
+// output is the part of the result that the model sees in addition to the sources.
 type output struct {
 	Results []result `json:"results"`
 	Note    string   `json:"note,omitempty"`
 }
 
-// result is one passage. The source with the same index contains its full text.
+// result describes one passage. The source with the same index contains the passage's full text.
 type result struct {
 	DocumentID string   `json:"documentId"`
 	Name       string   `json:"name"`
@@ -34,7 +34,8 @@ type result struct {
 	Text       string   `json:"text"`
 }
 
-// answer builds the call's result from the passages found.
+// answer returns the call's result for the passages that were found. without lists the sources of
+// the search that failed.
 func answer(found []domain.Found, without []string) (tool.Result, error) {
 	out := output{Results: make([]result, 0, len(found))}
 	var notes []string
@@ -65,7 +66,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 	return tool.Result{Output: bytes.TrimSuffix(raw.Bytes(), []byte("\n")), Sources: sources}, nil
 }
 
-// shown returns the start of a passage in one line.
+// shown returns the beginning of a passage as a single line.
 func shown(text string) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if short := truncate.Runes(line, shownText); short != line {

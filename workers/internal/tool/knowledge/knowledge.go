@@ -21,11 +21,12 @@ const (
 	maxQuery     = 1_000 // characters
 	defaultLimit = 5
 	maxLimit     = 10
-	maxPassages  = 24 << 10 // bytes of all passages; each passage costs its size again when it is cited
+	maxPassages  = 24 << 10 // bytes of all passages; a cited passage is stored a second time
 	shownText    = 200      // characters of a passage in the output; the source has all of it
 )
 
-// schema accepts a query but no document ids.
+// schema allows a query and a limit. It has no argument for document ids, so the model cannot
+// choose documents.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
 	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"Number of passages; default 5."}},` +
@@ -42,7 +43,8 @@ func Spec() tool.Spec {
 	}
 }
 
-// Searcher searches an organization's documents and omits passages that are unrelated to the query.
+// Searcher searches an organization's documents. It omits passages that are not related to the
+// query.
 type Searcher interface {
 	SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
 }
@@ -56,7 +58,8 @@ func New(search Searcher) *Backend { return &Backend{search: search} }
 // Kind returns knowledge.
 func (b *Backend) Kind() string { return contract.ToolKnowledge }
 
-// Call searches and returns the passages as sources, best first.
+// Call searches the documents that the agent may read, and returns the passages as sources, the
+// best first.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.Knowledge
 	if options == nil || !options.Enabled {
@@ -82,8 +85,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return answer(found, reply.Without)
 }
 
-// readArguments parses and checks the arguments. The caller has checked the schema, but a tool
-// worker does not rely on that.
+// readArguments parses and checks the arguments. The caller has already checked them, but a tool
+// worker does not trust its callers.
 func readArguments(arguments json.RawMessage) (query string, limit int, err error) {
 	args := struct {
 		Query string `json:"query"`
@@ -107,7 +110,8 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	return query, *args.Limit, nil
 }
 
-// withinLimit returns the first passages whose total size is within maxPassages, at least one.
+// withinLimit returns the first passages whose total size is at most maxPassages. It returns at
+// least one.
 func withinLimit(found []domain.Found) []domain.Found {
 	room := maxPassages
 	for n, f := range found {
@@ -118,8 +122,8 @@ func withinLimit(found []domain.Found) []domain.Found {
 	return found
 }
 
-// recordGiven records the documents as given to the run, and omits passages of documents that no longer
-// exist.
+// recordGiven records that the run receives text of these documents. It omits passages of documents
+// that no longer exist.
 func recordGiven(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -138,8 +142,8 @@ func recordGiven(ctx context.Context, documents tool.Documents, found []domain.F
 	return slices.DeleteFunc(slices.Clone(found), func(f domain.Found) bool { return !slices.Contains(there, f.DocumentID) }), nil
 }
 
-// unavailable converts a failed search into a retryable error, unless ctx has ended or the run is
-// stale.
+// unavailable converts the error of a search into a retryable error. It returns the error unchanged
+// if ctx has ended or the run is stale.
 func unavailable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -151,7 +155,8 @@ func unavailable(ctx context.Context, err error) error {
 	}
 }
 
-// address returns the address of a passage's page, or of its chunk if the document has no pages.
+// address returns the address of a passage: that of its page or, if the document has no pages, that
+// of its chunk.
 func address(p domain.Passage) string {
 	at := "&chunk=" + strconv.Itoa(p.Chunk)
 	if p.Page != nil {

@@ -12,24 +12,25 @@ const (
 	keepList   = 5 * time.Minute
 	keepError  = 5 * time.Second
 	maxLists   = 512
-	maxKept    = 64 << 20 // bytes of all lists
+	maxKept    = 64 << 20 // bytes of all lists together
 	maxOrg     = 64       // lists of one organization
 	maxOrgKept = 8 << 20  // bytes of them
 	listTime   = 20 * time.Second
-	freshAfter = 3 * time.Second // a younger list is not requested again
+	freshAfter = 3 * time.Second // a list younger than this is not requested again
 )
 
-// key is a hash of everything that a server's list may depend on.
+// key is a hash of all data on which a server's list may depend.
 type key [32]byte
 
-// listing is a server's list of tools. The fields below done are written before it is closed.
+// listing is a server's list of tools, or a request for it. The fields below done are set before
+// done is closed.
 type listing struct {
 	org   string
 	asked time.Time
 	done  chan struct{}
 
 	tools    []remoteTool
-	protocol string // the protocol version that the server speaks
+	protocol string // the protocol version that the server uses
 	size     int
 	err      error
 	until    time.Time
@@ -45,7 +46,7 @@ func (l *listing) expired(now time.Time) bool {
 	}
 }
 
-// cache stores listings. Callers that need the same listing share one request.
+// cache caches listings. Callers that need the same listing at the same time share one request.
 type cache struct {
 	now func() time.Time
 
@@ -55,7 +56,7 @@ type cache struct {
 
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
-// get returns a listing that has not expired. It calls ask if there is none.
+// get returns a listing from the cache. If there is none or it has expired, get calls ask.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {
@@ -77,7 +78,8 @@ func (c *cache) start(ctx context.Context, org string, k key, ask func(context.C
 	l := &listing{org: org, asked: now, done: make(chan struct{})}
 	c.lists[k] = l
 	c.shrink(now)
-	// Other callers wait for the listing too, so it must not end with the context of the first one.
+	// Other callers may wait for the same listing, so the request must not end with the context of
+	// the first caller.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
 	go func() {
 		defer cancel()
@@ -98,8 +100,8 @@ func (c *cache) fill(l *listing, err error) {
 	c.shrink(c.now())
 }
 
-// forget removes a listing and reports whether it did. It keeps one that was requested less than
-// freshAfter ago.
+// forget removes a listing from the cache. It returns false and keeps the listing if that is
+// younger than freshAfter.
 func (c *cache) forget(k key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,12 +113,12 @@ func (c *cache) forget(k key) bool {
 	return true
 }
 
-// share is the size of an organization's lists, or of all lists.
+// share is the number and total size of an organization's lists, or of all lists.
 type share struct{ lists, size int }
 
-// shrink removes expired lists. It then removes the oldest lists of each organization above its
-// limit. If the total is still too large, it removes the oldest lists of the organizations with the
-// most. An organization with few lists loses none to one with many.
+// shrink removes expired lists, and then the oldest lists of each organization that exceeds its
+// limit. If the total is still too large, it removes the oldest lists of the largest organization
+// repeatedly. So an organization with few lists does not lose them to an organization with many.
 func (c *cache) shrink(now time.Time) {
 	var all share
 	shares := map[string]share{}
@@ -146,7 +148,7 @@ func (c *cache) shrink(now time.Time) {
 	}
 }
 
-// largest returns the organization with the most bytes or the most lists.
+// largest returns the organization with the most bytes or, if bySize is false, with the most lists.
 func largest(shares map[string]share, bySize bool) string {
 	var limit string
 	for org, s := range shares {
@@ -173,7 +175,7 @@ func (c *cache) dropOldest(org string) int {
 	return sizeFor(oldest)
 }
 
-// sizeFor returns a listing's size, or 0 while it is being requested.
+// sizeFor returns the size of a listing. While the listing is being requested, its size is 0.
 func sizeFor(l *listing) int {
 	select {
 	case <-l.done:

@@ -29,7 +29,7 @@ const (
 	maxDescription = 1000      // characters
 	maxSchema      = 16 << 10  // bytes
 	maxOwnName     = 256       // bytes of a tool's name on its server
-	maxSpecs       = 384 << 10 // bytes of all specs as JSON: they go into one message and into a prompt
+	maxSpecs       = 384 << 10 // bytes of all specs as JSON, because they are sent in one message and are part of the prompt
 )
 
 // remoteTool is a tool as its server lists it.
@@ -37,10 +37,10 @@ type remoteTool struct {
 	name        string
 	description string
 	schema      json.RawMessage
-	headers     bool // arguments are also sent in headers, which the library derives from the definition
+	headers     bool // the library sends some arguments also in headers, for which it needs the tool's definition
 }
 
-// List returns the tools of all servers that respond, in the servers' order.
+// List returns the tools of all servers that respond, in the order of the servers.
 func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, error) {
 	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
@@ -71,7 +71,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 	return c.specs, nil
 }
 
-// collection collects the tools of all servers within the total limits.
+// collection collects the tools of all servers up to the limits.
 type collection struct {
 	servers []domain.MCPServer
 	specs   []tool.Spec
@@ -80,14 +80,15 @@ type collection struct {
 	log     *zerolog.Logger
 }
 
-// add adds a server's tools. It skips tools whose name is taken, and all tools beyond the limits.
+// add adds a server's tools. It skips a tool whose name is already used. After a limit is reached,
+// it skips all tools.
 func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	left := 0
 	for _, t := range tools {
 		spec := tool.Spec{
 			Name: Name(c.servers, server.Name, t.name), Description: t.description, Schema: t.schema, SideEffect: sideEffect(server),
 		}
-		// Measured as encoded, because some characters are escaped.
+		// Measure the encoded size, because JSON escapes some characters.
 		raw, err := json.Marshal(contract.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 		if err != nil || c.taken[spec.Name] || len(c.specs) == maxTools || c.size+len(raw) > maxSpecs {
 			left++
@@ -102,8 +103,8 @@ func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	}
 }
 
-// sideEffect returns the side effect that the organization configured for a server's tools. The
-// server's own statements are not trusted.
+// sideEffect returns the side effect that the organization has configured for a server. A server's
+// own statements are not trusted.
 func sideEffect(server domain.MCPServer) domain.SideEffect {
 	if server.SideEffect == "" {
 		return domain.SideEffectUnsafe
@@ -118,15 +119,16 @@ func serversFor(req tool.Request) []domain.MCPServer {
 	return nil
 }
 
-// tools returns a server's list, from the cache if possible.
+// tools returns the list of a server, from the cache if possible.
 func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCPServer) (*listing, error) {
 	return b.lists.get(ctx, req.OrganizationID, keyFor(req, server), func(ctx context.Context, into *listing) error {
 		return b.ask(ctx, req, server, into)
 	})
 }
 
-// keyFor returns the cache key of a list. Sealed header values represent their secrets: they differ
-// between agents and after each change.
+// keyFor returns the cache key of a server's list. It contains encrypted header values instead of
+// the secrets. Two encrypted values differ if they belong to different agents, or if the value was
+// set again.
 func keyFor(req tool.Request, server domain.MCPServer) key {
 	parts := []string{req.OrganizationID, req.TargetID, server.Name, server.URL}
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
@@ -139,7 +141,7 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	return key(h.Sum(nil))
 }
 
-// ask requests a server's list.
+// ask requests the list of a server.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {
@@ -167,7 +169,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	return err
 }
 
-// pages passes each tool of the server to see, page by page, until see returns false.
+// pages calls see with each tool of the server, page by page, until see returns false.
 func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	cursor := ""
 	for range maxPages {
@@ -192,7 +194,8 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	return nil
 }
 
-// read sanitizes a tool for a model. It returns false if its name or schema is unusable.
+// read returns a tool in the sanitized form for a model. It returns false if the tool's name or
+// schema cannot be used.
 func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 	c := cleaner{redactor: redactor}
 	if t.Name == "" || len(t.Name) > maxOwnName || redactor.Text(t.Name) != t.Name {

@@ -25,7 +25,7 @@ type Backend struct {
 	lists  *cache
 }
 
-// New creates a Backend. unseal decrypts a header value of an organization's agent.
+// New creates a Backend. unseal decrypts a header value that belongs to an agent.
 func New(client *outbound.Client, unseal func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, unseal: unseal, lists: newCache()}
 }
@@ -40,7 +40,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // ends any response that the server is still sending
+	defer end() // also ends a response that the server is still sending
 
 	found, err := b.find(ctx, req)
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, err
 	}
 	defer s.close()
-	if found.tool.headers { // the library needs the definition in this session
+	if found.tool.headers { // the library needs the tool's definition in the session of the call
 		err = s.pages(ctx, func(t *sdk.Tool) bool { return t.Name != found.tool.name })
 	}
 	if err != nil {
@@ -61,15 +61,15 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return s.call(ctx, req, found.tool.name)
 }
 
-// location is a server and its tool.
+// location is a tool and the server that has it.
 type location struct {
 	server   domain.MCPServer
 	tool     remoteTool
 	protocol string
 }
 
-// find looks up a tool by name in the lists of the servers that may have it. If none has it, the
-// lists are requested again once.
+// find returns the tool with a name. It looks in the lists of all servers that may have the tool.
+// If no list contains it, find requests the lists again, but only once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
@@ -91,8 +91,8 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 	}
 }
 
-// look searches the lists of servers for the requested tool. It returns nil if no list has it; the
-// error is that of a list that could not be read.
+// look looks for the requested tool in the lists of servers. It returns nil if no list contains the
+// tool. The error is from a list that could not be read.
 func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*location, error) {
 	var failed error
 	for _, server := range servers {
@@ -121,7 +121,7 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers pass headers to their tools
 	}
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
-	defer cancel() // ends a response that continues after its result
+	defer cancel() // also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
 	if err != nil {
 		return d.explain(ctx, err)
@@ -129,12 +129,12 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	return output(ctx, answer, s.redactor)
 }
 
-// ownCodes are error codes that only the library itself produces (closing, rejected), never a
-// server.
+// ownCodes lists error codes that the library itself produces, for closed and rejected sessions.
+// They never come from a server.
 var ownCodes = []int64{-32003, -32004, -32005}
 
-// explain converts the error of a call. The result states whether the server has answered with an
-// error, and otherwise whether the call may have been executed.
+// explain converts the error of a call. If the server responded with an error, that is the result.
+// Otherwise the error states whether the call may have been executed.
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,8 +166,8 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(httpErr, err, d.redactor)}
 }
 
-// refused reports whether a status means that the call was not executed. Errors of a server or
-// gateway do not mean that.
+// refused reports whether a status means that the call was certainly not executed. Errors of a
+// server or gateway do not mean that.
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||
 		status == http.StatusNotImplemented || status == http.StatusServiceUnavailable

@@ -13,14 +13,14 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// outcome is the form in which a model sees a tool's reply.
+// outcome is a tool's reply in the form that the model sees.
 type outcome struct {
 	IsError    bool   `json:"isError,omitempty"`
 	Text       string `json:"text,omitempty"`
 	Structured any    `json:"structuredContent,omitempty"`
 }
 
-// failed returns the result of a call that the server answered with an error.
+// failed returns the result for a call that the server rejected with an error.
 func failed(message string) (tool.Result, error) {
 	return outcome{IsError: true, Text: message}.result()
 }
@@ -33,8 +33,8 @@ func (o outcome) result() (tool.Result, error) {
 	return tool.Result{Output: raw}, nil
 }
 
-// output combines a tool's contents into one text. Other media are described, and secrets are
-// removed.
+// output combines the contents of a tool's reply into one text without secrets. It describes
+// contents that are not text.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
 	if answer.NeedsInput() {
 		return failed("The tool asks for further input, which is not supported.")
@@ -50,7 +50,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 
 	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
-		return failed("The tool's answer could not be checked for secrets.") // nevertheless the call was executed
+		return failed("The tool's answer could not be checked for secrets.") // the result says so, because the call was executed
 	}
 	return outcome{IsError: answer.IsError, Text: strings.Join(texts, "\n\n"), Structured: structured}.result()
 }
@@ -84,13 +84,13 @@ func describe(content sdk.Content) string {
 	}
 }
 
-// left describes a content that is not passed on.
+// left returns a description of a content that the model does not receive.
 func left(kind, mimeType string, size int) string {
 	return fmt.Sprintf("[%s of type %s, %d bytes, not shown]", kind, clean(mimeType), size)
 }
 
-// repeats reports whether a text is the JSON of the structured content. Servers send both, for
-// older clients.
+// repeats reports whether a text is the JSON form of the structured content. Servers send both for
+// the sake of older clients.
 func repeats(text string, structured any) bool {
 	if structured == nil {
 		return false

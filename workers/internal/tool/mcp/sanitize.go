@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// clean removes invisible characters, and white space around the text.
+// clean removes invisible characters from a text, and white space at both ends.
 func clean(text string) string { return strings.TrimSpace(visible(text)) }
 
 // visible removes control characters, and characters that only format or hide text.

@@ -7,26 +7,26 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// property is a property name that model providers accept. They reject a whole request with any
-// other.
+// property matches the property names that model providers accept. They reject a whole request that
+// contains any other name.
 var property = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// maxParts is the maximum number of parts of a schema that are examined. A larger schema is too
-// long anyway.
+// maxParts is the maximum number of parts of a schema that are examined. A schema with more parts
+// exceeds the size limit anyway.
 const maxParts = maxSchema
 
-// cleaner sanitizes the parts of a tool's definition for a model, because the model reads all of
-// them.
+// cleaner sanitizes all parts of a tool's definition, because the model reads all of them.
 type cleaner struct {
 	redactor *redact.Redactor
 	seen     int
-	unfit    bool // the tool cannot be used
+	unfit    bool // the tool cannot be offered to models
 }
 
-// text sanitizes a text that the server interprets, so its white space is kept.
+// text removes secrets and invisible characters from a text. It keeps white space, because the
+// server interprets the text.
 func (c *cleaner) text(text string) string { return c.redactor.Text(visible(text)) }
 
-// prose sanitizes and truncates a text for readers.
+// prose sanitizes and truncates a description.
 func (c *cleaner) prose(text string) string {
 	return truncate.Runes(c.redactor.Text(clean(text)), maxDescription)
 }
@@ -69,7 +69,7 @@ func (c *cleaner) schema(value any) any {
 	return out
 }
 
-// named sanitizes schemas that are stored by name.
+// named sanitizes the schemas in an object. name sanitizes their keys.
 func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	out := make(map[string]any, len(schemas))
 	for key, inner := range schemas {
@@ -78,8 +78,8 @@ func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	return out
 }
 
-// property returns a property's name unchanged, because the server would not recognize another. An
-// invalid name makes the tool unfit.
+// property returns a property's name unchanged, because the server would not recognize a changed
+// name. If providers do not accept the name, the tool becomes unfit.
 func (c *cleaner) property(name string) string {
 	if !property.MatchString(name) || c.redactor.Text(name) != name {
 		c.unfit = true
@@ -119,7 +119,7 @@ func (c *cleaner) data(value any) any {
 	}
 }
 
-// more counts a part and reports whether the limit is not yet exceeded.
+// more counts one part. It returns false if there are more than maxParts.
 func (c *cleaner) more() bool {
 	c.seen++
 	c.unfit = c.unfit || c.seen > maxParts

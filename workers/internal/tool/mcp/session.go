@@ -22,7 +22,7 @@ import (
 var errAnswer = errors.New("the answer is not an MCP message")
 
 const (
-	askTimeout  = 15 * time.Second // of each request except a call
+	askTimeout  = 15 * time.Second // time limit of each request except a tool call
 	callTimeout = 2 * time.Minute
 )
 
@@ -35,11 +35,11 @@ type session struct {
 	close    func()
 }
 
-// open starts a session. Its responses are read until ctx ends. protocol is the version that the
-// server is known to speak, or "".
+// open starts a session. Responses are read until ctx ends. protocol is the version that the server
+// used before, or "" if unknown.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil { // the error quotes the address
+	if err != nil { // the error would quote the address
 		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
 
@@ -53,9 +53,9 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
 	w := &wire{sessionCtx: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
 	redactor := secretsFor(server, headers)
-	// Empty capabilities: the server is offered neither models nor people nor files. Requests of
-	// the server within a response are not answered by a second call, which is the library's
-	// default.
+	// The capabilities are empty, so the server can use neither models nor people nor files of this
+	// client. The library would answer such requests with a second HTTP request; this client does
+	// not.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -72,14 +72,15 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, w.explain(ctx, err, redactor)
 	}
 	return &session{ClientSession: connection, wire: w, redactor: redactor, close: func() {
-		go func() { // nothing waits for the session's end, which the library limits in time
+		go func() { // the caller need not wait for the session's end, for which the library has a time limit
 			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()
 	}}, nil
 }
 
-// secretsFor returns a redactor for the secrets that a server receives and the model must not see.
+// secretsFor returns a redactor for the secrets that are sent to a server. The model must not see
+// them.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -89,7 +90,7 @@ func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Reda
 	return secrets.Redactor()
 }
 
-// stay keeps a client from following redirects. They are returned as responses.
+// stay makes a client return redirects as responses instead of following them.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // headers decrypts a server's header values.
@@ -118,7 +119,7 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain converts the error of a session that failed before any call was sent.
+// explain converts an error of a session in which no call was sent.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
@@ -136,8 +137,9 @@ func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor
 	return public
 }
 
-// causeFor returns the part of a failure that contains neither text of the server nor an address;
-// the library's errors contain both. trouble is the HTTP error, err the library's.
+// causeFor returns the part of an error that may be logged. The library's error err may contain
+// text of the server and an address, which the result does not contain. httpErr is the HTTP error,
+// if any.
 func causeFor(httpErr, err error, redactor *redact.Redactor) error {
 	var status statusError
 	var rpcErr *jsonrpc.Error

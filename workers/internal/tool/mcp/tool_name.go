@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxName   = 64 // limit of model providers
+	maxName   = 64 // limit of the model providers
 	hashStart = maxName - 9
 )
 
@@ -21,10 +21,10 @@ var (
 	hashSuffix   = regexp.MustCompile(`_[0-9a-f]{8}$`)
 )
 
-// Name returns the name of a server's tool for models: "<server>_<tool>". If that is too long, has
-// invalid characters, could be another server's tool, or already ends like a hash, the name ends in
-// a hash instead. It depends only on the agent's list of servers, so a name stays the same if
-// servers are unreachable.
+// Name returns the name under which models see a server's tool: "<server>_<tool>". The name ends in
+// a hash instead if it is too long, has invalid characters, could also be the name of another
+// server's tool, or already ends like a hash. It depends only on the agent's list of servers, so a
+// name does not change if other servers are unreachable.
 func Name(servers []domain.MCPServer, server, tool string) string {
 	whole := server + "_" + tool
 	if validName.MatchString(whole) && !hashSuffix.MatchString(whole) && owners(servers, whole)[0].Name == server {
@@ -34,13 +34,14 @@ func Name(servers []domain.MCPServer, server, tool string) string {
 	return beginning(whole) + "_" + hex.EncodeToString(sum[:4])
 }
 
-// beginning returns the part of a name before its hash.
+// beginning returns the part of a name that precedes the hash.
 func beginning(whole string) string {
 	whole = invalidChars.ReplaceAllString(whole, "_")
 	return whole[:min(len(whole), hashStart)]
 }
 
-// owners returns the servers that a name may belong to, the one with the longest name first.
+// owners returns the servers that may have the tool with a name, the server with the longest name
+// first.
 func owners(servers []domain.MCPServer, name string) []domain.MCPServer {
 	var found []domain.MCPServer
 	for _, s := range servers {

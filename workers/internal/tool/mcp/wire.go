@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// maxRequests limits a session's HTTP requests. A server can make its client answer any number of
-// requests.
+// maxRequests bounds the HTTP requests of a session, because a server can make its client send any
+// number of requests.
 const maxRequests = 100
 
 var (
@@ -25,15 +25,15 @@ var (
 
 // wire is the HTTP transport of one session.
 type wire struct {
-	sessionCtx context.Context //nolint:containedctx // the session's context, because some requests have one that never ends
+	sessionCtx context.Context //nolint:containedctx // the session's context; some requests have a context that never ends
 	origin     string
-	headers    map[string]string // decrypted; sent only to the origin
-	kept       http.RoundTripper // reuses connections
-	fresh      http.RoundTripper // one connection for each request; for calls
+	headers    map[string]string // decrypted; they are sent only to the configured origin
+	kept       http.RoundTripper // transport that reuses connections
+	fresh      http.RoundTripper // transport with a new connection for each request; used for calls
 	made       atomic.Int64
 
 	mu      sync.Mutex
-	httpErr error // error of the latest request; nil if it succeeded
+	httpErr error // error of the latest request, or nil
 }
 
 // statusError is a response with an error status.
@@ -57,7 +57,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(ctx)
 	if originFor(out.URL) == w.origin {
 		for name, value := range w.headers {
-			if out.Header.Get(name) == "" { // headers set by the protocol are kept
+			if out.Header.Get(name) == "" { // headers that the protocol sets are kept
 				out.Header.Set(name, value)
 			}
 		}
@@ -81,9 +81,9 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	return resp, err
 }
 
-// bound returns a request's context, which ends with the session. release is called when the
-// response has been read. Only final messages are sent after a session, and the library limits
-// their time.
+// bound returns a context for a request that also ends with the session. release must be called
+// when the response has been read. Requests that close a session are sent after its end; the
+// library limits their time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
 	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
 		return req.Context(), func() {}
@@ -110,8 +110,7 @@ func (r *releasingBody) Close() error {
 	return err //nolint:wrapcheck // the body's own error
 }
 
-// note records the outcome of the latest message to the server, because the library's errors omit
-// it.
+// note records the outcome of the latest request, because the library's errors do not contain it.
 func (w *wire) note(req *http.Request, resp *http.Response, err error) {
 	if req.Method != http.MethodPost {
 		return
@@ -130,8 +129,8 @@ func (w *wire) lastHTTPErr() error {
 	return w.httpErr
 }
 
-// methodFor returns a message's method. It distinguishes tools/call from other requests of the
-// call, for example its cancellation.
+// methodFor returns the JSON-RPC method of a request. It distinguishes tools/call from other
+// requests during the call, for example its cancellation.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
@@ -157,19 +156,19 @@ func deliveryFor(req *http.Request) *delivery {
 	return d
 }
 
-// delivery is the tools/call request of a call, and its outcome.
+// delivery is the HTTP request with tools/call, and its outcome.
 type delivery struct {
-	sending  func(ctx context.Context) error // nil: the call is not in the effect ledger
+	sending  func(ctx context.Context) error // nil if the call has no entry in the effect ledger
 	key      string                          // effect key; "": none
 	redactor *redact.Redactor
 
 	mu     sync.Mutex
 	begun  bool
 	status int
-	err    error // why there was no complete response
+	err    error // the reason why the response was missing or incomplete
 }
 
-// send sends the request. It fails if it was called before.
+// send sends the request. It fails if it was called before, so that the call is never sent twice.
 func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if !d.begin() {
 		_ = req.Body.Close()
@@ -215,7 +214,7 @@ func (d *delivery) fail(err error) {
 	}
 }
 
-// watchedBody is a response body that records a read error.
+// watchedBody is a response body that records an error of Read.
 type watchedBody struct {
 	io.ReadCloser
 
@@ -228,5 +227,5 @@ func (w *watchedBody) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.of.fail(err)
 	}
-	return n, err //nolint:wrapcheck // io.EOF must not be wrapped
+	return n, err //nolint:wrapcheck // callers compare with io.EOF, which must not be wrapped
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// minForm is the length in bytes of the shortest text that a matcher can find.
+// minForm is the minimum length in bytes of a text that a matcher can find.
 const minForm = 4
 
 // matcher finds texts within other texts, ignoring the case of ASCII letters. The zero value finds
@@ -15,13 +15,13 @@ const minForm = 4
 // It looks texts up by their first four bytes, so a search reads each byte once regardless of the
 // number of texts.
 type matcher struct {
-	byStart map[uint32][]string // folded texts, longest first
+	byStart map[uint32][]string // texts in lower case by their first four bytes, the longest first
 	starts  []bool              // indexed by a hash of the first bytes: whether any text begins with them
 }
 
 const startBits = 12
 
-// startHash returns the index of a text's first bytes in starts.
+// startHash returns the index in starts for the first four bytes of a text.
 func startHash(start uint32) uint32 { return start * 2654435761 >> (32 - startBits) }
 
 // newMatcher creates a matcher. It ignores texts shorter than minForm.
@@ -46,7 +46,8 @@ func newMatcher(texts []string) matcher {
 	return m
 }
 
-// replace replaces each text found, from left to right and the longest first.
+// replace replaces the texts found in s by instead, from left to right. At each position it
+// replaces the longest text.
 func (m *matcher) replace(s, instead string) string {
 	if len(m.byStart) == 0 || len(s) < minForm {
 		return s
@@ -54,7 +55,7 @@ func (m *matcher) replace(s, instead string) string {
 
 	var out strings.Builder
 	var start uint32
-	kept := 0 // s up to here is in out
+	kept := 0 // s[:kept] has been copied to out
 	for i := 0; i < len(s); i++ {
 		start = start<<8 | uint32(folded(s[i]))
 		at := i - minForm + 1
@@ -79,7 +80,7 @@ func (m *matcher) replace(s, instead string) string {
 	return out.String()
 }
 
-// matches returns the length of the longest text that s begins with, or 0.
+// matches returns the length of the longest text with which s begins, or 0.
 func (m *matcher) matches(start uint32, s string) int {
 	for _, text := range m.byStart[start] {
 		if len(text) <= len(s) && equalFolded(s, text) {
@@ -89,7 +90,7 @@ func (m *matcher) matches(start uint32, s string) int {
 	return 0
 }
 
-// begun returns the length of the longest suffix of s that may be the start of a text.
+// begun returns the length of the longest end of s that may be the beginning of a text.
 func (m *matcher) begun(s string) int {
 	longest := 0
 	for _, same := range m.byStart {
@@ -104,7 +105,8 @@ func (m *matcher) begun(s string) int {
 	return longest
 }
 
-// equalFolded reports whether s begins with a folded text. s must be at least as long.
+// equalFolded reports whether s begins with text, which is in lower case. s must be at least as
+// long as text.
 func equalFolded(s, text string) bool {
 	for i := range len(text) {
 		if folded(s[i]) != text[i] {

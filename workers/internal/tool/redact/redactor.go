@@ -11,7 +11,7 @@ import (
 
 const (
 	hidden    = "***"
-	maxValues = 600_000 // values within one JSON value
+	maxValues = 600_000 // maximum number of values within one JSON value
 	lookEvery = 1 << 12 // values between two checks of the context
 )
 
@@ -21,7 +21,7 @@ var ErrTooMany = errors.New("the value has too many parts")
 // Redactor removes secrets. It is safe for concurrent use. A nil Redactor removes nothing.
 type Redactor struct {
 	forms   matcher
-	numbers bool // a secret may occur within a number
+	numbers bool // a secret has the form of a number
 }
 
 func newRedactor(forms []string) *Redactor {
@@ -32,7 +32,8 @@ func newRedactor(forms []string) *Redactor {
 	return r
 }
 
-// Text returns a text without secrets, invalid UTF-8 and NUL characters, which no database stores.
+// Text removes secrets from a text. It also removes invalid UTF-8 and NUL characters, which
+// databases do not store.
 func (r *Redactor) Text(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if r == nil {
@@ -41,9 +42,10 @@ func (r *Redactor) Text(s string) string {
 	return r.forms.replace(s, hidden)
 }
 
-// Broken is Text for a truncated text. It also removes a secret's start at the end.
+// Broken does the same as Text for a truncated text. It also removes the beginning of a secret at
+// the text's end.
 func (r *Redactor) Broken(s string) string {
-	s = strings.TrimRight(r.Text(s), "\uFFFD") // a partial character
+	s = strings.TrimRight(r.Text(s), "\uFFFD") // remove a partial character
 	if r == nil {
 		return s
 	}
@@ -61,14 +63,14 @@ func (r *Redactor) Value(ctx context.Context, v any) (any, error) {
 	return v, nil
 }
 
-// walk is one traversal of a value.
+// walk is the state of one call of Value.
 type walk struct {
 	r    *Redactor
 	seen int
 	err  error
 }
 
-// value returns v without secrets, or nil if the traversal has ended.
+// value returns v without secrets. It returns nil if Value has failed.
 func (w *walk) value(ctx context.Context, v any) any {
 	if w.over(ctx) {
 		return nil
@@ -94,8 +96,8 @@ func (w *walk) value(ctx context.Context, v any) any {
 	}
 }
 
-// Number returns a json.Number or float64 unchanged unless its digits contain a secret, and any
-// other value unchanged.
+// Number returns a json.Number or float64 without secrets: if its digits contain a secret, it
+// becomes a text. It returns any other value unchanged.
 func (r *Redactor) Number(v any) any {
 	if r == nil || !r.numbers {
 		return v
@@ -113,7 +115,7 @@ func (r *Redactor) Number(v any) any {
 	return v
 }
 
-// over reports whether the traversal must stop early.
+// over reports whether Value must stop because of the limit or the context.
 func (w *walk) over(ctx context.Context) bool {
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {
 		w.err = context.Cause(ctx)
@@ -124,8 +126,8 @@ func (w *walk) over(ctx context.Context) bool {
 	return w.err != nil
 }
 
-// Err returns an error whose text contains no secret. errors.Is still works; errors.As and Unwrap
-// do not reach the cause.
+// Err returns an error with the same text without secrets. errors.Is works for the cause of err,
+// but errors.As and errors.Unwrap do not reach it.
 func (r *Redactor) Err(err error) error {
 	if err == nil {
 		return nil

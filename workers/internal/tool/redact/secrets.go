@@ -17,7 +17,7 @@ import (
 
 const (
 	minSecret = 6  // minimum length in bytes of a secret; shorter texts occur by chance
-	minKey    = 16 // minimum length in characters of a part of an address that is treated as a key because of its form
+	minKey    = 16 // minimum length in characters of a part of an address that is treated as a key if it looks generated
 )
 
 // secretName matches the names of query parameters whose values are secret.
@@ -47,8 +47,9 @@ func (s *Secrets) Header(name, value string) {
 	}
 }
 
-// Address adds the keys within an address. Most of an address is common words, so names and form
-// decide which parts are keys. Parts with a template variable are ignored.
+// Address adds the keys in an address. Most parts of an address are common words. The name of a
+// query parameter, or the form of a part, decides whether it is a key. Parts with a template
+// variable are ignored.
 func (s *Secrets) Address(address string) {
 	address, _, _ = strings.Cut(address, "#")
 
@@ -78,8 +79,8 @@ func (s *Secrets) Address(address string) {
 	}
 }
 
-// isKey reports whether a text looks generated: long, and with a part that mixes letters and
-// digits.
+// isKey reports whether a text looks like a generated key: it is long and has a part with both
+// letters and digits.
 func isKey(text string) bool {
 	if len(text) < minKey {
 		return false
@@ -92,7 +93,7 @@ func isKey(text string) bool {
 	return false
 }
 
-// Add adds texts and their encodings in JSON, addresses, hexadecimal and base64.
+// Add adds texts, and their encodings in JSON, URLs, hexadecimal and base64.
 func (s *Secrets) Add(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret {
@@ -112,11 +113,11 @@ func (s *Secrets) Add(texts ...string) {
 	}
 }
 
-// base64Forms returns the forms of a text within the base64 of a longer text, in both alphabets.
-// There is one form for each alignment of the text to three bytes. Characters that also encode bits
-// of a neighbour are left out.
+// base64Forms returns the forms that a text has within the base64 of a longer text, in both
+// alphabets. There are three, because the text may begin at any of three positions. Characters that
+// also encode bits of neighbouring bytes are omitted.
 func base64Forms(text string) []string {
-	const bits = 6 // bits of a character
+	const bits = 6 // bits that one character encodes
 	var out []string
 	for before := range 3 {
 		padded := append(make([]byte, before), text...)

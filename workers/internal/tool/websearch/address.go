@@ -21,13 +21,13 @@ func webURL(raw string) (*url.URL, bool) {
 		return nil, false
 	}
 	u.User = nil
-	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // contains characters that a reader would not see
+	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // contains invisible characters
 		return nil, false
 	}
 	return u, true
 }
 
-// samePage returns a key that is equal for addresses of the same page.
+// samePage returns a key for an address. Addresses of the same page have equal keys.
 func samePage(u *url.URL) string {
 	host := strings.TrimPrefix(u.Hostname(), "www.")
 	if port := u.Port(); port != "" && port != "80" && port != "443" {

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// output is the model's view of the results, in addition to the sources.
+// output is the part of the result that the model sees in addition to the sources.
 type output struct {
 	Query   string   `json:"query"`
 	Results []result `json:"results"`
@@ -24,10 +24,10 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-const maxSnippet = 500 // characters in the output; the source may contain all of it
+const maxSnippet = 500 // characters shown in the output; the source may contain more
 
-// answer stores the texts read and builds the call's result. If a page could not be read, the
-// provider's snippet is its text, so every citation can be opened.
+// answer stores the texts of the pages and returns the call's result. If a page could not be read,
+// the search provider's snippet is stored as its text, so that every citation has a stored text.
 func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hits []hit, pages []*page) (tool.Result, error) {
 	out := output{Query: query, Results: make([]result, 0, len(hits))}
 
@@ -49,7 +49,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if kept[id] { // the same text under another address
+		if kept[id] { // the same text at another address
 			continue
 		}
 		kept[id] = true
@@ -65,7 +65,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 	return tool.Result{Output: raw, Sources: sources}, nil
 }
 
-// keep stores a page's text and returns its source id.
+// keep stores the text of a page and returns its source id.
 func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	id, err := req.Keep(ctx, domain.Source{
 		URL: p.url, Title: p.title, Language: p.language, Text: p.text,

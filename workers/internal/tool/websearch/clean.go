@@ -11,10 +11,9 @@ import (
 
 const maxLine = 2000 // characters of a title or snippet
 
-// visible removes characters that a reader would not see: control, zero-width and bidirectional
-// characters, tags and fillers. Instructions to a model could be hidden in them. Tabs and newlines
-// stay. Joiners stay where they change the appearance: in emoji, and between letters of scripts
-// that join.
+// visible removes invisible characters: control, zero-width and bidirectional characters, tags and
+// fillers. They could hide instructions to a model. Tabs and newlines are kept. Joiners are kept
+// where they change the appearance: in emoji, and between letters of scripts that join letters.
 func visible(s string) string {
 	if plain(s) {
 		return s
@@ -31,7 +30,7 @@ func visible(s string) string {
 			if i+1 >= len(runes) || !joins(r, last, runes[i+1]) {
 				continue
 			}
-		case r == '\uFE0F', r == '\uFE0E': // selects an emoji's appearance; several in a row carry hidden data
+		case r == '\uFE0F', r == '\uFE0E': // selects the appearance of an emoji; several in a row could carry hidden data
 			if last < 0 || unicode.IsSpace(last) || unicode.Is(unicode.Variation_Selector, last) {
 				continue
 			}
@@ -44,7 +43,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// plain reports whether a text is only printable ASCII, tabs and newlines, which most text is.
+// plain reports whether a text consists of printable ASCII, tabs and newlines, as most texts do.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf-1 || c < ' ' && c != '\n' && c != '\t' {
@@ -56,7 +55,7 @@ func plain(s string) bool {
 
 func joiner(r rune) bool { return r == '\u200C' || r == '\u200D' }
 
-// joins reports whether a joiner changes how its neighbours look.
+// joins reports whether the joiner r changes the appearance of the characters before and after it.
 func joins(r, before, after rune) bool {
 	if r == '\u200D' && pictograph(before) && pictograph(after) {
 		return true
@@ -73,7 +72,7 @@ var joining = []*unicode.RangeTable{
 	unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar,
 }
 
-// isInvisible reports whether a character is invisible or meaningless.
+// isInvisible reports whether a character is invisible.
 func isInvisible(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -85,7 +84,8 @@ func isInvisible(r rune) bool {
 		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// line converts a text to one line: visible characters, in composed form, with single spaces.
+// line converts a text to a single line of visible characters, in composed form and with single
+// spaces.
 func line(s string) string {
 	if len(s) > utf8.UTFMax*maxLine {
 		s = s[:utf8.UTFMax*maxLine]
@@ -93,7 +93,8 @@ func line(s string) string {
 	return cutRunes(norm.NFC.String(strings.Join(strings.Fields(visible(s)), " ")), maxLine)
 }
 
-// markupLine converts a text with HTML tags and entities to one line.
+// markupLine removes HTML tags from a text, decodes entities, and returns the text as a single
+// line.
 func markupLine(s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return line(s)
@@ -113,7 +114,7 @@ func markupLine(s string) string {
 	}
 }
 
-// cutRunes truncates a text after limit characters.
+// cutRunes truncates a text to limit characters.
 func cutRunes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

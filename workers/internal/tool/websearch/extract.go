@@ -20,17 +20,17 @@ const (
 	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
 	maxText      = 200_000         // characters stored
 	articleShare = 0.7             // minimum share of a page's running text in its article
-	maxParsing   = 4 * time.Second // about a hundred times the time of a typical page
+	maxParsing   = 4 * time.Second // about a hundred times the time for a typical page
 )
 
-// mainText extracts the main text of a page: its article if there is one, and otherwise everything
-// except navigation and the like. The cost is bounded for any page. go-readability finds the
-// article; in trials it removed navigation that go-trafilatura kept, and needs twenty modules
-// fewer. It loses parts of pages that are not articles, so a page whose article omits too much is
-// kept whole.
+// mainText extracts the main text of a page: its article or, if there is none, all text except
+// navigation and similar parts. The cost is bounded for any page. go-readability finds the article.
+// In trials it removed navigation that go-trafilatura kept, and it needs twenty modules fewer. It
+// loses parts of pages that are not articles, so mainText does not use an article that omits too
+// much of the page.
 func mainText(ctx context.Context, source, contentLanguage string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // a panic of the parser on a malicious page
+		if cause := recover(); cause != nil { // the parser panicked on a malicious page
 			p, err = nil, fmt.Errorf("%w: parsing it: %v", errUnread, cause)
 		}
 	}()
@@ -69,7 +69,8 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	return p, nil
 }
 
-// finish converts a page's text into its stored form, and determines its language.
+// finish converts the text of a page to the form in which it is stored, and determines its
+// language.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
 	if kept := cutText(p.text, maxText); kept != p.text {
@@ -95,7 +96,7 @@ func findArticle(doc *html.Node) *html.Node {
 	return article.Node
 }
 
-// running returns the number of characters of running text, which excludes links.
+// running returns the number of characters of running text in a node, without the text of links.
 func running(n *html.Node) float64 {
 	if n.Type == html.ElementNode && n.Data == "a" {
 		return 0
@@ -116,7 +117,7 @@ func running(n *html.Node) float64 {
 	return sum
 }
 
-// cutText truncates a text after limit characters, preferably at the end of a line or word.
+// cutText truncates a text to limit characters, preferably at the end of a line or word.
 func cutText(s string, limit int) string {
 	kept := cutRunes(s, limit)
 	if len(kept) == len(s) {
@@ -133,9 +134,9 @@ func cutText(s string, limit int) string {
 	return kept
 }
 
-// timedReader ends parsing when its context ends.
+// timedReader is a reader that fails when its context ends, so that parsing ends.
 type timedReader struct {
-	ctx context.Context //nolint:containedctx // a reader has no other access to the context, and exists for one call
+	ctx context.Context //nolint:containedctx // used only during one call
 	r   io.Reader
 }
 

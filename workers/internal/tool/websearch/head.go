@@ -14,7 +14,7 @@ type head struct {
 	title      string
 	language   string
 	unreadable string          // reason why its text must not be used; "" if it may
-	hidden     invisible.Names // names that its own style sheets hide
+	hidden     invisible.Names // class names and ids that the page's style sheets hide
 
 	ogTitle string
 	heading string
@@ -22,7 +22,7 @@ type head struct {
 
 const maxTitle = 300 // characters
 
-// readHead reads a page's metadata. It must run before anything is removed from the page.
+// readHead reads a page's metadata. It must run before elements are removed from the page.
 func readHead(doc *html.Node) head {
 	h := head{hidden: invisible.Names{}}
 	for n := range doc.Descendants() {
@@ -44,7 +44,7 @@ func (h *head) look(n *html.Node) {
 	case "html":
 		h.language = orDefault(attr(n, "lang"), attr(n, "xml:lang"))
 	case "title":
-		if h.title == "" && n.Namespace == "" { // images have titles too
+		if h.title == "" && n.Namespace == "" { // images can have titles, too
 			h.title = inner(n)
 		}
 	case "h1":
@@ -62,7 +62,7 @@ func (h *head) look(n *html.Node) {
 	}
 }
 
-// notFree matches the mark of pages with a paywall for search engines (schema.org).
+// notFree matches the schema.org metadata with which pages mark a paywall for search engines.
 var notFree = regexp.MustCompile(`"isAccessibleForFree"\s*:\s*"?(?i:false)`)
 
 // meta records the metadata in a meta element.
@@ -82,7 +82,7 @@ func (h *head) meta(n *html.Node) {
 	}
 }
 
-// forbidden reports whether robots rules forbid to store or show a page's text.
+// forbidden reports whether robots rules forbid storing or showing the text of a page.
 func forbidden(rules string) bool {
 	for rule := range strings.SplitSeq(strings.ToLower(rules), ",") {
 		switch strings.ReplaceAll(strings.TrimSpace(rule), " ", "") {
@@ -102,8 +102,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// inner returns the text of an element down to two levels, which suffices for titles and style
-// sheets.
+// inner returns the text of an element and of elements up to two levels below it. This is enough
+// for titles and style sheets.
 func inner(n *html.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

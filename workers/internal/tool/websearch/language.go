@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// declaredLanguage returns the first language that a page or header declares, or "" if it is
+// declaredLanguage returns the first language in a declaration of a page or header, or "" if it is
 // invalid.
 func declaredLanguage(declared string) string {
 	first, _, _ := strings.Cut(declared, ",")
@@ -21,8 +21,8 @@ func declaredLanguage(declared string) string {
 	return tag.String()
 }
 
-// scripts are scripts that are used by one language, or mostly. The first one with enough letters
-// decides. Kana comes before Han, because Japanese uses both.
+// scripts lists scripts that are used only, or mostly, by one language. The first script with
+// enough letters determines the language. Kana precedes Han, because Japanese uses both.
 var scripts = []struct {
 	letters  []*unicode.RangeTable
 	language string
@@ -40,7 +40,7 @@ var scripts = []struct {
 	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
 }
 
-// others are letters that identify another language of the same script.
+// others lists letters that identify another language with the same script.
 var others = map[string][]struct{ letters, language string }{
 	"ar": {{"پچژگ", "fa"}},
 	"ru": {{"іїєґ", "uk"}},
@@ -66,7 +66,7 @@ func languageFor(text string) string {
 		}
 	}
 	for i, s := range scripts {
-		if all == 0 || 5*counts[i] < all { // a fifth of the letters, because terms in Latin script are common
+		if all == 0 || 5*counts[i] < all { // only a fifth of the letters is required, because terms in Latin script are common
 			continue
 		}
 		for _, other := range others[s.language] {

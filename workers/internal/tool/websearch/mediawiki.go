@@ -14,14 +14,15 @@ import (
 // wikiQuery is the maximum number of characters in a query to Wikipedia.
 const wikiQuery = 300
 
-// mediawiki is the client of a wiki's Action API, by default Wikipedia's. The wiki determines the
-// language.
+// mediawiki is a client for the Action API of a wiki, by default of Wikipedia. The wiki determines
+// the language of the results.
 type mediawiki struct {
 	api
 	at *url.URL
 }
 
-// wikiAnswer is the response to a query: results by title, and the pattern of addresses.
+// wikiAnswer is the response to a query: the results by title, and the pattern of the addresses of
+// pages.
 type wikiAnswer struct {
 	Error *struct {
 		Code string `json:"code"`
@@ -48,7 +49,7 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	if err := m.get(ctx, m.script(), params, http.Header{}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Error != nil { // errors have status 200
+	if answer.Error != nil { // errors have the HTTP status 200
 		return nil, wikiFailure(answer.Error.Code)
 	}
 	hits := make([]hit, 0, len(answer.Query.Search))
@@ -58,8 +59,8 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	return hits, nil
 }
 
-// script returns the address of api.php. The setting may be that address, its folder, or only the
-// wiki's host.
+// script returns the address of the file api.php. The setting contains that address, its folder, or
+// only the wiki's host.
 func (m mediawiki) script() *url.URL {
 	switch path := strings.TrimRight(m.at.Path, "/"); {
 	case strings.HasSuffix(path, "/api.php"):
@@ -71,7 +72,7 @@ func (m mediawiki) script() *url.URL {
 	}
 }
 
-// page returns a title's address according to the wiki's pattern.
+// page returns the address of the page with a title.
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)
@@ -82,7 +83,7 @@ func (m mediawiki) page(answer wikiAnswer, title string) string {
 	return server + strings.ReplaceAll(orDefault(general.ArticlePath, "/wiki/$1"), "$1", name)
 }
 
-// wikiFailure converts an error code of the Action API.
+// wikiFailure returns the error for an error code of the Action API.
 func wikiFailure(code string) error {
 	cause := fmt.Errorf("wiki answered with error %.60q", code)
 	switch {

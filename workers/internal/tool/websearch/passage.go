@@ -12,20 +12,20 @@ import (
 // Sizes of passages in characters, and the number of passages of a page.
 const (
 	maxPassage  = 1500
-	goodPassage = 900 // long enough unless the next sentence also matches the query
-	minPassage  = 300 // needed to be understood out of context
+	goodPassage = 900 // a passage of this length grows only by a sentence that also matches the query
+	minPassage  = 300 // a shorter passage cannot be understood out of context
 	maxPassages = 2
 	maxSentence = 500 // longer ones are split at spaces
 )
 
-// worthwhile is the share of the best sentence's weight that another sentence needs to start a
-// passage.
+// worthwhile is the minimum weight of a sentence with which a passage may start, as a share of the
+// best sentence's weight.
 const worthwhile = 0.35
 
-// sentence is a sentence, a line without one, or a part of either if it is very long.
+// sentence is a sentence, a line that is not a sentence, or a part of a very long sentence or line.
 type sentence struct {
-	start, end int // bytes
-	from, to   int // characters
+	start, end int // in bytes
+	from, to   int // in characters
 	paragraph  int
 	weight     float64 // how well it matches the query
 }
@@ -33,8 +33,8 @@ type sentence struct {
 // span is a range of sentences, including first and last.
 type span struct{ first, last int }
 
-// passages returns the parts of a text that match a query best, best first. If nothing matches, it
-// returns the start of the text. Each passage is an exact part of the text.
+// passages returns the parts of a text that match a query best, the best first. If none matches, it
+// returns the beginning of the text. Each passage is an exact part of the text.
 func passages(text, query string) []string {
 	if text == "" {
 		return nil
@@ -86,7 +86,7 @@ func split(text string) []sentence {
 	return all
 }
 
-// appendSentence appends a part of a text without the white space around it.
+// appendSentence appends a part of a text as a sentence, without the white space around it.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)
@@ -109,7 +109,7 @@ func pieces(s string) []string {
 		if i := strings.LastIndexByte(s[:end], ' '); end < len(s) && i > end/2 {
 			end = i + 1
 		}
-		for i, r := range s[end:min(len(s), end+64)] { // marks stay with their letter
+		for i, r := range s[end:min(len(s), end+64)] { // combining marks stay with their letter
 			if !unicode.In(r, unicode.M, unicode.Cf) {
 				end += i
 				break
@@ -122,7 +122,7 @@ func pieces(s string) []string {
 	}
 }
 
-// offset returns the byte offset after the first characters of a text.
+// offset returns the offset in bytes after the given number of characters.
 func offset(s string, characters int) int {
 	for i := range s {
 		if characters == 0 {
@@ -133,13 +133,13 @@ func offset(s string, characters int) int {
 	return len(s)
 }
 
-// scoreSentences scores each sentence for the query's words with BM25. The text's sentences are the
-// documents.
+// scoreSentences computes the weight of each sentence for a query with BM25, in which each sentence
+// of the text counts as a document.
 func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))
 	lengths, sum := make([]float64, len(all)), 0.0
-	having := make([]float64, len(query.exact)) // number of sentences with the word
+	having := make([]float64, len(query.exact)) // number of sentences that contain each word
 
 	for i, s := range all {
 		found[i], lengths[i] = query.count(text[s.start:s.end])
@@ -158,8 +158,8 @@ func scoreSentences(text string, all []sentence, query terms) {
 	}
 }
 
-// center returns the sentence outside the spans that, with its neighbours, matches best. It returns
-// false if no sentence matches well enough.
+// center returns the sentence that matches best, together with its neighbours, among those outside
+// of the spans. It returns false if no sentence matches well enough.
 func center(all []sentence, spans []span) (int, bool) {
 	best, score, top := -1, 0.0, 0.0
 	for i := range all {
@@ -190,10 +190,11 @@ func inside(i int, spans []span) bool {
 	return false
 }
 
-// grow extends a span while the neighbours match the query or are needed as context.
+// grow adds neighbouring sentences to a span while they match the query or are needed as context.
 func grow(all []sentence, s span, others []span) span {
 	for {
-		// The following sentence explains more than the preceding one if both match equally.
+		// If both neighbours match equally, take the following sentence, because it usually
+		// explains more.
 		next, gain := neighbour(all, s, s.last+1, others)
 		if before, more := neighbour(all, s, s.first-1, others); more > gain {
 			next, gain = before, more
@@ -206,8 +207,8 @@ func grow(all []sentence, s span, others []span) span {
 	}
 }
 
-// neighbour returns the gain of adding a sentence to a span, or a negative value if it cannot be
-// added.
+// neighbour returns the benefit of adding sentence i to a span. It is negative if the sentence
+// cannot be added.
 func neighbour(all []sentence, s span, i int, others []span) (at int, gain float64) {
 	if i < 0 || i >= len(all) || inside(i, others) || size(all, include(s, i)) > maxPassage {
 		return i, -1
@@ -223,7 +224,7 @@ func include(s span, i int) span { return span{min(s.first, i), max(s.last, i)} 
 
 func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
 
-// merge joins two adjacent spans unless the result is too long.
+// merge joins adjacent spans, unless the result would be too long.
 func merge(all []sentence, spans []span) []span {
 	if len(spans) != 2 {
 		return spans

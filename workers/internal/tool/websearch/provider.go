@@ -23,13 +23,13 @@ type hit struct {
 	snippet string
 }
 
-// provider is a search engine. Its errors are a *tool.Error or the context's.
+// provider is a client of a search engine. Its errors are a *tool.Error or ctx's error.
 type provider interface {
 	search(ctx context.Context, query string) ([]hit, error)
 }
 
-// maxHits is the number of results requested from a provider. It exceeds the number of pages read,
-// because several results may lead to the same page.
+// maxHits is the number of results requested from a provider. It is greater than the number of
+// pages that are read, because several results may lead to the same page.
 const maxHits = 10
 
 // Addresses of hosted providers.
@@ -56,7 +56,8 @@ func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (pr
 		return nil, err
 	}
 
-	// The operator chose this address. For this client alone, it may be private and have any port.
+	// The operator configured this address, so this client alone may connect to it even if it is
+	// private or has an unusual port.
 	target, hostPort := origin(at)
 	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: target, Trusted: hostPort})
 
@@ -97,7 +98,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 // do sends a request and decodes the JSON response.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
-	res, err := a.client.Do(req) //nolint:gosec // the operator chose the address, and the client cannot leave it
+	res, err := a.client.Do(req) //nolint:gosec // the operator configured the address, and the client connects to no other
 	if err != nil {
 		return unreachable(err)
 	}
@@ -105,7 +106,7 @@ func (a api) do(req *http.Request, into any) error {
 
 	body, err := io.ReadAll(res.Body)
 	switch {
-	case res.StatusCode != http.StatusOK: // the status takes precedence over a failed body
+	case res.StatusCode != http.StatusOK: // if the status is an error, an unreadable body does not matter
 		return refusal(res)
 	case err != nil:
 		return unreachable(err)
@@ -116,7 +117,7 @@ func (a api) do(req *http.Request, into any) error {
 	return nil
 }
 
-// unreachable returns the error of a request without a response. Its cause contains neither the
+// unreachable returns the error for a request without a response. Its cause contains neither the
 // address nor the query, so it may be logged.
 func unreachable(err error) error {
 	cause := outbound.AsError(err)
@@ -130,11 +131,11 @@ func unreachable(err error) error {
 	}
 }
 
-// patience is the longest Retry-After of a provider for which a run waits.
+// patience is the longest delay in a provider's Retry-After for which a run waits.
 const patience = 5 * time.Minute
 
-// refusal returns the error of a response with an error status. The provider's text is not passed
-// on, because it addresses the owner of the key.
+// refusal returns the error for a response with an error status. It does not contain the provider's
+// text, which is meant for the owner of the key.
 func refusal(res *http.Response) error {
 	cause := fmt.Errorf("search provider answered with status %d", res.StatusCode)
 	switch status := res.StatusCode; {
@@ -144,7 +145,7 @@ func refusal(res *http.Response) error {
 		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: soon, Err: cause}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
-	case status == http.StatusPaymentRequired, status == 432, status == 433: // the last two are Tavily's
+	case status == http.StatusPaymentRequired, status == 432, status == 433: // the last two are sent by Tavily
 		return &tool.Error{Message: "The search provider's quota is used up.", Err: cause}
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:
 		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}

@@ -14,19 +14,19 @@ import (
 type pruner struct {
 	hidden invisible.Names
 	nodes  int  // number of nodes that may still be visited
-	cut    bool // nodes were dropped because there were too many or they were too deep
+	cut    bool // nodes were dropped because the page has too many or they are nested too deeply
 }
 
 // position is the position of an element in a page.
 type position struct {
 	depth   int
-	content bool // within main or article
+	content bool // inside a main or article element
 }
 
 // extent is the size of a subtree: characters of text, characters of text in links, and nodes.
 type extent struct{ text, links, nodes int }
 
-// prune removes unwanted children of a node and returns the extent of the remaining ones.
+// prune removes unwanted children of a node. It returns the extent of those that remain.
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
@@ -44,8 +44,8 @@ func (p *pruner) prune(n *html.Node, at position) extent {
 	return all
 }
 
-// look removes unwanted parts of a node. It returns the extent of the rest, and whether to keep the
-// node.
+// look removes unwanted parts of a node. It returns the extent of the remaining parts, and whether
+// to keep the node itself.
 func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	if p.nodes--; p.nodes < 0 || at.depth > maxDepth {
 		p.nodes, p.cut = max(p.nodes, 0), true
@@ -83,14 +83,14 @@ func letters(s string) int {
 	return n
 }
 
-// dropped are elements whose content is not text of the page.
+// dropped lists elements whose content does not belong to the page's text.
 var dropped = map[string]bool{
 	"script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true, "svg": true,
 	"canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true, "datalist": true,
 	"dialog": true, "nav": true, "menu": true, "noembed": true, "noframes": true,
 }
 
-// surroundingRoles are ARIA roles of parts that are not content.
+// surroundingRoles lists ARIA roles of parts that are not content.
 var surroundingRoles = map[string]bool{
 	"navigation": true, "dialog": true, "alertdialog": true, "search": true, "menu": true, "menubar": true, "contentinfo": true,
 	"tooltip": true,
@@ -100,7 +100,7 @@ func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
 
-// Names that suggest a cookie notice, and names that suggest navigation. Further checks decide.
+// Class names and ids that suggest a cookie notice or navigation. Further checks must confirm it.
 var (
 	noticeName = regexp.MustCompile(`(?i)(?:cookie|consent|gdpr|onetrust|cookiebot|didomi|usercentrics|qc-cmp|sp_message|truste|\bcmp\b)`)
 	menuName   = regexp.MustCompile(`(?i)(?:^|[\s_-])(?:nav|navbar|navigation|menu|breadcrumbs?|sidebar|footer|foot|share|sharing|social|newsletter|` +
@@ -111,17 +111,18 @@ var (
 const (
 	maxNotice = 3000
 	maxMenu   = 300
-	maxAround = 500 // nodes; such parts are visited again for each enclosing part
+	maxAround = 500 // nodes; limited because such parts are visited again for each part that contains them
 )
 
-// notice reports whether a part is a cookie notice: by its name, its size and a typical word.
+// notice reports whether a part is a cookie notice: its name suggests that, it is small, and it
+// contains a typical word.
 func notice(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && below.text <= maxNotice && noticeName.MatchString(names(n)) && !isContent(n) &&
 		mentions(n, "cookie", "consent", "einwillig", "隐私", "الارتباط")
 }
 
-// menu reports whether a part is navigation: by its name, and because it is mostly links or very
-// short.
+// menu reports whether a part is navigation: its name suggests that, and it is very short or
+// consists mostly of links.
 func menu(n *html.Node, below extent) bool {
 	lean := 2*below.links >= below.text || below.text <= maxMenu
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !tells(n)
@@ -154,8 +155,8 @@ func mentions(n *html.Node, words ...string) bool {
 	return false
 }
 
-// isContent reports whether a part contains the page's main heading or content, regardless of its
-// name.
+// isContent reports whether a part contains the main heading or main content of the page, whatever
+// its name.
 func isContent(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && (d.Data == "h1" || d.Data == "main" || d.Data == "article") {
@@ -165,7 +166,7 @@ func isContent(n *html.Node) bool {
 	return false
 }
 
-// tells reports whether a part contains a paragraph that is longer than a label.
+// tells reports whether a part contains a paragraph of text that is longer than a label.
 func tells(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == "p" && running(d) > 80 {

@@ -18,7 +18,8 @@ import (
 	"parley/shared/outbound"
 )
 
-// errUnread means that a page is not used. Its text gives the reason, for tests and logs.
+// errUnread means that the text of a page is not used. Errors that wrap it state the reason, for
+// tests and logs.
 var errUnread = errors.New("page cannot be read")
 
 // page is a page that was read, or a result's snippet if its page could not be read.
@@ -33,15 +34,16 @@ type page struct {
 // reader reads pages.
 type reader struct {
 	client *http.Client
-	// bodies limits how many pages are in memory. It is separate from slots, because pages from
-	// slow hosts would otherwise block all others.
+	// bodies limits the number of pages in memory. It is separate from slots; otherwise, pages from
+	// slow hosts would block the parsing of all others.
 	bodies chan struct{}
-	// slots limits how many pages are parsed simultaneously, because parsing untrusted pages takes
-	// processor time.
+	// slots limits the number of pages that are parsed simultaneously, because parsing takes
+	// processor time and pages are untrusted.
 	slots chan struct{}
 }
 
-// read reads the results' pages in parallel. A page that cannot be read in time is nil.
+// read reads the pages of all results in parallel. The entry for a page that cannot be read in time
+// is nil.
 func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	type got struct {
 		at   int
@@ -49,7 +51,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.readTime)
 	defer cancel()
-	answers := make(chan got, len(hits)) // buffered, so that a late goroutine can end
+	answers := make(chan got, len(hits)) // buffered, so that goroutines that finish late do not block
 
 	for i, h := range hits {
 		go func() {
@@ -76,7 +78,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 // read reads one page.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // this goroutine parses untrusted data, and nothing else recovers its panics
+		if cause := recover(); cause != nil { // this goroutine parses untrusted data and must recover its own panics
 			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
 		}
 	}()
@@ -95,7 +97,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 		return nil, err
 	}
 
-	final, ok := webURL(res.Request.URL.String()) // after redirects
+	final, ok := webURL(res.Request.URL.String()) // the address after redirects
 	if !ok {
 		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
@@ -125,17 +127,17 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	return p, nil
 }
 
-// acquire acquires a slot, or fails when ctx ends.
+// acquire takes a slot. It fails if ctx ends while it waits.
 func acquire(ctx context.Context, free chan<- struct{}) error {
 	select {
 	case free <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for a place: %w", context.Cause(ctx))
+		return fmt.Errorf("waiting for a slot: %w", context.Cause(ctx))
 	}
 }
 
-// readable checks that a response is a page that may be read and stored.
+// readable returns an error unless a response is a page that may be read and stored.
 func readable(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: status %d", errUnread, res.StatusCode)
@@ -174,13 +176,12 @@ func parsePage(ctx context.Context, body []byte, header http.Header) (*page, err
 	return p, nil
 }
 
-// decode converts a page to UTF-8. The encoding comes from the byte order mark, the header or the
-// meta element. Without one of them, it is UTF-8 if the page is valid UTF-8, and otherwise
-// Windows-1252.
+// decode converts a page to UTF-8. The encoding is stated by a byte order mark, the header or a
+// meta element. Otherwise it is UTF-8 if the page is valid UTF-8, or else Windows-1252.
 func decode(body []byte, contentType string) string {
 	encoding, name, certain := charset.DetermineEncoding(body, contentType)
-	// Without a declaration, DetermineEncoding examines only the first kilobyte, which often is
-	// ASCII.
+	// Without a stated encoding, DetermineEncoding examines only the first kilobyte, which often
+	// contains only ASCII.
 	if name == "utf-8" || name == "windows-1252" && !certain && utf8.Valid(trimPart(body)) {
 		encoding = unicode.UTF8BOM
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// render converts a part of a page to text. Empty lines separate paragraphs. List items and table
-// rows are lines, and bars separate a row's cells.
+// render converts a part of a page to text. Empty lines separate paragraphs. Each list item and
+// table row is a line; the cells of a row are separated by "|".
 func render(n *html.Node) string {
 	var r renderer
 	r.node(n)
@@ -19,13 +19,13 @@ func render(n *html.Node) string {
 type renderer struct {
 	out    strings.Builder
 	lines  int  // line ends to write before the next word
-	space  bool // space to write before the next word
+	space  bool // a space must be written before the next word
 	pre    int  // nesting depth of preformatted text
 	tight  int  // nesting depth of items and cells, which contain no empty lines
-	marked bool // an item's mark was written, and its text follows on the same line
+	marked bool // a list item's mark was written; the item's text follows on the same line
 }
 
-// blocks are elements that begin and end with a line break (1) or an empty line (2).
+// blocks lists elements that begin and end with a line break (1) or an empty line (2).
 var blocks = map[string]int{
 	"p": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2, "ul": 2, "ol": 2, "dl": 2, "table": 2, "pre": 2, "blockquote": 2,
 	"article": 2, "section": 2, "main": 2, "figure": 2, "details": 2, "aside": 2, "header": 2, "footer": 2, "hr": 2, "fieldset": 2,
@@ -42,7 +42,7 @@ func (r *renderer) node(n *html.Node) {
 		r.text(n.Data)
 		return
 	case html.ElementNode:
-		if n.Data == "head" { // titles are not part of the page's text
+		if n.Data == "head" { // the title is not part of the text
 			return
 		}
 	default:
@@ -88,7 +88,7 @@ func (r *renderer) end(n *html.Node) {
 	r.lineEnds(blocks[n.Data])
 }
 
-// mark writes the mark of a list item or the separator of a cell.
+// mark writes the mark of a list item, or the separator before a table cell.
 func (r *renderer) mark(parent, child *html.Node, item int) {
 	switch {
 	case child.Data == "li":
@@ -103,13 +103,13 @@ func (r *renderer) mark(parent, child *html.Node, item int) {
 		}
 		r.marked = true
 	case (child.Data == "td" || child.Data == "th") && item > 1:
-		r.lines, r.space = 0, true // a paragraph in the previous cell does not end the row
+		r.lines, r.space = 0, true // a paragraph in the previous cell must not end the row
 		r.text("| ")
 		r.marked = true
 	}
 }
 
-// empty reports whether a node has no text within its first 50 descendants.
+// empty reports whether the first 50 nodes below a node contain no text.
 func empty(n *html.Node) bool {
 	looked := 0
 	for d := range n.Descendants() {
@@ -120,7 +120,7 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// lineEnds requests n line ends before the next text.
+// lineEnds requests that n line ends be written before the next text.
 func (r *renderer) lineEnds(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
@@ -150,7 +150,7 @@ func (r *renderer) text(s string) {
 	}
 }
 
-// flush writes the pending line ends or space.
+// flush writes the requested line ends or the requested space.
 func (r *renderer) flush() {
 	if r.out.Len() > 0 && r.lines > 0 {
 		r.out.WriteString("\n\n"[:r.lines])
@@ -160,8 +160,8 @@ func (r *renderer) flush() {
 	r.lines, r.space, r.marked = 0, false, false
 }
 
-// tidy converts plain text to the form of pages' texts: visible characters, no trailing spaces, at
-// most one empty line in a row.
+// tidy converts plain text to the form in which texts of pages are stored: visible characters, no
+// trailing spaces, no two empty lines in a row.
 func tidy(s string) string {
 	var b strings.Builder
 	empty := 0

@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// searxng is the client of a SearXNG instance. The instance's settings must allow the format json.
+// searxng is a client for a SearXNG instance. The settings of the instance must allow the format
+// json.
 type searxng struct {
 	api
 	at *url.URL

@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// tavily is the client of Tavily's search.
+// tavily is a client for Tavily's search API.
 type tavily struct {
 	api
 	at  *url.URL

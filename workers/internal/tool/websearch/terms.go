@@ -8,14 +8,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unspaced are scripts without spaces between words, or with long compound words. In these, each
-// pair of adjacent letters counts as a word.
+// unspaced lists scripts without spaces between words, or with long compound words. In these
+// scripts, each pair of adjacent letters counts as a word.
 var unspaced = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 	unicode.Tibetan,
 }
 
-// eachWord calls yield with each word of a text, folded so that spelling variants are equal.
+// eachWord calls yield with each word of a text, in a form in which spelling variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start and kind of the current run of letters
@@ -40,7 +40,7 @@ func eachWord(text string, yield func(word string)) {
 // inWord reports whether a character is a letter, digit or mark.
 func inWord(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // the text is folded, so there are no capital letters
+		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // there are no capital letters, because the text is folded
 	}
 	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
@@ -67,7 +67,7 @@ func emit(text string, start, end int, paired bool, yield func(string)) {
 	}
 }
 
-// withoutArticle removes the Arabic article, which is written as a part of its word.
+// withoutArticle removes the Arabic article, which is written together with its word.
 func withoutArticle(word string) string {
 	if rest := strings.TrimPrefix(word, "ال"); utf8.RuneCountInString(rest) >= 3 {
 		return rest
@@ -75,7 +75,7 @@ func withoutArticle(word string) string {
 	return word
 }
 
-// fold converts a text to lower case without the marks that people omit.
+// fold converts a text to lower case and removes marks that people often omit.
 func fold(text string) string {
 	text = strings.ToLower(text)
 	if plain(text) {
@@ -91,7 +91,7 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem returns the part that the forms of a word usually share.
+// stem returns the beginning of a word that its inflected forms usually have in common.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
@@ -103,13 +103,13 @@ func stem(word string) string {
 	}
 }
 
-// terms are the distinct words of a query.
+// terms contains the distinct words of a query.
 type terms struct {
 	exact map[string]int
 	stems map[string]int
 }
 
-// stemWeight is the weight of another form of a query's word.
+// stemWeight is the weight of an inflected form of a word, relative to the exact word.
 const stemWeight = 0.4
 
 // newTerms returns the distinct words of a query.
@@ -127,13 +127,14 @@ func newTerms(query string) terms {
 	return t
 }
 
-// match is the number of occurrences of a query's word in a text.
+// match contains the numbers of occurrences of a query's word in a text, exact and inflected.
 type match struct {
 	word  int
 	times float64
 }
 
-// count counts the occurrences of the query's words in a text, and the words of the text.
+// count counts the occurrences of the query's words in a text. all is the number of words of the
+// text.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {

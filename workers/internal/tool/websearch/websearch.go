@@ -22,13 +22,13 @@ const (
 	askTimeout  = 7 * time.Second
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
-	readTimeout = 10 * time.Second // for all pages together
+	readTimeout = 10 * time.Second // time for all pages together
 	maxPage     = 2 << 20          // bytes, decompressed
 	maxBodies   = 32               // pages in memory in a process, for all calls together
 	maxRedirect = 3
 )
 
-// schema accepts a query but no addresses.
+// schema allows a query. It has no argument for addresses, so the model cannot choose pages.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":400,` +
 	`"description":"The text to search for: a few words, or a question, in the language of the wanted pages."}},` +
 	`"required":["query"],"additionalProperties":false}`
@@ -43,15 +43,15 @@ func Spec() tool.Spec {
 	}
 }
 
-// Config configures the provider. The first one that is set is used, in the order SearXNG, Brave,
-// Tavily, MediaWiki. The default is English Wikipedia.
+// Config contains the settings of the search providers. The first provider that is configured is
+// used, in the order SearXNG, Brave, Tavily, MediaWiki. Without any, it is the English Wikipedia.
 type Config struct {
 	SearxngURL   string
 	BraveAPIKey  string
 	TavilyAPIKey string
 	WikipediaURL string
-	BraveURL     string // "": Brave's own
-	TavilyURL    string // "": Tavily's own
+	BraveURL     string // "" means Brave's own address
+	TavilyURL    string // "" means Tavily's own address
 }
 
 // Backend executes searches. It is safe for concurrent use.
@@ -61,8 +61,8 @@ type Backend struct {
 	readTime time.Duration
 }
 
-// New creates the backend of the first provider that is set. It fails if the provider's address is
-// invalid.
+// New creates the backend for the first provider that is configured. It fails if the address of the
+// provider is invalid.
 func New(cfg Config, client *outbound.Client) (*Backend, error) {
 	search, err := newProvider(cfg, client, askTimeout)
 	if err != nil {
@@ -82,7 +82,8 @@ func New(cfg Config, client *outbound.Client) (*Backend, error) {
 // Kind returns webSearch.
 func (b *Backend) Kind() string { return contract.ToolWebSearch }
 
-// Call searches, reads the pages and returns sources in the order of the search results.
+// Call searches, reads the pages that were found, and returns them as sources in the order of the
+// search results.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	query, err := queryFor(req.Call.Arguments)
 	if err != nil {
@@ -98,8 +99,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
 }
 
-// find queries the provider, and retries once after a retryable error. Other errors are shown to
-// the model: a run is not requeued for a search.
+// find queries the provider. After a retryable error it tries once more. Any remaining error is
+// shown to the model, because a run is not requeued for a search.
 func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	hits, err := b.search.search(ctx, query)
 	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable {
@@ -114,8 +115,8 @@ func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	return hits, err
 }
 
-// queryFor parses and checks the arguments. The caller has checked the schema, but a tool worker
-// does not rely on that.
+// queryFor parses and checks the arguments. The caller has already checked them, but a tool worker
+// does not trust its callers.
 func queryFor(arguments json.RawMessage) (string, error) {
 	var args struct {
 		Query string `json:"query"`
@@ -130,7 +131,8 @@ func queryFor(arguments json.RawMessage) (string, error) {
 	return query, nil
 }
 
-// failure converts a search error, unless ctx has ended. The result is never retryable.
+// failure converts the error of a search to an error that is not retryable. It returns ctx's error
+// if ctx has ended.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))
@@ -141,7 +143,7 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("searching: %w", err)
 }
 
-// distinct returns the first results that lead to different pages.
+// distinct returns at most limit results, the first ones that lead to different pages.
 func distinct(hits []hit, limit int) []hit {
 	seen := make(map[string]bool, len(hits))
 	kept := make([]hit, 0, limit)

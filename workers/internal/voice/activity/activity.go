@@ -12,7 +12,8 @@ const (
 	perMS           = rate / 1000
 	leastBit        = 1.0 / 32768
 
-	// Longest is the maximum length of speech in samples. Longer speech ends as if by silence.
+	// Longest is the maximum length of speech in samples. Longer speech is ended there, as if
+	// silence followed.
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // frames examined for the onset of speech
@@ -22,19 +23,19 @@ const (
 	minPause     = 250 * perMS              // silence after which speech may have ended
 	tail         = 300 * perMS              // after voice, time in which any sound above the floor still belongs to the speech
 	warmUp       = rate                     // audio before the present that a new detector needs to estimate the noise
-	maxOnset     = onsetSpan * frameSamples // how far the onset of speech may lie in the past
+	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // dB between the frames of a steady tone
 	steadyCross  = framesPerSecond          // and difference of their crossings per second: one in each frame
 	minCrossings = 320                      // crossings per second of a voice; fewer are hum
 	maxCrossings = 4200                     // and more are hiss
 	minVowel     = 500                      // range of most vowels
 	maxVowel     = 3000
-	noSample     = math.MaxInt64 - 2*Longest // not a sample
+	noSample     = math.MaxInt64 - 2*Longest // a position that no sample has
 )
 
 // Settings configure a Detector.
 type Settings struct {
-	Threshold float64 // 0 to 1: how far speech must exceed the noise
+	Threshold float64 // 0 to 1: the larger, the more speech must exceed the noise
 	PrefixMS  int     // audio before the onset that is included in the speech
 	SilenceMS int     // silence that ends speech
 }
@@ -42,10 +43,10 @@ type Settings struct {
 // Event is the start or the end of speech.
 type Event struct {
 	Stopped bool
-	From    int64 // first sample of the speech, including the prefix
-	To      int64 // end only: the sample after the last one, including the silence
-	Last    int64 // end only: the sample after the last sound
-	At      int64 // sample at which the event was detected
+	From    int64 // position of the first sample of the speech, including the prefix
+	To      int64 // for an end: position after the last sample of the speech, including the silence
+	Last    int64 // for an end: position after the last sound
+	At      int64 // position at which the event was detected
 }
 
 // Detector finds speech in audio. Create it with New or Resume.
@@ -54,17 +55,17 @@ type Detector struct {
 	margin, voicing float64
 
 	at    int64 // position of the next sample
-	since int64 // no speech begins before it
+	since int64 // speech does not begin before this position
 	meter *meter
 	floor floor
-	whole bool // the current frame was received from its first sample
+	whole bool // the current frame is complete from its first sample on
 	last  [onsetSpan]onsetFrame
 	count int
 
 	speaking bool
 	from     int64
-	support  int64 // where the last sound of the speech ended
-	voiced   int64 // where the last voiced frame of the speech ended
+	support  int64 // position at which the last sound of the speech ended
+	voiced   int64 // position at which the last frame with voice ended
 	active   bool  // the previous frame exceeded the floor
 }
 
@@ -75,7 +76,7 @@ type onsetFrame struct {
 	voice voiced
 }
 
-// voiced is the certainty that a frame is voice, in halves.
+// voiced states how certainly a frame is voice: 0, 1 or 2 halves.
 type voiced int
 
 const (
@@ -84,15 +85,15 @@ const (
 	surelyVoiced
 )
 
-// New creates a detector for audio that begins at the sample position.
+// New creates a detector for audio whose first sample has the given position.
 func New(d Settings, position int64) *Detector {
 	n := &Detector{at: position, since: position, meter: newMeter(), floor: newFloor(), whole: position%frameSamples == 0}
 	n.Configure(d)
 	return n
 }
 
-// Resume creates a detector for audio that begins at the sample position, within speech that began
-// at the sample from.
+// Resume creates a detector for audio whose first sample has the given position and is in the
+// middle of speech. from is the position at which the speech began.
 func Resume(d Settings, position, from int64) *Detector {
 	n := New(d, position)
 	n.speaking, n.from, n.support, n.voiced = true, from, position, position
@@ -103,12 +104,12 @@ func Resume(d Settings, position, from int64) *Detector {
 func (d *Detector) Configure(c Settings) {
 	t := min(max(c.Threshold, 0), 1)
 	d.prefix, d.silence = int64(c.PrefixMS)*perMS, int64(c.SilenceMS)*perMS
-	d.margin = 2 + 16*t*t // dB above the floor: 6 at threshold 0.5, at most 18
+	d.margin = 2 + 16*t*t // dB above the noise floor: 6 with threshold 0.5, at most 18
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
-// Restart discards speech that began before the sample at, including a possible onset. The noise
-// estimate is kept.
+// Restart forgets speech that began before the position at, even if it is not yet detected. It
+// keeps the estimate of the noise.
 func (d *Detector) Restart(at int64) {
 	d.since = max(d.since, at)
 	if d.speaking && d.from < at {
@@ -116,19 +117,20 @@ func (d *Detector) Restart(at int64) {
 	}
 }
 
-// Heard returns the position up to which audio has been processed.
+// Heard returns the position up to which the audio was processed.
 func (d *Detector) Heard() int64 { return d.at }
 
-// Speaking reports whether there is speech, and its first sample.
+// Speaking reports whether there is speech at the current position, and where the speech began.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
-// Pausing reports whether the current speech may have ended: it has been silent for at least half
-// of the silence that ends it. last is the sample after the last sound.
+// Pausing reports whether the speech has probably ended: there was silence for at least half of the
+// time after which speech ends. last is the position after the last sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
 	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
 
-// Needs returns the first sample that another detector would need to continue like this one.
+// Needs returns the position of the first sample that another detector would need to continue in
+// place of this one.
 func (d *Detector) Needs() int64 {
 	if d.speaking {
 		return d.from
@@ -154,7 +156,7 @@ func (d *Detector) Write(pcm []byte) []Event {
 	return found
 }
 
-// frame processes the frame that ends before d.at.
+// frame processes the frame that ends at d.at.
 func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.floor.add(got.level)
 	over := got.level - d.floor.known
@@ -182,7 +184,8 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 	return append(found, Event{From: d.from, At: d.at})
 }
 
-// voice classifies a frame that exceeds the floor by over dB.
+// voice returns how certainly a frame is voice. over is the number of dB by which it exceeds the
+// noise floor.
 func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
@@ -197,7 +200,8 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 	return unvoiced
 }
 
-// onset reports whether the last frames are the start of speech, and its first sample.
+// onset reports whether the latest frames are the beginning of speech, and the position at which it
+// began.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
 	points, sure, first := 0, 0, int64(noSample)
@@ -221,14 +225,14 @@ func (d *Detector) onset() (first int64, ok bool) {
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn processes a frame during speech, and ends the speech if it is over.
+// goOn processes a frame during speech. It ends the speech if the silence has lasted long enough.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	active := over > max(d.margin-2, 1)
 	if active {
 		switch {
 		case d.voice(over, got) == surelyVoiced:
 			d.voiced, d.support = d.at, d.at
-		case d.active && d.at-d.voiced <= tail: // a single frame is a click
+		case d.active && d.at-d.voiced <= tail: // a single frame with sound is a click
 			d.support = d.at
 		}
 	}

@@ -5,12 +5,12 @@ import "math"
 const (
 	decimation = 6 // pitch is detected at 4 kHz
 	pitchRate  = rate / decimation
-	maxLag     = pitchRate / 70 // voices have a pitch of 70 to 400 Hz
+	maxLag     = pitchRate / 70 // the pitch of voices is 70 to 400 Hz
 	minLag     = pitchRate / 400
-	pitchSpan  = pitchRate / 33 // segments of 30 ms are compared
+	pitchSpan  = pitchRate / 33 // compared segments are 30 ms long
 	pitchKept  = pitchSpan + maxLag
 
-	silent = -100.0 // dB; lower levels are treated as this one
+	silent = -100.0 // dB; lower levels count as this level
 )
 
 // measurement is the measurement of one frame.
@@ -43,7 +43,7 @@ func (m *meter) add(sample float64) {
 
 	y := m.top.next(m.high.next(sample))
 	m.energy += y * y
-	// A signal weaker than the least significant bit crosses nothing.
+	// Signals weaker than the least significant bit do not count as crossing zero.
 	if m.negative && y > leastBit || !m.negative && y < -leastBit {
 		m.negative = !m.negative
 		m.crossings++
@@ -67,7 +67,8 @@ func (m *meter) frame() measurement {
 	return got
 }
 
-// periodicity returns how strongly the last samples repeat at the pitch of a voice, from 0 to 1.
+// periodicity returns a measure, from 0 to 1, of how exactly the latest samples repeat at the pitch
+// of a voice.
 func (m *meter) periodicity() float64 {
 	all := m.kept[m.keptAt : m.keptAt+pitchKept]
 	last := all[maxLag:]

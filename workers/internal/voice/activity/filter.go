@@ -30,8 +30,8 @@ func (f *biquad) next(x float64) float64 {
 	return y
 }
 
-// settle sets the filter to its steady state for the constant input x. Audio with an offset then
-// does not begin with a step.
+// settle sets the filter to the state that it has after a long constant input x. Without it, audio
+// with a constant offset would seem to begin with a step.
 func (f *biquad) settle(x float64) float64 {
 	y := x * (f.b0 + f.b1 + f.b2) / (1 + f.a1 + f.a2)
 	f.z2 = f.b2*x - f.a2*y

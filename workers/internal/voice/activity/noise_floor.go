@@ -3,19 +3,19 @@ package activity
 import "math"
 
 const (
-	floorParts      = 10 // parts of a quarter of a second each
+	floorParts      = 10 // number of parts of a quarter of a second
 	floorPart       = framesPerSecond / 4
-	minFloor        = -72.0 // dB; no microphone is quieter
-	maxInitialFloor = -55.0 // dB; upper limit while little has been received, because all of it may be speech
+	minFloor        = -72.0 // dB; real microphones have more noise than this
+	maxInitialFloor = -55.0 // dB; the upper limit at the beginning, when all audio so far may be speech
 	initialFrames   = framesPerSecond / 2
-	floorBias       = 1.0 // dB by which the minimum of noise is below its mean
+	floorBias       = 1.0 // dB by which the minimum of noise is lower than its mean
 	smoothing       = 0.8
 )
 
-// floor estimates the noise level: the minimum of the smoothed power over the last two and a half
-// seconds. Speech has pauses or valleys in that time.
+// floor estimates the level of the noise. It is the minimum of the smoothed power in the last two
+// and a half seconds, because speech has pauses in that time.
 type floor struct {
-	power  float64 // smoothed
+	power  float64 // smoothed power
 	parts  [floorParts]float64
 	least  float64 // minimum of the current part
 	frames int

@@ -5,18 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths in characters. Wide characters count as three, because they take that long to speak.
+// Lengths in characters. A wide character counts as three, because speaking it takes about three
+// times as long.
 const (
 	minFirstSentence = 8   // minimum of the first segment to end with a sentence
 	minFirstClause   = 60  // or with a clause
 	enough           = 80  // minimum of later segments to end with a sentence
 	minLine          = 40  // or with a line
-	maxLength        = 300 // then the segment ends at the best place so far
-	maxUnbroken      = 600 // or anywhere if there is none
+	maxLength        = 300 // beyond this, a segment ends at the best possible end so far
+	maxUnbroken      = 600 // beyond this, a segment without a possible end is divided anywhere
 	minClause        = 40  // minimum of an overlong segment to end with a clause
 )
 
-// Segment is a part of an answer that is spoken in one piece.
+// Segment is a part of an answer that is synthesized as a whole.
 type Segment struct {
 	Start, End int    // byte offsets in the answer
 	Text       string // the text to speak; "" if there is none
@@ -25,13 +26,13 @@ type Segment struct {
 // Cutter splits an answer into segments. Create it with New.
 type Cutter struct {
 	start   int    // offset of the current segment
-	text    []byte // of the current segment so far
+	text    []byte // text of the current segment so far
 	read    int    // bytes of text that were examined
 	reading reading
 }
 
-// New creates a cutter for an answer's text from the byte start, which is 0 or the start of a
-// segment.
+// New creates a cutter for the part of an answer that begins at byte start. start must be 0 or the
+// beginning of a segment.
 func New(start int) *Cutter {
 	return &Cutter{start: start, reading: newReading(start == 0)}
 }
@@ -51,7 +52,7 @@ func (c *Cutter) Close() []Segment {
 	return done
 }
 
-// look examines the new text and returns the segments that are complete.
+// look reads the new text and returns the segments that are complete.
 func (c *Cutter) look(last bool) []Segment {
 	var done []Segment
 	for c.read < len(c.text) && (last || utf8.FullRune(c.text[c.read:])) {
@@ -65,7 +66,7 @@ func (c *Cutter) look(last bool) []Segment {
 	return done
 }
 
-// cut ends the current segment at the offset end and starts the next one.
+// cut ends the current segment at offset end and begins the next one.
 func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end
@@ -74,7 +75,7 @@ func (c *Cutter) cut(end int) Segment {
 	return done
 }
 
-// weight returns the length that a character counts for.
+// weight returns the length with which a character is counted.
 func weight(r rune) int {
 	if r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 		return 3

@@ -1,18 +1,19 @@
 package sentence
 
-// fence is a block of code between lines of back quotes or tildes, which is a separate segment.
+// fence tracks a block of code between two lines of backticks or tildes. Such a block is a separate
+// segment.
 type fence struct {
 	mark   rune
-	count  int // length of the opening marks
+	count  int // number of opening marks
 	from   int // offset of the opening marks
 	open   bool
-	head   bool // in its first line, which may still prove that it is not a fence
+	head   bool // reading the opening line, which may still turn out not to be a fence
 	marks  int  // number of marks in the current line that may close it; -1 if it cannot
 	closes bool
 }
 
-// next processes a character. fresh means that the line so far is only white space. It returns the
-// end of the segment, or 0, and whether the character belongs to a fence.
+// next processes a character. fresh reports that the line so far contains only white space. end is
+// the end of the segment, or 0; inside reports whether the character belongs to a fence.
 func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	if !f.open {
 		return f.opening(c, at, fresh)
@@ -23,7 +24,7 @@ func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 			f.head = false
 		case c == f.mark && f.marks == 0:
 			f.count++
-		case c == '`' && f.mark == '`': // code within a line
+		case c == '`' && f.mark == '`': // not a fence but code within a line
 			*f = fence{}
 		default:
 			f.marks = -1
@@ -33,7 +34,7 @@ func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	return f.inside(c, at+size), true
 }
 
-// opening detects the marks that open a fence.
+// opening recognizes the marks that open a fence.
 func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	switch {
 	case c != '`' && c != '~':
@@ -56,7 +57,7 @@ func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	return 0, true
 }
 
-// inside detects the line that closes the fence, and returns its end.
+// inside recognizes the line that closes the fence, and returns the line's end.
 func (f *fence) inside(c rune, end int) int {
 	switch {
 	case c == '\n':

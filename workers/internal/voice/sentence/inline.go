@@ -18,14 +18,14 @@ var (
 	target   = regexp.MustCompile(`^(?:\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\[\]]*\])`)
 )
 
-// speaker builds the text to speak of a line.
+// speaker builds the text that is spoken for a line.
 type speaker struct {
 	out     strings.Builder
-	last    rune // written
-	dropped bool // text was left out since the last character
+	last    rune // last character written
+	dropped bool // text was omitted since the last character
 }
 
-// inline returns the text to speak of a line without its leading marks.
+// inline returns the text that is spoken for a line whose leading marks were removed.
 func inline(line string) string {
 	var s speaker
 	s.say(line, 0)
@@ -49,8 +49,8 @@ func (s *speaker) say(line string, depth int) {
 	}
 }
 
-// special handles Markdown at the start of line. It returns the number of bytes consumed, or 0 for
-// a plain character.
+// special processes the Markdown at the beginning of line. It returns the number of bytes that it
+// has processed, or 0 if the line begins with an ordinary character.
 func (s *speaker) special(line string, c, before rune, depth int) int {
 	switch c {
 	case '\\':
@@ -80,7 +80,8 @@ func (s *speaker) special(line string, c, before rune, depth int) int {
 	return s.drop(emoji(line))
 }
 
-// image skips the mark that distinguishes an image from a link. The alternative text is spoken.
+// image skips the "!" that distinguishes an image from a link. The alternative text is spoken like
+// the text of a link.
 func image(line string) int {
 	if strings.HasPrefix(line, "![") {
 		return 1
@@ -102,7 +103,7 @@ func (s *speaker) entity(found string) int {
 	return len(found)
 }
 
-// code writes the text between back quotes literally, with spaces for underscores.
+// code writes the text between backticks unchanged, except that underscores become spaces.
 func (s *speaker) code(line string) int {
 	rest := strings.TrimLeft(line, "`")
 	ticks := line[:len(line)-len(rest)]
@@ -119,7 +120,7 @@ func (s *speaker) code(line string) int {
 	return 2*len(ticks) + len(words)
 }
 
-// bracket writes the text of a link, and drops a citation.
+// bracket writes the text of a link. It omits a citation.
 func (s *speaker) bracket(line string, depth int) int {
 	end := closing(line)
 	if end > 0 && depth < maxNesting {
@@ -134,7 +135,7 @@ func (s *speaker) bracket(line string, depth int) int {
 	return s.drop(1)
 }
 
-// closing returns the index of the bracket that closes the first one, or 0.
+// closing returns the index of the bracket that closes the first bracket of line, or 0.
 func closing(line string) int {
 	depth := 0
 	for i := range min(len(line), 1000) {
@@ -150,7 +151,7 @@ func closing(line string) int {
 	return 0
 }
 
-// angle writes the host of an address in angle brackets, and drops HTML tags.
+// angle writes the host of an address in angle brackets. It omits HTML tags.
 func (s *speaker) angle(line string) int {
 	if end := strings.IndexByte(line, '>'); end > 0 {
 		if found := address.FindString(line[1:]); found != "" && len(found) == end-1 {
@@ -181,7 +182,8 @@ func (s *speaker) address(found string) int {
 	return len(found)
 }
 
-// emphasis drops the marks of emphasis, and keeps those that are ordinary characters.
+// emphasis omits marks of emphasis. It keeps marks that are ordinary characters, such as a
+// multiplication sign.
 func (s *speaker) emphasis(line string, c, before rune) int {
 	rest := strings.TrimLeft(line, string(c))
 	n := len(line) - len(rest)
@@ -189,7 +191,7 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	alone := unicode.IsSpace(before) && (unicode.IsSpace(after) || rest == "")
 	switch {
 	case c == '~' && n == 1, n == 1 && alone && rest != "", c == '*' && n == 1 && unicode.IsDigit(before) && unicode.IsDigit(after):
-		return 0 // an ordinary character
+		return 0 // the mark is an ordinary character
 	case c == '_' && isSpoken(before) && isSpoken(after):
 		s.text(" ")
 		return n
@@ -208,8 +210,8 @@ func (s *speaker) text(text string) {
 	}
 }
 
-// write collapses white space to one space, and removes the space between dropped text and a
-// following mark.
+// write writes a character. It reduces white space to one space, and removes the space between
+// omitted text and a punctuation mark.
 func (s *speaker) write(r rune) {
 	if unicode.IsSpace(r) {
 		if s.last != 0 && s.last != ' ' {
@@ -228,7 +230,7 @@ func (s *speaker) write(r rune) {
 	s.last = r
 }
 
-// emoji returns the number of bytes of emojis at the start of text.
+// emoji returns the length in bytes of the emojis at the beginning of a text.
 func emoji(text string) int {
 	n := 0
 	for i, r := range text {

@@ -6,40 +6,40 @@ import (
 	"unicode/utf8"
 )
 
-// firstWide is the first character of the scripts whose marks need no space after them.
+// firstWide is the first character of the scripts in which no space follows a punctuation mark.
 const firstWide = 0x3000
 
-// ending is the kind of end that the text read so far may have. The next characters decide.
+// ending is the kind of a possible end of a segment. The next characters decide whether it is one.
 type ending int
 
 const (
 	noEnding ending = iota
 	clauseEnding
 	dotEnding  // of a sentence, an abbreviation or a number
-	markEnding // of a sentence
-	wideEnding // of a sentence in a script that needs no space after it
+	markEnding // end of a sentence
+	wideEnding // end of a sentence in a script that needs no space after it
 	lineEnding
 )
 
 // end is a possible end of a segment.
 type end struct {
 	kind   ending
-	spaced bool // white space followed
+	spaced bool // white space follows
 	lines  int  // number of line ends that followed
 }
 
-// reading is the state of reading a segment.
+// reading is the state of reading one segment.
 type reading struct {
-	first  bool // the answer's first segment
+	first  bool // this is the first segment of the answer
 	length int
-	spoken bool // contains a letter or digit
+	spoken bool // the segment contains a letter or digit
 
 	end    end  // possible end after the last character
 	marker int  // offset of a bracket after it that may be a citation; -1: none
 	word   word // last word before the dot
 
-	fresh    bool // the line so far is only white space
-	code     bool // between back quotes
+	fresh    bool // the line so far contains only white space
+	code     bool // between backticks
 	ticks    int  // back quotes just read
 	opened   int  // back quotes that opened the code
 	brackets int
@@ -48,14 +48,14 @@ type reading struct {
 
 	fence fence
 
-	sentence, clause, space int // where the segment could end; 0: nowhere
+	sentence, clause, space int // offsets at which the segment could end; 0 means none
 	clauseAt                int // length at clause
 }
 
 func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
 
-// next processes the character at the offset at. It returns the end of the segment, or 0 if that is
-// not yet known.
+// next processes the character c at offset at, which has size bytes. It returns the end of the
+// segment, or 0 if the end is not yet known.
 func (r *reading) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noEnding
@@ -72,8 +72,8 @@ func (r *reading) next(c rune, at, size int) int {
 	return r.tooLong(at + size)
 }
 
-// resolve decides about a possible end when c follows it at the offset at. It returns the end of
-// the segment, or 0.
+// resolve decides whether a possible end is the end of the segment, given the next character c at
+// offset at. It returns the end of the segment, or 0.
 func (r *reading) resolve(c rune, at int) int {
 	if r.end.kind == noEnding {
 		return 0
@@ -100,8 +100,8 @@ func (r *reading) resolve(c rune, at int) int {
 	return r.ended(c, at)
 }
 
-// resolveMarker decides about a bracket after a possible end. A citation belongs to the text before
-// it.
+// resolveMarker decides whether a bracket after a possible end begins a citation. A citation
+// belongs to the text before it.
 func (r *reading) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
@@ -112,12 +112,12 @@ func (r *reading) resolveMarker(c rune) int {
 		return 0
 	}
 	r.marker = -1
-	r.brackets-- // the bracket is not within itself
+	r.brackets-- // do not count the closing bracket itself
 	defer func() { r.brackets++ }()
 	return r.ended('[', at)
 }
 
-// ended decides whether a possible end is one when c follows it at the offset at.
+// ended reports whether a possible end is a real one, given the next character c at offset at.
 func (r *reading) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
@@ -131,7 +131,7 @@ func (r *reading) ended(c rune, at int) int {
 	case was.kind == clauseEnding:
 		return r.clauseEnds(at)
 	case was.lines == 1 && was.kind == lineEnding && unicode.IsLower(c):
-		r.space = at // a wrapped line
+		r.space = at // the line break is only a wrapped line
 		return 0
 	}
 
@@ -142,14 +142,14 @@ func (r *reading) ended(c rune, at int) int {
 	return 0
 }
 
-// joined reports whether c follows directly, although a real end would be followed by white space.
+// joined reports whether c follows directly although white space follows a real end.
 func (r *reading) joined(was end, c rune) bool {
 	wide := was.kind == wideEnding || was.kind == clauseEnding && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
-// enough returns the minimum length of a segment that ends with a sentence or with the given number
-// of line ends.
+// enough returns the minimum length of a segment that ends with the given number of line ends, or
+// with a sentence if lines is 0.
 func (r *reading) enough(lines int) int {
 	switch {
 	case r.first:
@@ -168,7 +168,7 @@ func (r *reading) clauseEnds(at int) int {
 	return 0
 }
 
-// take updates the state for c at the offset at.
+// take updates the state for the character c at offset at.
 func (r *reading) take(c rune, at int) {
 	r.ticked(c)
 	switch {
@@ -221,7 +221,7 @@ func (r *reading) mayEnd(e ending) {
 	}
 }
 
-// ticked counts back quotes, which open and close code.
+// ticked counts backticks, which open and close code.
 func (r *reading) ticked(c rune) {
 	if c == '`' {
 		r.ticks++
@@ -237,7 +237,8 @@ func (r *reading) ticked(c rune) {
 	r.ticks = 0
 }
 
-// tooLong ends an overlong segment at the best place. here is the offset after the last character.
+// tooLong ends a segment that is too long at the best possible end. here is the offset after the
+// last character.
 func (r *reading) tooLong(here int) int {
 	switch {
 	case r.length < maxLength:
@@ -268,5 +269,5 @@ func terminal(c rune) ending {
 	return noEnding
 }
 
-// isCloser reports whether c, directly after the end of a sentence, belongs to it.
+// isCloser reports whether c, directly after the end of a sentence, still belongs to the sentence.
 func isCloser(c rune) bool { return strings.ContainsRune("\"'”’»›)]}*_~`」』）】》〉", c) }

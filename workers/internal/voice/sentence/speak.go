@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Speak returns the text to speak of a part of an answer. It drops Markdown marks, citations, link
-// targets, emojis and blocks of code. The result is "" if nothing is left.
+// Speak returns the text that is spoken for a part of an answer. It omits Markdown marks,
+// citations, the targets of links, emojis and blocks of code. The result may be "".
 func Speak(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	if opensFence(lines[0]) {
@@ -15,7 +15,7 @@ func Speak(markdown string) string {
 	}
 
 	var out strings.Builder
-	broke := false // the previous line stands alone
+	broke := false // the previous line is a heading, or an item of a list or table
 	for _, raw := range lines {
 		line, own := unmark(raw)
 		line = inline(line)
@@ -41,8 +41,8 @@ func opensFence(line string) bool {
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
 }
 
-// between returns the separator of two lines. It ends the first one with a full stop if they do not
-// belong together.
+// between returns the text between two lines. If the lines do not belong together, it ends the
+// first line with a full stop.
 func between(before string, apart bool) string {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, "\"'”’»)]"))
 	switch {
@@ -54,15 +54,15 @@ func between(before string, apart bool) string {
 	return ". "
 }
 
-// unmark removes the marks at the start of a line, and reports whether the line stands alone: a
-// heading, or an item of a list or table.
+// unmark removes the marks at the beginning of a line. own reports that the line is a heading, or
+// an item of a list or table.
 func unmark(line string) (text string, own bool) {
 	line = strings.TrimSpace(line)
 	for strings.HasPrefix(line, ">") {
 		line = strings.TrimSpace(line[1:])
 	}
 	if strings.Trim(line, "-=*_|:+ \t") == "" {
-		return "", true // a rule, or the line below a table's header
+		return "", true // a horizontal rule, or the line after a table's header
 	}
 	if rest := strings.TrimLeft(line, "#"); rest != line && (rest == "" || rest[0] == ' ') {
 		return strings.TrimSpace(strings.TrimRight(rest, "#")), true
@@ -85,7 +85,7 @@ func unmark(line string) (text string, own bool) {
 	return line, digits != line && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
 
-// cells returns a table's row as a comma-separated list.
+// cells returns the cells of a table's row, separated by commas.
 func cells(row string) string {
 	var filled []string
 	for cell := range strings.SplitSeq(strings.ReplaceAll(row, `\|`, "/"), "|") {

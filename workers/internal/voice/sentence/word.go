@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is the number of characters kept of a word. No abbreviation is longer.
+// maxWord is the number of characters of a word that are kept. All abbreviations are shorter.
 const maxWord = 12
 
-// word is the last word read. It decides the meaning of a dot after it.
+// word is the last word that was read. It decides whether a dot after it ends the sentence.
 type word struct {
 	text   []rune
 	spaced bool
-	open   bool // several dots follow it: the sentence trails off
+	open   bool // several dots follow the word, so the sentence may continue
 }
 
 func (w *word) space() { w.spaced = true }
@@ -41,13 +41,14 @@ func tableFor(words string) map[string]bool {
 	return table
 }
 
-// goesOn reports whether a sentence continues after an apparent end, when c follows in the same
-// line.
+// goesOn reports whether a sentence continues after an apparent end of this kind. c is the next
+// character in the same line.
 func (w *word) goesOn(kind ending, c rune) bool {
 	return kind == dotEnding && !w.ends(c) || kind == markEnding && unicode.IsLower(c)
 }
 
-// ends reports whether a dot after the word, followed by white space and c, ends a sentence.
+// ends reports whether a dot after the word ends the sentence. White space and then c follow the
+// dot.
 func (w *word) ends(c rune) bool {
 	text := strings.TrimLeft(string(w.text), "\"'“‘«„‚([{*_¿¡")
 	lower := strings.ToLower(text)
@@ -60,7 +61,7 @@ func (w *word) ends(c rune) bool {
 		return false
 	}
 
-	number := len(text) <= 2 && strings.Trim(text, "0123456789") == "" && text != "" // of a list item, or an ordinal
+	number := len(text) <= 2 && strings.Trim(text, "0123456789") == "" && text != "" // the number of a list item, or an ordinal number
 	first, size := utf8.DecodeRuneInString(text)
 	initial := size == len(text) && unicode.IsUpper(first)
 	return !number && !initial

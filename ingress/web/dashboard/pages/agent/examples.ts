@@ -203,19 +203,19 @@ export const policy = (baseUrl: string): string => `Content-Security-Policy: scr
 export const signing = ({ id }: Where): Record<string, string> => ({
   "Node.js": `import { createHmac } from "node:crypto";
 
-// On your server: userId is how you know the signed-in person.
+// On your server: userId is your id of the signed-in person.
 const signature = createHmac("sha256", process.env.PARLEY_IDENTITY_SECRET)
   .update("${id}\\n" + userId)
   .digest("hex");`,
   Python: `import hashlib, hmac, os
 
-# On your server: user_id is how you know the signed-in person.
+# On your server: user_id is your id of the signed-in person.
 signature = hmac.new(
     os.environ["PARLEY_IDENTITY_SECRET"].encode(),
     f"${id}\\n{user_id}".encode(),
     hashlib.sha256,
 ).hexdigest()`,
-  Go: `// On your server: userID is how you know the signed-in person.
+  Go: `// On your server: userID is your id of the signed-in person.
 mac := hmac.New(sha256.New, []byte(os.Getenv("PARLEY_IDENTITY_SECRET")))
 mac.Write([]byte("${id}\\n" + userID))
 signature := hex.EncodeToString(mac.Sum(nil))`,

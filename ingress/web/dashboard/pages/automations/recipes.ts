@@ -11,7 +11,7 @@ export interface Setup {
   period: Period;
   /** For example "07:30". With an hourly period only the minutes count. */
   at: string;
-  /** Seconds that results are stored; 0 means the service's default. */
+  /** How long results are stored, in seconds; 0 means the service's default. */
   keep: number;
 }
 

@@ -36,7 +36,7 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const [shown, setShown] = useState<Delivery>();
   const params = { hookId: hook.id, status };
   const list = useList<Delivery>("/api/hooks/deliveries", params);
-  useLive("runs", list.reload); // deliveries arrive as events of runs
+  useLive("runs", list.reload); // deliveries are reported as changes of runs
   useDelivered(list.reload);
   const newest = list.data?.[0]?.id;
   useEffect(() => {

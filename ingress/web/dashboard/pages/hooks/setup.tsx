@@ -75,7 +75,7 @@ function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; on
     return (
       <Dialog firm title="Copy this secret now" onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
         <div class="stack">
-          <p>Enter it at the sender. It is not shown again.</p>
+          <p>Enter it in the sender's webhook settings. It is not shown again.</p>
           <Snippet label="the secret" text={made.secret} />
         </div>
       </Dialog>

@@ -9,7 +9,7 @@ export interface Example {
 export interface Source {
   title: string;
   what: string;
-  /** Whether the service generates the secret instead of Parley. */
+  /** Whether the service generates the secret; otherwise Parley does. */
   theirs: boolean;
   /** The service's name for the secret. */
   secret: string;
@@ -79,7 +79,10 @@ export const sources: Record<HookSource, Source> = {
   },
   standard: {
     title: "Standard Webhooks", what: "Any sender that signs according to standardwebhooks.com, including Parley.", theirs: false, secret: "Signing secret",
-    steps: ["Enter the address at the sender.", "The secret is whsec_…. Enter it at the sender, or set the sender's secret here."],
+    steps: [
+      "Enter this address in the sender's webhook settings.",
+      "The secret is whsec_…. Enter it in the sender's webhook settings, or set the sender's secret here.",
+    ],
     note: "The headers are webhook-id, webhook-timestamp and webhook-signature.",
     example: { event: "order.paid", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
@@ -88,7 +91,7 @@ export const sources: Record<HookSource, Source> = {
   hmac: {
     title: "Signed (HMAC)", what: "Any sender that signs the body with HMAC-SHA256, in its own header.", theirs: false, secret: "Secret",
     steps: [
-      "Enter the address and the secret at the sender.",
+      "Enter the address and the secret in the sender's webhook settings.",
       "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
     ],
     note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery runs once. Without it the body identifies the delivery: equal bodies run once.",
@@ -98,7 +101,7 @@ export const sources: Record<HookSource, Source> = {
   },
   token: {
     title: "Token", what: "Any sender that can send a fixed header, for example GitLab or a script.", theirs: false, secret: "Token",
-    steps: ["Enter the address at the sender.", "The sender must send the token in the token header of each delivery."],
+    steps: ["Enter this address in the sender's webhook settings.", "The sender must send the token in the token header of each delivery."],
     note: "A token proves the sender, but not that the payload is unchanged. Prefer a signature if the sender supports it.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",

@@ -70,7 +70,7 @@ export const messageOf = (template: string, sample: Sample): string => cut(piece
 
 const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can contain
 
-/** Returns the paths of at most most non-empty values of a payload, in their order. */
+/** Returns the paths of the first non-empty values of a payload. most limits their number. */
 export function pathsOf(payload: unknown, most = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {

@@ -62,7 +62,7 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
   const title = titleOf(b, subjects);
   const request: Request = { method: "DELETE", path: "/api/budgets", params: { id: b.id } };
   const remove = () => del("/api/budgets", { id: b.id }).then(() => {
-    toast("The budget is deleted.");
+    toast("Budget deleted.");
     reload();
   });
   return (

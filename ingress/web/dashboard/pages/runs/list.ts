@@ -26,7 +26,7 @@ interface RunList {
   hasMore: boolean;
   loadingMore: boolean;
   more: () => void;
-  /** Loads the newest runs, and the states of the shown ones. */
+  /** Loads the newest runs, and the states of the shown runs. */
   refresh: () => void;
   /** The number of runs that are held back, at most the size of a page. */
   fresh: number;
@@ -42,7 +42,7 @@ function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown
   const have = new Set(rows.map((run) => run.id));
   const fresh = newest.data.filter((run) => !have.has(run.id));
   if (holding && before.rows.length > 0 && fresh.length > 0) {
-    const apart = oldest > (before.rows[0]?.id ?? ""); // so many runs are new that the page contains none of the shown ones
+    const apart = oldest > (before.rows[0]?.id ?? ""); // so many runs are new that the page contains none of the shown runs
     return { ...before, rows: apart ? before.rows : rows, held: newest, fresh: fresh.length };
   }
   if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, held: null, fresh: 0 };

@@ -46,7 +46,7 @@ export function gist(run: RunSummary): string {
 }
 
 /** Explains the effect of cancelling. */
-export const cancelling = "The run ends within two seconds as cancelled. Tool calls that were already made are not undone.";
+export const cancelling = "The run is cancelled within two seconds. Tool calls already made are not undone.";
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });

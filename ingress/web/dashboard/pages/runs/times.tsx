@@ -8,7 +8,7 @@ export const ended = (run: RunSummary): boolean => run.finishedAt !== null;
 /** Returns the milliseconds between two times of the API. */
 export const between = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
 
-/** Renders the component each second while on, for running times. */
+/** Renders the component every second while on is true, to update running times. */
 export function useTick(on: boolean): void {
   const [, tick] = useState(0);
   useEffect(() => {

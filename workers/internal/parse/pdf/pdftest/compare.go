@@ -21,7 +21,8 @@ func PlainPages(ctx context.Context, path string) ([]string, error) {
 	return pages[:len(pages)-1], nil
 }
 
-// Compare counts the words of pdftotext's plain text, and how many of them are in ours.
+// Compare counts the words in plain, the plain output of pdftotext, and how many of them are also
+// in ours, the text of our reader.
 func Compare(plain, ours string) (all, found int, missing []string) {
 	have := words(ours)
 	for w, n := range words(plain) {

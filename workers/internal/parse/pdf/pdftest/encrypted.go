@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// padding is the PDF specification's padding of short passwords.
+// padding is the text with which the PDF specification pads short passwords.
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 const (
 	keySize     = 5
-	permissions = 0xFFFFFFC0 // permits nothing
+	permissions = 0xFFFFFFC0 // no permissions for users without the owner's password
 )
 
-// Encrypted returns a PDF with one page of text, encrypted with these passwords (revision 2 of
-// the standard handler). Everyone can open it if the user's password is empty.
+// Encrypted returns a PDF with one page of text, encrypted with these passwords (revision 2 of the
+// standard handler). If the user's password is empty, everyone can open the PDF.
 func Encrypted(user, owner, text string) []byte {
 	id := "0123456789abcdef"
 	ownerKey := md5.Sum([]byte(padded(owner))) //nolint:gosec // G401: see above

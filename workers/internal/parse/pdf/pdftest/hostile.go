@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Hostile returns malicious files by name.
+// Hostile returns PDF files that attack their reader, by name.
 func Hostile() map[string][]byte {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>"
 	font := "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -60,7 +60,7 @@ func loopOfTables() []byte {
 	return []byte(strings.Replace(text, "/Root", fmt.Sprintf("/Prev %d /Root", at), 1))
 }
 
-// deepTree returns a file whose page tree has this many levels.
+// deepTree returns a file whose page tree has the given number of levels.
 func deepTree(levels int) []byte {
 	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>"}
 	for i := range levels {
@@ -77,8 +77,8 @@ func deepTree(levels int) []byte {
 	return File{Objects: objects}.Bytes()
 }
 
-// laughs returns a file with a form that draws ten forms, each of which draws ten others, and so
-// on.
+// laughs returns a file with a form that draws ten forms, each of which draws another ten, and so
+// on for the given number of levels.
 func laughs(levels int) []byte {
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// File is a PDF of raw objects. The first is the catalog; numbers begin with 1.
+// File is a PDF that consists of raw objects, numbered from 1. The first object is the catalog.
 type File struct {
 	Objects []string
-	Trailer string // further entries
+	Trailer string // further entries of the trailer
 }
 
 // Bytes returns the content of the file.
@@ -36,16 +36,16 @@ func Stream(entries string, content []byte) string {
 	return fmt.Sprintf("<< /Length %d %s >>\nstream\n%s\nendstream", len(content), entries, content)
 }
 
-// Page is a page with content operators. F1 is Helvetica.
+// Page is a page of a PDF, with its content operators. The font F1 is Helvetica.
 type Page struct {
 	Content string
 	Entries string // further entries, such as "/Rotate 90"
-	Image   []byte // grey, Width by Height, drawn over the whole page; nil: none
+	Image   []byte // grey image of Width by Height pixels, drawn over the whole page; nil for none
 	Width   int
 	Height  int
 }
 
-// Text returns a page with lines in Helvetica of this size, from the top.
+// Text returns a page with lines in Helvetica of the given size, beginning at the top.
 func Text(size int, lines ...string) Page {
 	var b strings.Builder
 	for i, l := range lines {
@@ -89,7 +89,8 @@ func Deflate(content []byte) []byte {
 	return b.Bytes()
 }
 
-// deflateAgain compresses a repeated text without keeping all of it in memory.
+// deflateAgain compresses a text that is repeated the given number of times, without holding all of
+// it in memory.
 func deflateAgain(text string, times int) []byte {
 	var b bytes.Buffer
 	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // the level is valid
