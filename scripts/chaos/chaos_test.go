@@ -215,7 +215,7 @@ func (r *trial) run(t *testing.T) {
 	began := time.Now()
 	r.progress("the faults are over; what was begun is waited for")
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
-		t.Errorf("%s does not start again: %s", p.Name, p.Told().LastFailure)
+		t.Errorf("%s does not start again: %s", p.Name, p.History().LastFailure)
 	}
 
 	r.drain(ctx, t, began.Add(drained))
@@ -276,7 +276,7 @@ func (r *trial) collect(t *testing.T) {
 	r.past.note(func(all *evidence) {
 		all.Open, all.Rows = left, rows
 		for _, p := range r.cluster.Parts {
-			all.Ends = append(all.Ends, p.Told().Ended...)
+			all.Ends = append(all.Ends, p.History().Ended...)
 		}
 	})
 }
@@ -322,9 +322,9 @@ func (r *trial) figures(v *verdict) map[string]int {
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks
 	for _, p := range r.cluster.Parts {
-		told := p.Told()
-		all["starts"] += told.Starts
-		all["starts that failed while servers were away"] += told.FailedStarts
+		history := p.History()
+		all["starts"] += history.Starts
+		all["starts that failed while servers were away"] += history.FailedStarts
 	}
 	return all
 }

@@ -23,8 +23,8 @@ type change struct {
 	org  string
 }
 
-// changes publishes changes: the first one immediately, and further changes of the same kind
-// within changeInterval coalesced into one at its end. Callers never wait. If a change of one
+// changes publishes changes. The first change is published immediately. Further changes of the same
+// kind within changeInterval are coalesced into one at its end. Callers never wait. If a change of one
 // organization cannot be published - publishing failed, there were too many, the connection was
 // lost - a change of all organizations is published instead, until that succeeds:
 //

@@ -11,8 +11,8 @@ const bytesVersion = 1
 
 const keyIDSize = 4
 
-// SealBytes seals the contents of files and documents. Its output is binary and
-// longer than plain by a constant number of bytes.
+// SealBytes is like Seal, for the contents of files and documents. Its output is binary and longer
+// than plain by a constant number of bytes.
 func (b *Box) SealBytes(plain, associated []byte) []byte {
 	aead := b.keys[b.sealing]
 	id, err := hex.DecodeString(b.sealing)

@@ -103,7 +103,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		for _, p := range slow {
-			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.Told().LastFailure, tail(readFrom(p.log, 0)))
+			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.History().LastFailure, tail(readFrom(p.log, 0)))
 		}
 		tb.FailNow()
 	}
@@ -217,7 +217,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
 	c.add(p)
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
-		tb.Fatalf("nats-server is not ready: %s\n%s", p.Told().LastFailure, tail(readFrom(p.log, 0)))
+		tb.Fatalf("nats-server is not ready: %s\n%s", p.History().LastFailure, tail(readFrom(p.log, 0)))
 	}
 }
 

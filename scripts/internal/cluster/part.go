@@ -209,17 +209,17 @@ func (p *Part) PID() int {
 	return p.now.pid
 }
 
-// Told is a part's history.
-type Told struct {
+// History is a part's history.
+type History struct {
 	Starts       int
 	FailedStarts int      // ends without a kill before the part was ready, because its servers were down
 	LastFailure  string   // the reason of the last failed start
 	Ended        []string // unexpected ends after it was ready
 }
 
-// Told returns the part's history.
-func (p *Part) Told() Told {
+// History returns the part's history.
+func (p *Part) History() History {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Told{Starts: p.starts, FailedStarts: p.failed, LastFailure: p.lastFail, Ended: append([]string(nil), p.ended...)}
+	return History{Starts: p.starts, FailedStarts: p.failed, LastFailure: p.lastFail, Ended: append([]string(nil), p.ended...)}
 }

@@ -79,8 +79,8 @@ func (l *ledger) wait(d time.Duration) {
 	}
 }
 
-// ServeHTTP books an effect with pauses before and after. A worker that is killed in between does
-// not know whether the effect was booked.
+// ServeHTTP books an effect with pauses before and after. A worker that is killed in between cannot
+// determine whether the effect was booked.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.open++
