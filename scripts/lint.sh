@@ -60,7 +60,7 @@ done
 scripts/web.sh check || fail 'bundles of the web pages'
 
 # The English of documents, messages, web pages and comments.
-go run ./scripts/words || fail 'banned words (CONTRIBUTING.md, "Words")'
+(unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Words")'
 
 [ "$status" = 0 ] && echo 'lint: clean'
 exit "$status"

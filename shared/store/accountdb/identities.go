@@ -21,8 +21,8 @@ type Identity struct {
 	Name            string
 }
 
-// LogInByIdentity wraps ErrMayTakeOver in its email_taken error if the same login with takeOver
-// would succeed.
+// ErrMayTakeOver is wrapped in the email_taken error of LogInByIdentity if the same login with
+// takeOver would succeed.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.

@@ -192,7 +192,7 @@ func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 }
 
 // refuse counts and logs a call without a valid capability. If the capability has expired, the log
-// message suggests to check the clocks of the hosts.
+// message suggests checking the clocks of the hosts.
 func (s *Server) refuse(kind string, err error) {
 	s.metrics.refused(kind)
 	log := s.log.Warn().Err(err).Str("tool", kind)

@@ -82,7 +82,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list would hide the problems of its entries
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a problem of the list would hide those of its entries
 }
 
 // newEndpointBody is the body of POST /api/notifications.
