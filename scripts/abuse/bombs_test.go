@@ -33,7 +33,7 @@ func bomb(n int) (name, content string) {
 	return fmt.Sprintf("bomb-%d.html", n), b.String()
 }
 
-// bombing is an attack by five free organizations with documents that use the maximum of CPU time.
+// bombing is an attack by five free organizations with documents that use the maximum CPU time.
 type bombing struct {
 	people []*person
 	sent   tally

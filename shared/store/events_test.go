@@ -93,7 +93,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
 	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
 
-	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // includes events of which an unanswered checkpoint has stored a part
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // a checkpoint whose reply was lost has stored some of them
 		t.Fatal("not saved")
 	}
 	ended := b.log(runID, 1, 3)

@@ -48,7 +48,7 @@ func checkCompose(root string) (errs []error) {
 		}
 		for key := range service.Environment {
 			if !settings[key] {
-				errs = append(errs, fmt.Errorf("service %s: %s is no setting of docs/settings.md", name, key))
+				errs = append(errs, fmt.Errorf("service %s: %s is not a setting in docs/settings.md", name, key))
 			}
 		}
 	}

@@ -170,7 +170,7 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 		}
 		for name := range defined {
 			if !settings[name] && !isPassword.MatchString(name) && w.name != "nats" {
-				errs = append(errs, fmt.Errorf("%s is no setting of docs/settings.md", name))
+				errs = append(errs, fmt.Errorf("%s is not a setting in docs/settings.md", name))
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package blobdb stores blobs, which are the contents of uploads, documents and runs' files in
-// chunks, and the source texts that runs have read.
+// Package blobdb stores blobs in chunks: the contents of uploads, documents and runs' files. It
+// also stores the source texts that runs have read.
 package blobdb
 
 import (

@@ -27,7 +27,7 @@ func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	err := s.db.SelectContext(ctx, &queues, `SELECT lane, state, runs,
 		coalesce(extract(epoch FROM greatest(clock_timestamp() - oldest, interval '0')), 0)::float8 AS age FROM queue_depth()`)
 	if err != nil {
-		return nil, fmt.Errorf("counting what waits: %w", err)
+		return nil, fmt.Errorf("counting queued runs: %w", err)
 	}
 	return queues, nil
 }

@@ -19,7 +19,7 @@ const (
 	KindContent      Kind = "content"      // a chunk of a document or file
 )
 
-// Kinds are all kinds, in the order of listings.
+// Kinds contains every kind of sealed value, in the order in which commands list them.
 var Kinds = []Kind{
 	KindTool, KindToolVersion, KindWidget, KindHook, KindNotification, KindDelivery, KindContent,
 }

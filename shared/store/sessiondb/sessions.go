@@ -118,7 +118,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 		return tx.SelectContext(ctx, &out, query+` LIMIT 2`, args...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for sessions of a name: %w", err)
+		return nil, fmt.Errorf("looking up sessions by name: %w", err)
 	}
 
 	return out, nil

@@ -308,7 +308,7 @@ func waitsFor(service, runID string, action *domain.RequiredAction) string {
 	if action.Kind == domain.ActionUnknownOutcome {
 		what = "the outcome of its call of"
 	}
-	return fmt.Sprintf("%s waits for a person: %s %s %s\nDecide at %s/dashboard/runs/%s",
+	return fmt.Sprintf("%s is waiting for a person's decision: %s %s %s\nDecide at %s/dashboard/runs/%s",
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)
 }
 

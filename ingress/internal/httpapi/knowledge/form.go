@@ -123,7 +123,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
-	default: // no browser sends one, and RFC 7578 deprecates it
+	default: // no browser sends this header, which RFC 7578 deprecates
 		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent without a Content-Transfer-Encoding")
 		return f.skip(part)
 	}

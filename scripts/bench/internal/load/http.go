@@ -96,7 +96,7 @@ func (r Request) Listen(ctx context.Context, base string, t *Transcript) error {
 	}
 	defer res.Body.Close()
 	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
-		return fmt.Errorf("a stream of %q", kind)
+		return fmt.Errorf("expected an event stream, got content type %q", kind)
 	}
 	return t.read(res.Body)
 }

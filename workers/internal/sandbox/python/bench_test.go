@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// BenchmarkRun compares the time for a program that prints with the minimum, which is the
-// interpreter in bubblewrap alone. It reports medians in milliseconds. All variants run in every
+// BenchmarkRun measures a program that prints, and compares its time with the minimum: the
+// interpreter alone in bubblewrap. It reports medians in milliseconds. All variants run in every
 // round, so that all run under the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})

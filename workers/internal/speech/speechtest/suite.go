@@ -194,7 +194,7 @@ func voices(t *testing.T, p Pair) {
 		for _, text := range []string{"one", ""} {
 			_, err := Say(t.Context(), p, speech.Line{Text: text, Voice: voice})
 			if (text != "" || err != nil) && !errors.Is(err, speech.ErrUnknownVoice) {
-				t.Errorf("%.30q with the text %q: %v", voice, text, err)
+				t.Errorf("saying %q with the voice %.30q: %v", text, voice, err)
 			}
 		}
 	}
