@@ -15,7 +15,7 @@ import (
 
 // summaryColumns are the columns of a run that a list shows. The message has one character more
 // than is shown, which marks that it was truncated. Large values stay in the database; see
-// migrations/functions/runs_keep_summary.sql.
+// migrations/functions/run_summary.sql.
 const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,

@@ -1,4 +1,4 @@
-// Package agentloop runs one turn of an agent: it calls a model, executes the tools the model
+// Package agentloop executes the turns of a run: it calls a model, executes the tools that the model
 // requests, and repeats until the model answers. The package uses no bus, database or HTTP; it
 // stores steps through a [Journal] and reports progress through a callback for events.
 //

@@ -207,7 +207,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.finalize(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
+	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
 	cancel()
 	groups.Wait()
 }

@@ -71,7 +71,7 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
-	r.finalize(ctx, a, d)
+	r.executeClaimed(ctx, a, d)
 	d.Ack()
 }
 
@@ -85,9 +85,9 @@ func (a *attempt) describe(span tracing.Span) {
 // changed publishes that a run of the organization has changed.
 func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.claim.OrganizationID) }
 
-// finalize executes a claimed run. It returns after the outcome has been written: the run finished,
+// executeClaimed executes a claimed run. It returns after the outcome has been written: the run finished,
 // parked or was requeued, or it no longer belongs to this worker.
-func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.JobMessage) {
+func (r *Runner) executeClaimed(ctx context.Context, a *attempt, d *bus.JobMessage) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 

@@ -13,7 +13,8 @@ import (
 
 // Widget visitors see a run's answer, its citations and its progress. The input and output of
 // tools, the usage and the cause of a failure are for the organization only. Every response about a
-// run to a visitor passes through this file, and only the fields and events listed here are sent.
+// run to a visitor passes through this file, which removes them. A new field of domain.Run that
+// visitors must not see has to be removed here.
 
 // visitorFailure replaces every error message, which may name a model, a tool or an account.
 const visitorFailure = "The agent could not answer."
@@ -42,8 +43,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 	return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, eventForVisitor(e)) }
 }
 
-// runForVisitor decodes and renders a run object, so that fields of later versions are not sent
-// until they are added here.
+// runForVisitor removes the organization's data from a run object. It decodes and renders the
+// object, so that fields unknown to this release are not sent.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
