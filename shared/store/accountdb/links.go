@@ -187,6 +187,7 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
 
+	// A link of the operator has no restrictions.
 	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
 		return user, true, err
 	}
@@ -196,6 +197,7 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 		return user, false, err
 	}
 
+	// The user may have been promoted since the link was created.
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
 		return user, false, err
@@ -252,6 +254,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			}
 		}
 
+		// Another person may have known the old password and be logged in.
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}

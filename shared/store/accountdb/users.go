@@ -23,14 +23,15 @@ type NewUser struct {
 	proven       bool   // an OpenID provider verified the address
 }
 
+// userRow is a row of userColumns.
 type userRow struct {
 	ID           string      `db:"id"`
 	Email        string      `db:"email"`
 	Name         string      `db:"name"`
 	PasswordHash string      `db:"password_hash"`
 	CreatedAt    domain.Time `db:"created_at"`
-	Proven       bool        `db:"proven"`
-	Displaced    bool        `db:"displaced"`
+	Proven       bool        `db:"proven"`    // the user has proven the address
+	Displaced    bool        `db:"displaced"` // another account has the address now
 }
 
 func (row userRow) user() domain.User {

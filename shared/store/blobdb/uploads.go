@@ -79,14 +79,15 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 type chunkReader struct {
 	from    io.Reader
 	maximum int64
-	read    int64
-	sum     hash.Hash
+	read    int64     // bytes so far
+	sum     hash.Hash // of the bytes so far
 	buffer  []byte
 }
 
 // next returns the next chunk, which is valid until the following call of next, and whether it is
 // the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
+	// A reader may return no data and no error, but not forever.
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {

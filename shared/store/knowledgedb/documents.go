@@ -83,6 +83,7 @@ func (row *DocumentRow) job() *domain.Job {
 	}
 }
 
+// documentsFor converts rows in the same order.
 func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	out := make([]domain.Document, len(rows))
 	for i := range rows {
@@ -104,6 +105,7 @@ func (s *Store) DocumentByID(ctx context.Context, org, id string) (domain.Docume
 	return row.Document()
 }
 
+// documentRow reads a document's row without locking it.
 func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, error) {
 	var row DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

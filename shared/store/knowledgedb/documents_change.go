@@ -61,11 +61,13 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// A document with a URL has no bytes until it is fetched.
 	content := with.content()
 	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
 		return none, err
 	}
 
+	// The old content is removed unless other documents or files link to it.
 	var old [][]byte
 	if row.Hash != nil && !slices.Equal(row.Hash, content.Hash) {
 		old = append(old, row.Hash)
@@ -122,6 +124,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 		return none, err
 	}
 
+	// A queued document is indexed with its new name anyway.
 	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
 	if now && row.isBeingDeleted() {
 		return none, errBeingDeleted()

@@ -35,6 +35,7 @@ func (t *Tuples) Next() {
 // Done ends a row.
 func (t *Tuples) Done() { t.text = append(t.text, ')', '"') }
 
+// comma begins a field: it separates the field from the previous one of its row.
 func (t *Tuples) comma() {
 	if !t.first {
 		t.text = append(t.text, ',')

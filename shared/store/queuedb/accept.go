@@ -30,10 +30,10 @@ type NewRun struct {
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
 	KeyHash        []byte
-	Fingerprint    []byte
+	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
 	Input          []byte // JSON of domain.Input
 	Lane           domain.Lane
-	Dedupe         string
+	Dedupe         string // the stable part of the message ids of the run's jobs
 	ReplyTo        string
 	Traceparent    string
 	Retention      time.Duration // 0: kept until its session is erased
@@ -153,6 +153,7 @@ const (
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
 // number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
+	// Each row carries the number of slots of its lane.
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
@@ -208,6 +209,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 	return t.String(), organizations
 }
 
+// createdRow is a row of the accepting statement. A run that was not inserted has none.
 type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
@@ -228,6 +230,8 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[
 // insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
 // lane in taken.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
+	// The statement waits briefly for locks. After a batch has met a lock, the slower path below is
+	// used for a while, because it lets the unlocked runs proceed.
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
 		query, args := acceptance(rows, taken)
@@ -252,6 +256,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			return err
 		}
 
+		// WithinBriefly may call the function again, so the results of an earlier try are dropped.
 		created = created[:0]
 		free := make([]NewRun, 0, len(rows))
 		for _, r := range rows {
@@ -272,6 +277,8 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 		created = append(created, inserted...)
 		return err
 	})
+
+	// The next batches skip locked sessions without trying the fast statement first.
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.accepts.MetLocked()
 	}
@@ -283,6 +290,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	return createdByID(created), nil
 }
 
+// createdByID indexes the rows by run id.
 func createdByID(created []createdRow) map[string]createdRow {
 	out := make(map[string]createdRow, len(created))
 	for _, c := range created {
@@ -324,6 +332,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 	return losers
 }
 
+// job returns the first job message of the run.
 func (r NewRun) job() *domain.Job {
 	return &domain.Job{
 		RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe,
@@ -331,6 +340,7 @@ func (r NewRun) job() *domain.Job {
 	}
 }
 
+// asStored returns the run as RunByID would read it directly after its acceptance.
 func (r NewRun) asStored(created time.Time) rundb.StoredRun {
 	return rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

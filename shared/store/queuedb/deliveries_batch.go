@@ -17,9 +17,9 @@ import (
 
 // deliveryBatch is the state of one transaction that accepts deliveries.
 type deliveryBatch struct {
-	rows   []NewDelivery // as passed by the caller
-	unique []NewDelivery // without duplicates
-	again  map[deliveryKey]int
+	rows   []NewDelivery                                   // as passed by the caller
+	unique []NewDelivery                                   // without duplicates
+	again  map[deliveryKey]int                             // the number of repetitions of a delivery within rows
 	taken  map[Lane]int                                    // the slots taken for its runs
 	made   map[string]createdRow                           // the accepted runs
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
@@ -40,6 +40,8 @@ type loggedRow struct {
 	changed bool // differs from the logged state, and must be settled
 }
 
+// newDeliveryBatch keeps the first of several rows with the same delivery and counts its
+// repetitions. Deliveries to be coalesced get the status coalesced.
 func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	b := &deliveryBatch{
 		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
@@ -79,6 +81,7 @@ func (b *deliveryBatch) log(s *Store) error {
 		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
 
+	// A delivery without a row in the result has no entry; answers reports its hook as not found.
 	for i := range logged {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
@@ -151,6 +154,8 @@ type keyGroup struct {
 
 // collect assigns the deliveries to be coalesced to the runs that collect them.
 func (b *deliveryBatch) collect() error {
+	// One row per key is enough: the deliveries of a group join the same run, with the input of the
+	// last.
 	byKey := map[coalescingKey]*keyGroup{}
 	var groups []*keyGroup
 	for _, d := range b.newRunDeliveries() {
@@ -301,6 +306,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 			if l.RunID == nil || *l.RunID != run.ID {
 				continue
 			}
+
 			if holder := holders[keyName(run.OrganizationID, run.KeyHash)]; holder != "" {
 				l.setResult(domain.DeliveryStatus(l.Status), holder, nil)
 				l.fresh = false
@@ -344,6 +350,8 @@ func (b *deliveryBatch) settle() error {
 			continue
 		}
 		changed, orgs = append(changed, l), append(orgs, d.OrganizationID)
+
+		// No coalescing key may stay assigned to a run that was not created.
 		if _, made := b.created[d.Run.ID]; !made {
 			gone = append(gone, d.Run.ID)
 		}

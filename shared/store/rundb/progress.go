@@ -115,6 +115,8 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue
 		}
+
+		// Unless its outcome is known, the call counts as failed.
 		call := domain.ToolCall{
 			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}
