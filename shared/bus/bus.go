@@ -93,6 +93,8 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.doorbells = log.Sample(&zerolog.BurstSampler{Burst: doorbellLogs, Period: time.Second})
+
+	// Publishing is asynchronous: a run is already on disk, so no caller waits for its job message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -158,6 +160,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 
 	info := stream.CachedInfo()
 	found.Made = info.Created
+
+	// The furthest consumer shows how far the stream had come.
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
@@ -212,6 +216,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
 	}
+
 	stream, err := b.js.CreateStream(ctx, config)
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
@@ -320,6 +325,7 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 		msg := &nats.Msg{Subject: contract.JobSubject(job), Header: nats.Header{
 			jetstream.MsgIDHeader: {contract.MsgID(job)},
 		}}
+
 		if job.ReplyTo != "" {
 			msg.Header[contract.HeaderReplyTo] = []string{job.ReplyTo}
 		}

@@ -62,8 +62,8 @@ type ToolCaller struct {
 // toolCall is a pending call. Sending to its channels never blocks: surplus beats are dropped,
 // and the first final message is enough.
 type toolCall struct {
-	alive chan struct{}
-	ends  chan *nats.Msg
+	alive chan struct{}  // receives a value for each sign of life; capacity 1
+	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
 }
 
 // NewToolCaller subscribes to the answers.
@@ -128,6 +128,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 
 	outage, absent := time.Now().Add(maxOutage), maxAbsence
 	for {
+		// If the connection was interrupted meanwhile, workers may have been unreachable rather than
+		// absent.
 		here := c.presence()
 		notTaken, answer, err := c.offerRepeatedly(ctx, msg, absent)
 		if !notTaken || here.connected && c.presence() == here {
@@ -150,6 +152,8 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 		if !notTaken {
 			return false, answer, err
 		}
+
+		// A rejection says more than silence, so it is the error to report.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
@@ -172,6 +176,7 @@ type presence struct {
 	reconnects uint64
 }
 
+// presence reads the current state of the connection.
 func (c *ToolCaller) presence() presence {
 	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
@@ -190,6 +195,7 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 		c.mu.Unlock()
 	}()
 
+	// Each offer has its own token, so that a late reply to an earlier offer is ignored.
 	msg.Reply = c.inbox + "." + token
 	if err := c.nc.PublishMsg(msg); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {

@@ -121,11 +121,13 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		}
 	}
 
+	// The turn may have come at the moment when the caller stopped waiting.
 	if ctx.Err() != nil {
 		s.sendStage(reply, contract.StageBusy, nil)
 		return
 	}
 
+	// The handler runs in another goroutine, so that beats continue while it works.
 	done := make(chan func(), 1)
 	go func() {
 		answer, ok := s.handle(ctx, call)
@@ -152,6 +154,7 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	if reply == "" {
 		return
 	}
+
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil { // the caller treats silence as a lost worker
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")

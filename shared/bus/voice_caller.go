@@ -75,6 +75,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, nats.ErrConnectionClosed
 	}
 
+	// The wire exists before the offer is sent, because frames may follow the acceptance immediately.
 	msg.Reply = wire.own
 	if err := c.board.nc.PublishMsg(msg); err != nil {
 		c.board.end(wire, voiceStop)

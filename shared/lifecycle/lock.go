@@ -28,6 +28,7 @@ func LockFile(path string) (*Lock, error) {
 		return nil, err
 	}
 
+	// The content is only information for people; the lock is in the kernel.
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
@@ -41,6 +42,7 @@ func LockFile(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
+// flock calls flock(2), and again if a signal interrupted it.
 func flock(file *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), how)

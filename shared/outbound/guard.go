@@ -103,6 +103,7 @@ func (g *guard) judge(p permit, host, network, address string) error {
 		return errForbidden
 	}
 
+	// Entries with host and port are exact, so they outrank all other rules.
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:

@@ -96,6 +96,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &Error{Message: "The host changed the protocol."}
 	}
 
+	// The exchange lasts until the body is closed, which also releases the context.
 	newBody(ctx, cancel, resp, t.options.MaxBytes)
 	return resp, nil
 }
@@ -136,6 +137,8 @@ func (t *transport) deadline(req *http.Request) time.Time {
 // outgoingRequest returns the request to send.
 func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
+
+	// The canonical host goes into the URL, so that the checked and the dialed host are the same.
 	out.URL.Host = to.urlHost()
 	out.Host = ""
 	if out.Header.Get("User-Agent") == "" {
@@ -160,6 +163,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	}
 
 	next.Header.Del("Referer") // an address may contain a secret
+
 	if !leftOrigin(next, via) {
 		return nil
 	}
