@@ -100,6 +100,7 @@ func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, err
 	return row.user(), err
 }
 
+// lockUserRow locks and returns a user. It returns not_found if there is none.
 func lockUserRow(ctx context.Context, tx *sqlx.Tx, userID string) (userRow, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1 FOR NO KEY UPDATE`, userID)

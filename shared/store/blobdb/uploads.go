@@ -220,6 +220,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
 	})
 
+	// One transaction per chunk keeps a single chunk in memory.
 	for n := range chunks(to.Bytes) {
 		if err == nil && !slices.Contains(there, n) {
 			err = s.resealChunk(ctx, org, name, to.Hash, n)
@@ -238,6 +239,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 	})
 }
 
+// resealChunk copies a chunk from the blob name to the blob to, sealed for its new name.
 func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {

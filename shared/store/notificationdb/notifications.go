@@ -17,6 +17,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
+// notificationRow is a row of notificationColumns. Data is null if it was not read or is gone.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -148,6 +149,8 @@ func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notifi
 	})
 }
 
+// oneNotification calls read in a transaction and converts the row that it reads. It returns
+// not_found if there is no row.
 func (s *Store) oneNotification(
 	ctx context.Context, org string, read func(*sqlx.Tx, *notificationRow) error,
 ) (domain.Notification, error) {
@@ -172,6 +175,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 		if err != nil {
 			return err
 		}
+
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 		}

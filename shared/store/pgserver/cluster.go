@@ -47,6 +47,7 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
 
+	// PostgreSQL reads only data of its own major version.
 	binaries, err := find(ctx, os.Getenv("PATH"), binaryDirs, major)
 	if err != nil {
 		return cluster{}, err
@@ -179,6 +180,7 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 	return cmd, data, nil
 }
 
+// syncDir makes a renaming in the directory survive a power failure.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -36,6 +36,7 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
 
+	// The finished runs of a long session are erased first, so that the last transaction stays short.
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
@@ -137,6 +138,7 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 		})
 	}
 
+	// Runs are erased before their open rows are deleted, because eraseQuery reads these rows.
 	if err := EraseRuns(ctx, tx, parts...); err != nil {
 		return nil, 0, err
 	}

@@ -102,6 +102,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
 		}
+
 		first := id.First(id.Run, from.Add(-idSkew))
 		err := tx.SelectContext(ctx, &rows, usageQuery, org, first, f.AgentID, from, now, each.Seconds(), f.KeyID, f.AutomationID)
 		if err != nil || f.By == "" {
