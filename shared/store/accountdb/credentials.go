@@ -24,12 +24,12 @@ import (
 // the key's own id.
 type Credential struct {
 	Label          string
-	KeyID          string
+	KeyID          string // the API key; "" for a login session
 	Lineage        string
-	LoginID        string
+	LoginID        string // the login session; "" for an API key
 	OrganizationID string
 	UserID         string
-	SecretHash     []byte
+	SecretHash     []byte    // SHA-256 of the key or of the session's token
 	ExpiresAt      time.Time // zero: never expires
 	Memberships    []Standing
 }

@@ -83,6 +83,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
+	// Linking requires that the login session is still open.
 	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)

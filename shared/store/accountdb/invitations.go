@@ -97,6 +97,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			}
 		}
 
+		// The account remembers who invited it, because that organization may reset its password.
 		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
 		user, err := createUser(ctx, tx, made)
 		if err != nil {

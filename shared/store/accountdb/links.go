@@ -156,6 +156,7 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	if err != nil {
 		return fmt.Errorf("ending password resets: %w", err)
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {
 		return fmt.Errorf("ending invitations: %w", err)
 	}
@@ -192,6 +193,7 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 		return user, true, err
 	}
 
+	// The user may have got data in another organization since the link was created.
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return user, false, err
@@ -244,6 +246,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			return err
 		}
 
+		// This also voids the link itself.
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}

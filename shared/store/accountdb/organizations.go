@@ -148,6 +148,7 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 		return Account{}, err
 	}
 
+	// The oldest membership is the default organization.
 	all, err := memberships(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err

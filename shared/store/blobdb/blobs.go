@@ -125,6 +125,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	}
 
 	hashes := pg.Column(part, func(c *sealdb.Chunk) []byte { return c.Hash })
+
 	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same blob are adjacent
 	var held []int
 	err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR KEY SHARE`, org, pq.ByteaArray(wanted))
@@ -147,6 +148,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 // them. It returns ErrBlobGone unless all are stored completely. others are the blobs that
 // lose links in this transaction; they are locked in the same order, for a possible removal.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
+	// A stronger lock is needed only if blobs may be removed.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"

@@ -126,6 +126,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 		if names[row.Name] {
 			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
+
+		// The id depends only on the call and the content, so a repeated call creates the same ids.
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))

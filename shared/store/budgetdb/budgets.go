@@ -177,6 +177,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 
+	// An automation has no row to check: it is only a name.
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 		domain.BudgetKey:   `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization' AND revoked_at IS NULL)`,

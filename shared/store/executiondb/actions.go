@@ -103,6 +103,7 @@ func decideOpen(
 		return nil, false, fmt.Errorf("keeping decision: %w", err)
 	}
 
+	// An abandoned run fails; every other decision lets it continue.
 	if decision == domain.DecisionAbandon {
 		ended, err = closeRuns(ctx, tx, []openRow{row}, endAs(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err

@@ -175,6 +175,8 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 		}
 		j, known := found[id]
 		out[i].Ended = !known || rows[j].Ended
+
+		// The worker sends the result again, because the first reply may have been lost.
 		if known && rows[j].Result.Valid {
 			out[i].Result = []byte(rows[j].Result.String)
 		}

@@ -70,6 +70,7 @@ func insertEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Ef
 		e.Input = json.RawMessage(`{}`)
 	}
 
+	// The primary key makes the effect unique across all attempts of the run.
 	done, err := tx.ExecContext(ctx, `INSERT INTO effects (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (run_id, call_id) DO NOTHING`,
 		held.RunID, e.CallID, held.OrganizationID, e.Name, []byte(e.Input), string(e.SideEffect), e.Key, string(e.State), held.Fence)

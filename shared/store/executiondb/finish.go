@@ -195,6 +195,8 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 		}
 		for _, c := range closed {
 			out.Saved[c.RunID] = true
+
+			// Without waiting runs nothing must be dispatched, so the slot is not reported.
 			if c.Place {
 				out.Freed[queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}]++
 			}
@@ -222,6 +224,8 @@ func finishArgs(endings []Outcome) []any {
 
 	// Rows are locked in the order of their ids, so that two batches cannot deadlock.
 	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+
+	// Twice the size, because escaping lengthens the texts.
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
 		t.Next()
@@ -294,6 +298,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 	}
 
 	var lanes []domain.Lane
+
 	status, code, message := putBackNote(cause)
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		lanes = lanes[:0]

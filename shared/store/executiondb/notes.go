@@ -59,6 +59,7 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 			return err
 		}
 
+		// The first attempt is recorded only now, so that runs with one attempt cost no write.
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err

@@ -139,6 +139,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("letting effect wait: %w", err)
 	}
 
+	// The higher fence makes every later write of the worker ineffective.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)

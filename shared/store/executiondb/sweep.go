@@ -109,11 +109,14 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 // higher fence than all events of the worker.
 func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
 	run := row.Stored().Run
+
 	done.Show(&run)
 	run.RequiredAction = nil
+
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)
 	ending, err := NewOutcome(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+
 	ending.endFence, ending.EndN = row.Fence+1, 1
 	return ending, err
 }
@@ -164,6 +167,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 
 // overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
+	// The error of the last attempt explains more than the deadline does.
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
 		return domain.RunFailed, &retry

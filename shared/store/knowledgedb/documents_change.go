@@ -43,6 +43,7 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 // documents, then the documents with the same content, then this one.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
+
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return none, err
 	}

@@ -235,6 +235,8 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
 	}
+
+	// A change that adds nothing is allowed even above the quota.
 	now, err := countDocuments(ctx, tx, org)
 	if err != nil {
 		return err

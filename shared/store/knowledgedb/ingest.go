@@ -96,6 +96,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		if err != nil {
 			return nil, fmt.Errorf("claiming documents: %w", err)
 		}
+
 		held := LeasedDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
 		out[i] = ClaimedDocument{LeasedDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}

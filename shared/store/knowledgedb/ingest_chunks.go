@@ -183,6 +183,7 @@ func vectorFor(prefix string, terms []Term) string {
 
 // writePositions writes a term's positions and its weight.
 func writePositions(b *strings.Builder, t *Term) {
+	// A term without a position gets the last one, because only positions can have a weight.
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}

@@ -103,6 +103,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		list = list[:maximum]
 	}
 
+	// Rows are locked in the order of the terms.
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {

@@ -22,20 +22,20 @@ type NewRun struct {
 	AgentID        string // exactly one of AgentID and TemplateID is set
 	TemplateID     string
 	CallerKind     domain.CallerKind
-	Principal      string
+	Principal      string // whose session it is; other principals do not see the run
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
 	OwnSession     bool   // SessionID was generated for this run, so no other run has it
-	TriggerType    string
+	TriggerType    string // how the run was started, as in domain.Trigger
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
 	KeyHash        []byte
-	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
-	Input          []byte // JSON of domain.Input
-	Lane           domain.Lane
-	Dedupe         string // the stable part of the message ids of the run's jobs
-	ReplyTo        string
-	Traceparent    string
+	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
+	Input          []byte        // JSON of domain.Input
+	Lane           domain.Lane   // decides which dispatch limit counts the run
+	Dedupe         string        // the stable part of the message ids of the run's jobs
+	ReplyTo        string        // the inbox of the waiting ingress; may be empty
+	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
@@ -104,12 +104,14 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 // acceptOnce inserts the rows with one statement, and then finds out why rows were not
 // inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	// A duplicate within the batch would violate the unique key and fail the whole statement.
 	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
 	if err != nil {
 		return nil, err
 	}
 
 	out := make([]Accepted, len(rows))
+
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -127,6 +129,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 // onePerKey drops rows whose key an earlier row of the batch has. These rows get the run of the
 // earlier row.
 func onePerKey(rows []NewRun) []NewRun {
+	// A row without a key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
 	unique := make([]NewRun, 0, len(rows))
 	for _, r := range rows {
@@ -157,6 +160,8 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
+
+	// One run of another kind decides for the whole batch, because a batch is one statement.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, args
 	}
@@ -174,6 +179,8 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 	t := pg.NewTuples(len(rows), 1024)
 	for i := range rows {
 		r := &rows[i]
+
+		// A batch has few organizations, so a linear search is cheap.
 		organization := slices.Index(organizations, r.OrganizationID)
 		if organization < 0 {
 			organization, organizations = len(organizations), append(organizations, r.OrganizationID)
@@ -271,6 +278,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			return nil
 		}
 
+		// Only runs with unlocked sessions are inserted, so the statement does not wait.
 		var inserted []createdRow
 		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)
@@ -323,6 +331,8 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 			out[i] = Accepted{Err: pg.ErrLocked}
 			continue
 		}
+
+		// A run without a slot has no job; it is dispatched when a slot becomes free.
 		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
 		if c.Dispatched {
 			out[i].Job = r.job()

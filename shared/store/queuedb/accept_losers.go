@@ -146,6 +146,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 	}
 
+	// An expired run still occupies its key until the sweeper removes it.
 	freed, err := s.freeExpired(ctx, organizationsFor(again), hashes)
 	if err != nil {
 		return err
@@ -165,6 +166,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 	}
 
+	// The call's state is passed on, so that all tries together stay bounded.
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err

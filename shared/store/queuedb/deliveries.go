@@ -20,11 +20,11 @@ type NewDelivery struct {
 	Event          string
 	ContentType    string // of the body
 	Status         domain.DeliveryStatus
-	Bytes          int64
-	Body           []byte // nil: not stored; too large bodies are not stored
-	Error          *domain.RunError
-	Run            *NewRun  // nil: no run
-	Collect        *Collect // nil: the run handles only this delivery
+	Bytes          int64            // the size of the received body, stored or not
+	Body           []byte           // nil: not stored; too large bodies are not stored
+	Error          *domain.RunError // the reason if the delivery is rejected; nil otherwise
+	Run            *NewRun          // nil: no run
+	Collect        *Collect         // nil: the run handles only this delivery
 }
 
 // Collect configures coalescing: deliveries of the hook with the same KeyHash become one run.

@@ -42,6 +42,7 @@ type deliverCall struct {
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
+
 	if n := withinBytes(rows); n < len(rows) {
 		return pg.InParts(rows, n, part, failed)
 	}
@@ -55,6 +56,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
+		// The batch has waited once already; its parts wait for less time.
 		call.lockTimeout = pg.PartLockTimeout
 		return pg.InParts(rows, len(rows)/2, part, failed)
 	case pg.IsBadData(err):

@@ -53,6 +53,7 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 			continue
 		}
 		b.again[r.key()] = 0
+
 		if r.Collect != nil && r.Run != nil && r.Status == domain.DeliveryAccepted {
 			r.Status = domain.DeliveryCoalesced
 		}
@@ -184,6 +185,8 @@ func (b *deliveryBatch) collect() error {
 		if d.Collect == nil {
 			continue
 		}
+
+		// The delivery joins the run of an earlier delivery.
 		if run := runs[coalescingKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
 			b.logged[d.key()].setResult(d.Status, run, nil)
 		}
@@ -237,6 +240,7 @@ func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause 
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
 	for _, d := range b.newRunDeliveries() {
+		// Deliveries that joined another run begin none.
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
@@ -416,6 +420,7 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 			out[i] = AcceptedDelivery{Err: pg.NotFound()}
 			continue
 		}
+
 		again := answered[d.key()]
 		answered[d.key()] = true
 		out[i] = AcceptedDelivery{Delivery: l.Delivery(), Existing: again || !l.fresh}

@@ -81,6 +81,7 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
+		// Small transactions hold row locks only briefly; workers may be claiming the same runs.
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
 		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
 		next = append(next, redispatched...)

@@ -75,6 +75,7 @@ func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, used := range counted {
+		// Other processes have counted the same free slots, so each takes only a part of them.
 		grant := limit - used
 		if grant > slotsFew {
 			grant = (grant + 1) / 2
@@ -94,6 +95,8 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 			state = &laneSlots{used: limit, full: true}
 			s.lanes[lane] = state
 		}
+
+		// A full lane is counted more often, so that a freed slot is used soon.
 		interval := slotsCounted
 		switch {
 		case state.full:
@@ -252,6 +255,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed map[Lane]int, limit int)
 	}
 
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
+
 	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 // there was no attempt.
 func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	last := tracedAttempt{from: free, to: free}
+
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
@@ -34,6 +35,7 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	}
 
 	status := domain.RunStatus(d.run.Status)
+
 	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
 	switch {
 	case status == domain.RunRequiresAction:

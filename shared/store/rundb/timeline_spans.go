@@ -257,6 +257,7 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 		span.Message = a.message
 	}
 
+	// A pending call means that the work after the last step was a tool call, otherwise a turn.
 	inTool := len(d.pending) > 0
 	switch {
 	case !d.wasBusy(a, inTool):
@@ -264,6 +265,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	case inTool:
 		call := d.pending[0]
 		span.Kind, span.Name, span.ToolCallID = domain.SpanTool, call.Name, call.ID
+
+		// The ledger knows the start of the call more exactly than the end of the last step does.
 		if sent := d.effects[call.ID].SentAt; sent.Valid {
 			free = clamp(sent.Time, free, a.to)
 		}
