@@ -22,14 +22,14 @@ const (
 	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20 // about 700,000 job messages; further runs wait as rows
-	minStreamBytes   = 8 << 20   // for a server with little space
-	ackWait          = 30 * time.Second
-	flushTimeout     = 2 * time.Second
-	remakeTimeout    = 5 * time.Second
-	pendingDoorbells = 8192 // published but not acknowledged, per process
-	pendingWait      = time.Millisecond
-	doorbellLogs     = 10 // log lines per second
+	maxStreamBytes   = 256 << 20        // about 700,000 job messages; further runs wait as rows
+	minStreamBytes   = 8 << 20          // for a server with little space
+	ackWait          = 30 * time.Second // after which an unacknowledged job message is delivered again
+	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has everything
+	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
+	pendingDoorbells = 8192             // published but not acknowledged, per process
+	pendingWait      = time.Millisecond // how long one publication may wait for room
+	doorbellLogs     = 10               // log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -50,11 +50,13 @@ type Bus struct {
 func Options(name string, log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
+		// A process starts without the bus and connects later.
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.ReconnectBufSize(-1), // no buffer: its messages would be published late
+		// A dead server is noticed after three pings.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
@@ -375,6 +377,7 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. When OnDone returns, the
 // server has the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
+	// A notice before the subscription is lost, so the caller must read the run after OnDone returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

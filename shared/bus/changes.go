@@ -71,6 +71,7 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
+	// There are only a few kinds, so the replacements exceed the limit by a few entries at most.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -175,6 +176,7 @@ func (c *changes) rest() {
 // startChanges starts publishing changes. stop ends it and publishes the remaining changes.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
+
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	connected := b.nc.StatusChanged(nats.CONNECTED)
 	go func() {

@@ -34,15 +34,16 @@ var (
 // errAbsent means that no worker is subscribed.
 var errAbsent = errors.New("no subscriber")
 
+// Timeouts of a call. The worker's timeouts are in tools_serve.go.
 const (
 	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
 	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
 	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
 	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
-	retryPause     = 100 * time.Millisecond
-	maxOutage      = 6 * time.Second // how long the bus may be unreachable before the call fails
-	silenceTimeout = 6 * time.Second // three missed beats
+	retryPause     = 100 * time.Millisecond  // between two offers of a call
+	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
+	silenceTimeout = 6 * time.Second         // three missed beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -249,6 +250,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 
 // awaitAnswer waits for the answer of a call that a worker has taken.
 func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
+	// Each beat of the worker restarts the timer.
 	silence := time.NewTimer(silenceTimeout)
 	defer silence.Stop()
 	for {

@@ -82,6 +82,8 @@ func (p *slotPool) release(turn *toolTurn) {
 	defer p.mu.Unlock()
 	defer p.closeIfIdle()
 	defer p.reportCounts()
+
+	// A call that gave up waiting has no slot to pass on.
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return

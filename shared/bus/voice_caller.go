@@ -22,7 +22,7 @@ var (
 
 const (
 	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
-	voicePause      = 50 * time.Millisecond
+	voicePause      = 50 * time.Millisecond                             // between two offers of a session
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its

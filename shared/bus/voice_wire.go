@@ -30,6 +30,7 @@ const (
 	voiceStop   = "this process is stopping"
 )
 
+// errVoiceEnded is the error of sending after the session has ended.
 var errVoiceEnded = errors.New("the voice session has ended")
 
 // voiceControl is a control message to an end of a session: commands to the worker,
@@ -78,6 +79,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 
 	w.in.Lock()
 	defer w.in.Unlock()
+
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}

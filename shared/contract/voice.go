@@ -197,6 +197,7 @@ type VoiceAudio struct {
 // End, and the length of the name.
 const audioHead = 1 + 8 + 4 + 4 + 1
 
+// Errors of decoding and of encoding frames.
 var (
 	errFrame = errors.New("reading voice frame: invalid frame")
 	errAudio = errors.New("the audio cannot be sent")

@@ -45,6 +45,7 @@ func (c *Child) keep(started chan<- error) {
 	if err != nil {
 		return
 	}
+
 	c.err = c.cmd.Wait()
 	close(c.done)
 }

@@ -57,6 +57,8 @@ func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
+
+	// The other process may not have written its id yet.
 	owner, readErr := io.ReadAll(io.LimitReader(file, 32))
 	if pid := strings.TrimSpace(string(owner)); readErr == nil && pid != "" {
 		return fmt.Errorf("%s: %w (process %s)", path, ErrLocked, pid)

@@ -99,6 +99,7 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		return raw, nil
 	}
 
+	// The limit allows for the overhead of data that cannot be compressed.
 	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {

@@ -82,6 +82,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
 		defer cancel() // only after describe has checked whether ctx has ended
+
+		// After abandon a late connection cannot send the request anymore.
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
@@ -144,6 +146,7 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", "Parley")
 	}
+
 	encodings := "gzip, deflate"
 	if strings.Contains(out.Header.Get("Accept"), "text/event-stream") {
 		encodings = "identity" // compression would delay single events
@@ -220,6 +223,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+
 	secure := tls.Client(raw, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()

@@ -236,6 +236,7 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 		if err != nil || !kept {
 			return err
 		}
+
 		if a.Status == domain.NotificationDelivered {
 			return noteSuccess(ctx, tx, held)
 		}

@@ -51,6 +51,8 @@ func (t *Tuples) Null() { t.comma() }
 func (t *Tuples) Text(s string) {
 	t.comma()
 	t.text = append(t.text, '\\', '"')
+
+	// Copy the parts between special characters.
 	from := 0
 	for i := range len(s) {
 		switch s[i] {

@@ -78,6 +78,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, err
 	}
 
+	// A directory of this name is the rest of an interrupted start.
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)

@@ -127,6 +127,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
+	// Connections before that are rejected while the server recovers.
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
@@ -197,6 +198,7 @@ func (s *Server) watch() {
 		}
 	}
 
+	// An end that Stop did not ask for is an error.
 	if !s.stopping.Load() {
 		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
 	}

@@ -28,6 +28,7 @@ func RunningDSN(dir, database string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding server's directory: %w", err)
 	}
+
 	socket := filepath.Join(dir, dataDir)
 	switch link, err := os.ReadFile(filepath.Join(dir, recordName)); {
 	case err == nil:

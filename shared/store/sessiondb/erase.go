@@ -62,6 +62,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
+
 			upTo = min(upTo, last+EraseBatch)
 			return EraseRuns(ctx, tx, Span{Ref: of.Ref, After: last, UpTo: upTo})
 		})
