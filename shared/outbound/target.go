@@ -129,6 +129,7 @@ func literalFor(inner string) (string, error) {
 	return addr.String(), nil
 }
 
+// isASCII reports whether the string has only ASCII characters.
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }

@@ -154,6 +154,7 @@ func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("noting a proven address", err)
 }
 
+// wrap adds doing as context to an error. It returns nil for nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

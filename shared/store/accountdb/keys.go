@@ -45,6 +45,8 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
+// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other is its own
+// id.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 func (row keyRow) key() domain.APIKey {

@@ -140,6 +140,7 @@ func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, e
 	return readAgent(row, err)
 }
 
+// agentQuery reads agent $1 of organization $2, unless it is deleted. A locking clause may follow.
 const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
 // SelectAgent returns an agent that is not deleted. lock is a locking clause or empty. It

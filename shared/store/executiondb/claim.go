@@ -22,8 +22,8 @@ type Claimed struct {
 	AgentID        *string           `db:"agent_id"`
 	TemplateID     *string           `db:"template_id"`
 	ConfigVersion  int               `db:"config_version"` // of the agent or template, for Config
-	SessionRef     int64             `db:"session_ref"`
-	Seq            int               `db:"seq"` // the run's position in its session
+	SessionRef     int64             `db:"session_ref"`    // the database's id of the session
+	Seq            int               `db:"seq"`            // the run's position in its session
 	SessionID      string            `db:"session_id"`
 	TriggerType    string            `db:"trigger_type"`
 	AutomationID   *string           `db:"automation_id"`
@@ -39,8 +39,8 @@ type Claimed struct {
 	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
-	Deadline       time.Time         `db:"deadline"`
-	Now            time.Time         `db:"db_now"` // the database's clock at the claim
+	Deadline       time.Time         `db:"deadline"` // after which the sweeper times the run out
+	Now            time.Time         `db:"db_now"`   // the database's clock at the claim
 }
 
 // TargetID is the id of the run's agent or template.

@@ -49,7 +49,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
 
-	// A run may get recorded between the search for readers and the removal, so both are repeated.
+	// A run may be recorded as a reader after the search for readers, so the search is repeated.
 	var ended []executiondb.Ended
 	for range deleteTries {
 		more, err := s.eraseReaders(ctx, org, id)

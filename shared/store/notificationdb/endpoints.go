@@ -58,6 +58,8 @@ type endpointRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
+// endpointColumns are the columns of an endpointRow. The end of the previous secret is null once it
+// has passed.
 const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
 	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
 

@@ -32,6 +32,8 @@ type notificationRow struct {
 	Data          sql.NullString `db:"data"`
 }
 
+// notificationColumns are the columns of a notificationRow without its data, from notifications n.
+// Only a pending notification has a next attempt.
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 

@@ -104,7 +104,6 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 // acceptOnce inserts the rows with one statement, and then finds out why rows were not
 // inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	// A duplicate within the batch would violate the unique key and fail the whole statement.
 	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
 	if err != nil {
 		return nil, err
@@ -278,7 +277,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			return nil
 		}
 
-		// Only runs with unlocked sessions are inserted, so the statement does not wait.
+		// Only runs with unlocked sessions are inserted, so the statement waits for no session.
 		var inserted []createdRow
 		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)

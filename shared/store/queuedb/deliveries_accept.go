@@ -90,6 +90,7 @@ func (d *NewDelivery) candidate() string {
 	return d.Run.ID
 }
 
+// The statements of a transaction that accepts deliveries, in the order in which they are executed.
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`

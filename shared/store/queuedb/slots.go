@@ -20,6 +20,7 @@ type Lane struct {
 	Lane           domain.Lane
 }
 
+// Times and numbers of the estimate of free slots.
 const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond // a lane without a free slot is counted again after this
@@ -205,6 +206,7 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 	}
 }
 
+// lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
 
 // countDispatched counts the dispatched runs of each lane, up to the given maximum.

@@ -294,6 +294,7 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 	return out, nil
 }
 
+// storedRuns converts the rows in their order.
 func storedRuns(rows []RunRow) []StoredRun {
 	out := make([]StoredRun, len(rows))
 	for i, row := range rows {
