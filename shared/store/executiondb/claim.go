@@ -114,7 +114,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
-	// Void ids are those that the statement did not return.
+	// The statement returned no row for a void id.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {

@@ -25,7 +25,7 @@ type Ended struct {
 	Result         []byte // the rendered run
 }
 
-// openRow is a row of openSelect: an open run and what is needed to end it.
+// openRow is a row of openSelect: an open run with the values that its end requires.
 type openRow struct {
 	rundb.RunRow
 	Lane       domain.Lane `db:"lane"`

@@ -47,7 +47,7 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
 
-	// PostgreSQL reads only data of its own major version.
+	// A server reads only the data of the same major version.
 	binaries, err := find(ctx, os.Getenv("PATH"), binaryDirs, major)
 	if err != nil {
 		return cluster{}, err
