@@ -112,6 +112,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
+		// The link remembers its conditions, because they must still be true when it is used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),

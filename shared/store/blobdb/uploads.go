@@ -123,6 +123,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
 
+	// Each chunk is stored before the next one is read into the same buffer.
 	for n, last := 0, false; len(data) > 0; n++ {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
@@ -139,6 +140,8 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	}
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
+
+	// Chunks that are not sealed need no copy.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed

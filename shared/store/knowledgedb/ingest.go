@@ -132,6 +132,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 			pq.Array(pg.Column(held, func(h *LeasedDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *LeasedDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
 
+		// The statement also returns held documents whose rows are locked, although it did not renew
+		// them.
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, LeasedDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})

@@ -73,6 +73,8 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	}
 
 	config.Dir = dir
+
+	// Only one process may supervise a directory; it takes this lock before it touches the data.
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)

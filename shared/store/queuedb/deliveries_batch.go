@@ -301,11 +301,14 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	}
 
 	for _, run := range refused {
+		// A missing agent is the default reason.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
 			cause.Message = CallerNotAllowedMessage(run.CallerKind)
 		}
+
+		// Several deliveries may be assigned to one run, because they are coalesced.
 		for _, l := range b.logged {
 			if l.RunID == nil || *l.RunID != run.ID {
 				continue

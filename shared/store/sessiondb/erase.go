@@ -69,6 +69,8 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 		if err != nil {
 			return 0, err
 		}
+
+		// An open run stops the loop; closeSession erases the rest.
 		more = upTo == last+EraseBatch && upTo < newest
 		last = max(last, upTo) // only after the commit, because a transaction may be retried
 	}
