@@ -22,14 +22,14 @@ const (
 	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20 // about 700,000 job messages; further runs wait as rows
-	minStreamBytes   = 8 << 20   // for a server with little space
-	ackWait          = 30 * time.Second
-	flushTimeout     = 2 * time.Second
-	remakeTimeout    = 5 * time.Second
-	pendingDoorbells = 8192 // published but not acknowledged, per process
-	pendingWait      = time.Millisecond
-	doorbellLogs     = 10 // log lines per second
+	maxStreamBytes   = 256 << 20        // about 700,000 job messages; further runs wait as rows
+	minStreamBytes   = 8 << 20          // for a server with little space
+	ackWait          = 30 * time.Second // after which an unacknowledged job message is delivered again
+	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has everything
+	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
+	pendingDoorbells = 8192             // published but not acknowledged, per process
+	pendingWait      = time.Millisecond // how long one publication may wait for room
+	doorbellLogs     = 10               // log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -50,11 +50,13 @@ type Bus struct {
 func Options(name string, log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
+		// A process starts without the bus and connects later.
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.ReconnectBufSize(-1), // no buffer: its messages would be published late
+		// A dead server is noticed after three pings.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
@@ -93,6 +95,8 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.doorbells = log.Sample(&zerolog.BurstSampler{Burst: doorbellLogs, Period: time.Second})
+
+	// Publishing is asynchronous: a run is already on disk, so no caller waits for its job message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -158,6 +162,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 
 	info := stream.CachedInfo()
 	found.Made = info.Created
+
+	// The furthest consumer shows how far the stream had come.
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
@@ -212,6 +218,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: maxStreamBytes, Duplicates: duplicatesWindow,
 	}
+
 	stream, err := b.js.CreateStream(ctx, config)
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
@@ -320,6 +327,7 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 		msg := &nats.Msg{Subject: contract.JobSubject(job), Header: nats.Header{
 			jetstream.MsgIDHeader: {contract.MsgID(job)},
 		}}
+
 		if job.ReplyTo != "" {
 			msg.Header[contract.HeaderReplyTo] = []string{job.ReplyTo}
 		}
@@ -369,6 +377,7 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. When OnDone returns, the
 // server has the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
+	// A notice before the subscription is lost, so the caller must read the run after OnDone returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ const (
 
 // change is the content of a change message.
 type change struct {
-	kind domain.ChangeKind
-	org  string
+	kind domain.ChangeKind // what kind of resource has changed
+	org  string            // whose resources; contract.AllOrganizations: unknown
 }
 
 // changes publishes changes. The first change is published immediately. Further changes of the same
@@ -32,6 +32,8 @@ type change struct {
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
+	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so that
+	// markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
@@ -43,11 +45,13 @@ type changes struct {
 	published []publishedChange // published changes, oldest first; used only by run
 }
 
+// publishedChange is a change that may not be published again until changeInterval after at.
 type publishedChange struct {
 	change
 	at time.Time
 }
 
+// newChanges returns changes that are published only while run is called.
 func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
@@ -67,6 +71,7 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
+	// There are only a few kinds, so the replacements exceed the limit by a few entries at most.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -121,6 +126,7 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	due := c.dueNow
 	c.dueNow = nil
 	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {
@@ -148,6 +154,8 @@ func (c *changes) publishAll(due []change) {
 			c.markDue(change{of.kind, contract.AllOrganizations})
 		}
 	}
+
+	// Failed changes are listed too: they were attempted, and their interval starts now.
 	now := time.Now()
 	for _, of := range due {
 		c.published = append(c.published, publishedChange{of, now})
@@ -168,6 +176,7 @@ func (c *changes) rest() {
 // startChanges starts publishing changes. stop ends it and publishes the remaining changes.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
+
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	connected := b.nc.StatusChanged(nats.CONNECTED)
 	go func() {

@@ -17,7 +17,7 @@ const (
 	watchBuffer = 8_192
 	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
-	droppedInterval = time.Second
+	droppedInterval = time.Second // how often a follower checks for messages that did not fit its buffer
 )
 
 // Events publishes a run's events to its watchers without waiting. A message above 32 KiB is

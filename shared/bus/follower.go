@@ -22,9 +22,10 @@ type follower struct {
 	followed map[string]*followed
 }
 
+// followed is the subscription to one id, guarded by the mutex of the follower.
 type followed struct {
 	sub     *nats.Subscription // nil while subscribing fails
-	dropped int
+	dropped int                // number of dropped messages at the last check
 }
 
 // newFollower returns a follower whose channel has the capacity buffer. subject returns the subject

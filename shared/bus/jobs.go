@@ -55,6 +55,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		l.cons = cons
 	}
 
+	// After an error the consumer may be gone, so the next call opens it again.
 	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil
@@ -69,6 +70,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		})
 	}
 
+	// A timeout only means that fewer messages than limit arrived.
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)

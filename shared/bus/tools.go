@@ -34,15 +34,16 @@ var (
 // errAbsent means that no worker is subscribed.
 var errAbsent = errors.New("no subscriber")
 
+// Timeouts of a call. The worker's timeouts are in tools_serve.go.
 const (
 	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
 	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
 	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
 	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
-	retryPause     = 100 * time.Millisecond
-	maxOutage      = 6 * time.Second // how long the bus may be unreachable before the call fails
-	silenceTimeout = 6 * time.Second // three missed beats
+	retryPause     = 100 * time.Millisecond  // between two offers of a call
+	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
+	silenceTimeout = 6 * time.Second         // three missed beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -62,8 +63,8 @@ type ToolCaller struct {
 // toolCall is a pending call. Sending to its channels never blocks: surplus beats are dropped,
 // and the first final message is enough.
 type toolCall struct {
-	alive chan struct{}
-	ends  chan *nats.Msg
+	alive chan struct{}  // receives a value for each sign of life; capacity 1
+	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
 }
 
 // NewToolCaller subscribes to the answers.
@@ -128,6 +129,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 
 	outage, absent := time.Now().Add(maxOutage), maxAbsence
 	for {
+		// If the connection was interrupted meanwhile, workers may have been unreachable rather than
+		// absent.
 		here := c.presence()
 		notTaken, answer, err := c.offerRepeatedly(ctx, msg, absent)
 		if !notTaken || here.connected && c.presence() == here {
@@ -150,6 +153,8 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 		if !notTaken {
 			return false, answer, err
 		}
+
+		// A rejection says more than silence, so it is the error to report.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
@@ -172,6 +177,7 @@ type presence struct {
 	reconnects uint64
 }
 
+// presence reads the current state of the connection.
 func (c *ToolCaller) presence() presence {
 	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
@@ -190,6 +196,7 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 		c.mu.Unlock()
 	}()
 
+	// Each offer has its own token, so that a late reply to an earlier offer is ignored.
 	msg.Reply = c.inbox + "." + token
 	if err := c.nc.PublishMsg(msg); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {
@@ -243,6 +250,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 
 // awaitAnswer waits for the answer of a call that a worker has taken.
 func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
+	// Each beat of the worker restarts the timer.
 	silence := time.NewTimer(silenceTimeout)
 	defer silence.Stop()
 	for {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	beatInterval = 2 * time.Second
+	beatInterval = 2 * time.Second // how often a worker shows that a call is alive
 	cancelGrace  = 2 * time.Second // for cancelled calls to send their answers
 )
 
@@ -55,6 +55,7 @@ type toolServer struct {
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
+	// Calls run under their own context, so that they outlive the context of the caller of ServeTool.
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
@@ -77,6 +78,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		Capability: m.Header.Get(contract.HeaderCapability), Body: m.Data, Deadline: deadline,
 		Traceparent: m.Header.Get(contract.HeaderTraceparent),
 	}
+
+	// An expired call is rejected, because its caller no longer waits.
 	if m.Reply == "" || err != nil || !deadline.Add(clockLeeway).After(time.Now()) {
 		s.sendStage(m.Reply, contract.StageRefused, nil)
 		return
@@ -121,11 +124,13 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		}
 	}
 
+	// The turn may have come at the moment when the caller stopped waiting.
 	if ctx.Err() != nil {
 		s.sendStage(reply, contract.StageBusy, nil)
 		return
 	}
 
+	// The handler runs in another goroutine, so that beats continue while it works.
 	done := make(chan func(), 1)
 	go func() {
 		answer, ok := s.handle(ctx, call)
@@ -152,6 +157,7 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	if reply == "" {
 		return
 	}
+
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil { // the caller treats silence as a lost worker
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
@@ -171,6 +177,8 @@ func level(stage contract.ToolStage) zerolog.Level {
 // worker takes them.
 func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
+
+	// From now on further calls get StageBusy, so that their callers try another worker.
 	idle := s.pool.close()
 	_ = sub.Drain() // fails only if the connection is closed
 	select {

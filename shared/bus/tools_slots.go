@@ -82,6 +82,8 @@ func (p *slotPool) release(turn *toolTurn) {
 	defer p.mu.Unlock()
 	defer p.closeIfIdle()
 	defer p.reportCounts()
+
+	// A call that gave up waiting has no slot to pass on.
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
@@ -92,6 +94,7 @@ func (p *slotPool) release(turn *toolTurn) {
 		delete(p.inUse, turn.owner)
 	}
 
+	// Several calls may start, because a free slot may have been unusable for the waiting owners.
 	for p.running < p.slots {
 		next := p.next()
 		if next < 0 {
@@ -124,6 +127,7 @@ func (p *slotPool) mayQueue(owner string) bool {
 	for _, turn := range p.waiting {
 		waiting[turn.owner]++
 	}
+
 	owners := max(len(waiting), 2)
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }

@@ -142,6 +142,7 @@ func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
 func (v *voiceBoard[In]) watch() {
 	status := v.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer v.nc.RemoveStatusListener(status)
+
 	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
 	cut := func(*voiceWire[In]) {} // ends only the sessions with an interrupted connection
@@ -201,6 +202,8 @@ func (v *voiceBoard[In]) close() {
 	v.mu.Lock()
 	closed := v.closed
 	v.closed = true
+
+	// Sessions are ended without the lock, because end takes it.
 	wires := make([]*voiceWire[In], 0, len(v.wires))
 	for _, w := range v.wires {
 		wires = append(wires, w)

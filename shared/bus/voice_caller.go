@@ -22,7 +22,7 @@ var (
 
 const (
 	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
-	voicePause      = 50 * time.Millisecond
+	voicePause      = 50 * time.Millisecond                             // between two offers of a session
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its
@@ -75,6 +75,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, nats.ErrConnectionClosed
 	}
 
+	// The wire exists before the offer is sent, because frames may follow the acceptance immediately.
 	msg.Reply = wire.own
 	if err := c.board.nc.PublishMsg(msg); err != nil {
 		c.board.end(wire, voiceStop)

@@ -96,6 +96,7 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 		return nil
 	}
 
+	// The ingress reopens a session only if it has given up the earlier one.
 	if old := s.lines[line]; old != nil {
 		s.board.end(old, voiceGone)
 	}

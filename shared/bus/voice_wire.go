@@ -30,6 +30,7 @@ const (
 	voiceStop   = "this process is stopping"
 )
 
+// errVoiceEnded is the error of sending after the session has ended.
 var errVoiceEnded = errors.New("the voice session has ended")
 
 // voiceControl is a control message to an end of a session: commands to the worker,
@@ -48,18 +49,21 @@ type voiceWire[In voiceControl] struct {
 	frames     chan contract.VoiceFrame[In]
 	answers    chan *nats.Msg         // replies to an opening
 	peer       atomic.Pointer[string] // nil: the other end is not known yet
-	ended      chan struct{}
-	onEnd      func()
+	ended      chan struct{}          // closed by finish
+	onEnd      func()                 // called once by finish; may be nil
 
 	active atomic.Bool // a frame arrived since the last check
 	silent int         // checks without frames; used only by voiceBoard.listen
 
+	// in guards the fields of the receiving direction.
 	in     sync.Mutex
 	due    uint32 // number of the next frame
 	unread []int  // sizes of the frames in the channel, and perhaps of some already read
 	bytes  int    // sum of unread
-	over   bool
+	over   bool   // finish was called
 
+	// out guards the fields of the sending direction: the number of the next frame and a reused
+	// buffer.
 	out  sync.Mutex
 	next uint32
 	buf  []byte
@@ -75,6 +79,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 
 	w.in.Lock()
 	defer w.in.Unlock()
+
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
@@ -161,6 +166,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
 
+	// A frame that was not sent leaves no gap.
 	w.next++
 	return nil
 }

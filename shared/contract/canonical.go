@@ -18,6 +18,7 @@ func Canonical(raw json.RawMessage) []byte {
 		return raw // unreachable: the JSON was validated before
 	}
 
+	// Marshal sorts the keys of maps.
 	out, err := json.Marshal(v)
 	if err != nil {
 		return raw // unreachable: decoded JSON can be encoded

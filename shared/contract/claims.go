@@ -11,6 +11,7 @@ import (
 // ClockLeeway is the tolerated difference between the clocks of signer and verifier.
 const ClockLeeway = 5 * time.Second
 
+// errTrailing is the error of claims that are followed by more text.
 var errTrailing = errors.New("unexpected text after the claims")
 
 // ReadClaims decodes claims whose signature was verified. Unknown fields are an error, because

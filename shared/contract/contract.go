@@ -55,6 +55,7 @@ const (
 
 // JobSubject is the subject of a job message.
 func JobSubject(j domain.Job) string {
+	// All runs of an organization are in the same shard.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(j.OrganizationID)) // a hash never fails
 	shard := strconv.Itoa(int(h.Sum32() % Shards))

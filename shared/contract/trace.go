@@ -2,6 +2,7 @@ package contract
 
 import "context"
 
+// traceparentKey is the context key of WithTraceparent.
 type traceparentKey struct{}
 
 // WithTraceparent sets the trace of requests to other processes under ctx. An empty traceparent

@@ -90,6 +90,7 @@ type VoiceDetection struct {
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
+// inRange reports whether the detection's values are in range. A nil config is in range.
 func (c *VoiceConfig) inRange() bool {
 	if c == nil || c.Detection == nil {
 		return true
@@ -98,10 +99,12 @@ func (c *VoiceConfig) inRange() bool {
 	return d.Threshold >= 0 && d.Threshold <= 1 && areTimes(d.PrefixMS, d.SilenceMS)
 }
 
+// areTimes reports whether all durations, in milliseconds, are from 0 to maxVoiceTime.
 func areTimes(times ...int) bool {
 	return !slices.ContainsFunc(times, func(ms int) bool { return ms < 0 || ms > maxVoiceTime })
 }
 
+// areSamples reports whether all sample numbers are from 0 to MaxVoiceSample.
 func areSamples(samples ...int64) bool {
 	return !slices.ContainsFunc(samples, func(n int64) bool { return n < 0 || n > MaxVoiceSample })
 }
@@ -130,6 +133,7 @@ type VoiceCommand struct {
 	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
 }
 
+// inRange reports whether all numbers are in range, so that calculations with them cannot overflow.
 func (c VoiceCommand) inRange() bool {
 	return areSamples(c.From, c.To, c.Skip, int64(c.Start)) && c.Config.inRange()
 }
@@ -162,6 +166,7 @@ type VoiceReport struct {
 	Failure *VoiceFailure `json:"failure,omitempty"`
 }
 
+// inRange reports whether all numbers are in range, so that calculations with them cannot overflow.
 func (r VoiceReport) inRange() bool {
 	return areSamples(r.Heard, r.Needs, r.From, r.To, r.Samples, int64(r.Start), int64(r.End))
 }
@@ -188,8 +193,11 @@ type VoiceAudio struct {
 	PCM    []byte // samples
 }
 
+// audioHead is the number of bytes before the answer's name in an audio frame: type, At, Start,
+// End, and the length of the name.
 const audioHead = 1 + 8 + 4 + 4 + 1
 
+// Errors of decoding and of encoding frames.
 var (
 	errFrame = errors.New("reading voice frame: invalid frame")
 	errAudio = errors.New("the audio cannot be sent")
@@ -254,6 +262,7 @@ func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], 
 	}
 }
 
+// parseAudio decodes an audio frame. The samples share the memory of body.
 func parseAudio(body []byte) (*VoiceAudio, error) {
 	if len(body) < audioHead || len(body) < audioHead+int(body[audioHead-1]) {
 		return nil, errFrame

@@ -22,7 +22,9 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
+
 	setDeathSignal(cmd.SysProcAttr, onDeath)
+
 	child := &Child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go child.keep(started)
@@ -43,6 +45,7 @@ func (c *Child) keep(started chan<- error) {
 	if err != nil {
 		return
 	}
+
 	c.err = c.cmd.Wait()
 	close(c.done)
 }

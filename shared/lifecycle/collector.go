@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// Bounds of the percentage that CollectSeldom sets.
 const (
 	heapRoom     = 64 << 20 // bytes that may be allocated between two collections while little memory is in use
 	minPercent   = 100      // Go's default
@@ -37,6 +38,7 @@ func CollectSeldom(ctx context.Context) {
 				return
 			case <-ticker.C:
 			}
+
 			metrics.Read(used)
 			live := used[0].Value.Uint64() + used[1].Value.Uint64() + used[2].Value.Uint64()
 			if percent := gcPercent(live); percent != now { // setting it stops the world briefly

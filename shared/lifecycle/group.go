@@ -25,6 +25,7 @@ type Group struct {
 	members []*member
 }
 
+// member is a component of a Group. err may be read once done is closed.
 type member struct {
 	name   string
 	run    func(context.Context) error
@@ -79,6 +80,8 @@ func (m *member) start(ctx context.Context, ended chan<- *member) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
 		m.err = call(ctx, m.run)
+
+		// A component that was stopped may return the context's error.
 		if ctx.Err() != nil && errors.Is(m.err, context.Canceled) {
 			m.err = nil
 		}
@@ -105,6 +108,7 @@ func (g *Group) stop() error {
 		timeout = defaultStopTimeout
 	}
 
+	// One timer bounds all components together.
 	late := time.NewTimer(timeout)
 	defer late.Stop()
 	for _, m := range slices.Backward(g.members) {
@@ -174,6 +178,8 @@ func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.
 		case <-ended:
 			early = ErrEnded
 		}
+
+		// The component's own context has ended, but stopping needs time.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		return errors.Join(early, stop(ctx))

@@ -28,6 +28,7 @@ func LockFile(path string) (*Lock, error) {
 		return nil, err
 	}
 
+	// The content is only information for people; the lock is in the kernel.
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
@@ -41,6 +42,7 @@ func LockFile(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
+// flock calls flock(2), and again if a signal interrupted it.
 func flock(file *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), how)
@@ -55,6 +57,8 @@ func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
+
+	// The other process may not have written its id yet.
 	owner, readErr := io.ReadAll(io.LimitReader(file, 32))
 	if pid := strings.TrimSpace(string(owner)); readErr == nil && pid != "" {
 		return fmt.Errorf("%s: %w (process %s)", path, ErrLocked, pid)

@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// probeTimeout bounds a Probe.
 const probeTimeout = 3 * time.Second
 
 // Probe requests a URL of this machine once, for example http://127.0.0.1:8080/readyz, and returns

@@ -27,6 +27,8 @@ type body struct {
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
+
+	// These headers describe the encoded body, which the caller does not see.
 	if b.coding != "" && b.coding != "identity" {
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
@@ -41,6 +43,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 
+	// The decoder reads a header, which may wait for the network. Only a caller that reads pays for
+	// it.
 	if b.decoded == nil {
 		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
 			b.err = b.explain(b.err)
@@ -69,6 +73,7 @@ func (b *body) Close() error {
 	return err
 }
 
+// tooLarge is the error of a body that exceeds the limit.
 func tooLarge() error { return &Error{Message: "The answer is too large.", Err: ErrTooLarge} }
 
 // explain converts an error of reading or decoding the body to an *Error. It returns nil and
@@ -94,6 +99,7 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		return raw, nil
 	}
 
+	// The limit allows for the overhead of data that cannot be compressed.
 	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {

@@ -23,6 +23,7 @@ func (c *Client) Check(address string) error {
 		return err
 	}
 
+	// The operator has opened the address if it is in the allow list by name or by a network.
 	literal, err := netip.ParseAddr(to.host)
 	isLiteral := err == nil
 	opened := c.guard.exact[to.hostPort()] || isLiteral && c.guard.public.SafeAddr(literal) != nil && c.guard.open.SafeAddr(literal) == nil

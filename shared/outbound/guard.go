@@ -60,6 +60,7 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		g.own = append(g.own, uint16(port))
 	}
 
+	// Ports are checked separately, because they depend on the use of the client.
 	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
 	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
@@ -103,11 +104,13 @@ func (g *guard) judge(p permit, host, network, address string) error {
 		return errForbidden
 	}
 
+	// Entries with host and port are exact, so they outrank all other rules.
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
 	case g.isOwn(to), g.open.Safe(network, address, nil) != nil:
 		return errForbidden
+
 	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
 		return errPort
 	}
@@ -131,6 +134,7 @@ func (g *guard) isOwn(to netip.AddrPort) bool {
 		return true
 	}
 
+	// A public address may belong to this machine, too.
 	local, err := g.locals()
 	if err != nil {
 		return true // when in doubt, refuse

@@ -39,6 +39,7 @@ type Options struct {
 	Fresh     bool          // a new connection per request, so that net/http never retries a request
 }
 
+// Defaults and limits of Options.
 const (
 	defaultTimeout  = 30 * time.Second
 	defaultMaxBytes = 2 << 20

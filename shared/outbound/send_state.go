@@ -7,6 +7,7 @@ import (
 	"sync"
 )
 
+// sendingKey is the context key of the hook of WithSending.
 type sendingKey struct{}
 
 // WithSending makes the client call hook when the connection for a request is ready, just
@@ -16,6 +17,7 @@ func WithSending(ctx context.Context, hook func(ctx context.Context) error) cont
 	return context.WithValue(ctx, sendingKey{}, hook)
 }
 
+// sendingHook returns the hook of WithSending, or nil.
 func sendingHook(ctx context.Context) func(context.Context) error {
 	hook, _ := ctx.Value(sendingKey{}).(func(context.Context) error)
 	return hook
@@ -27,9 +29,9 @@ type sendState struct {
 	hook func(context.Context) error
 
 	mu      sync.Mutex
-	begun   bool
+	begun   bool  // a byte may have been sent
 	refused error // why sending must not begin
-	hookErr error
+	hookErr error // the error of hook, if that is why
 }
 
 // trace passes w to the connection that the request will use.
@@ -53,6 +55,7 @@ func (w *sendState) begin() error {
 		return w.refused
 	}
 
+	// The hook runs under the lock, so that abandon waits until it is known whether sending begins.
 	if w.hook != nil {
 		if err := w.hook(w.ctx); err != nil {
 			w.refused, w.hookErr = err, err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
+// urlBytes and hostBytes are the maximum lengths of an address and of a host name, in bytes.
 const (
 	urlBytes  = 8 << 10
 	hostBytes = 253
@@ -28,6 +29,7 @@ type target struct {
 // hostPort is the notation of entries of the allow list.
 func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
 
+// errHost is the error of an address without a usable host.
 var errHost = refuse("The address has no valid host.")
 
 // targetFor returns the destination of a URL. It rejects URLs in which different parsers might
@@ -45,6 +47,8 @@ func targetFor(u *url.URL) (target, error) {
 	}
 
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
+
+	// A colon in brackets belongs to an IPv6 address.
 	name := u.Host
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
 		port, err := portFor(u.Host[at+1:])
@@ -59,8 +63,10 @@ func targetFor(u *url.URL) (target, error) {
 	return t, err
 }
 
+// isControl reports whether the character is a control character of ASCII.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
+// defaultPort is the port of a URL without one.
 func defaultPort(scheme string) uint16 {
 	if scheme == "https" {
 		return 443
@@ -68,6 +74,7 @@ func defaultPort(scheme string) uint16 {
 	return 80
 }
 
+// portFor parses a port from 1 to 65535, which must consist of digits only.
 func portFor(text string) (uint16, error) {
 	if strings.Trim(text, "0123456789") != "" {
 		return 0, errors.New("not digits")
@@ -122,6 +129,7 @@ func literalFor(inner string) (string, error) {
 	return addr.String(), nil
 }
 
+// isASCII reports whether the string has only ASCII characters.
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }

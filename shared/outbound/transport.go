@@ -82,6 +82,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
 		defer cancel() // only after describe has checked whether ctx has ended
+
+		// After abandon a late connection cannot send the request anymore.
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
@@ -96,6 +98,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &Error{Message: "The host changed the protocol."}
 	}
 
+	// The exchange lasts until the body is closed, which also releases the context.
 	newBody(ctx, cancel, resp, t.options.MaxBytes)
 	return resp, nil
 }
@@ -136,11 +139,14 @@ func (t *transport) deadline(req *http.Request) time.Time {
 // outgoingRequest returns the request to send.
 func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
+
+	// The canonical host goes into the URL, so that the checked and the dialed host are the same.
 	out.URL.Host = to.urlHost()
 	out.Host = ""
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", "Parley")
 	}
+
 	encodings := "gzip, deflate"
 	if strings.Contains(out.Header.Get("Accept"), "text/event-stream") {
 		encodings = "identity" // compression would delay single events
@@ -160,6 +166,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	}
 
 	next.Header.Del("Referer") // an address may contain a secret
+
 	if !leftOrigin(next, via) {
 		return nil
 	}
@@ -216,6 +223,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+
 	secure := tls.Client(raw, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()

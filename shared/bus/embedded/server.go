@@ -88,6 +88,8 @@ func Start(config Config) (*Server, error) {
 	return &Server{nats: server, lock: lock, listening: config.Port != 0}, nil
 }
 
+// serverOptions applies the defaults of Config. It returns an error unless the host is a loopback
+// address.
 func serverOptions(config Config) (*natsserver.Options, error) {
 	host := config.Host
 	if host == "" {

@@ -22,8 +22,10 @@ type Limits struct {
 // the store is used.
 func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
+// limits returns the quotas set by LimitAccounts.
 func (s *Store) limits() Limits { return s.quotas }
 
+// limits returns the quotas that LimitAccounts has set on the store of accounts.
 func (s *Organizations) limits() Limits { return s.accounts.quotas }
 
 // checkKeyQuota returns a conflict error if the organization (or, for a user key, the user) has
@@ -36,6 +38,8 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
+
+	// Without a quota the user need not be locked.
 	if l.KeysPerUser == 0 {
 		return nil
 	}

@@ -101,6 +101,8 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	}
 
 	scheme := hash[:end]
+
+	// A scheme ends with the salt, so the rest identifies the cost.
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
@@ -122,6 +124,7 @@ func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
+// holdsProven is HoldsAddress with any connection. It returns not_found if the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)

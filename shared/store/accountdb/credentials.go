@@ -24,12 +24,12 @@ import (
 // the key's own id.
 type Credential struct {
 	Label          string
-	KeyID          string
+	KeyID          string // the API key; "" for a login session
 	Lineage        string
-	LoginID        string
+	LoginID        string // the login session; "" for an API key
 	OrganizationID string
 	UserID         string
-	SecretHash     []byte
+	SecretHash     []byte    // SHA-256 of the key or of the session's token
 	ExpiresAt      time.Time // zero: never expires
 	Memberships    []Standing
 }
@@ -40,6 +40,8 @@ type Standing struct {
 	Role           domain.Role
 }
 
+// credentialRow is a row of the functions that find credentials. Exactly one of LoginID and KeyID
+// is set; Organizations and Roles are parallel.
 type credentialRow struct {
 	LoginID        string         `db:"login_id"`
 	KeyID          string         `db:"key_id"`
@@ -52,6 +54,7 @@ type credentialRow struct {
 	Roles          pq.StringArray `db:"roles"`
 }
 
+// credential converts the row.
 func (row credentialRow) credential() *Credential {
 	c := &Credential{
 		KeyID: row.KeyID, Lineage: row.Lineage, LoginID: row.LoginID, OrganizationID: row.OrganizationID.String, UserID: row.UserID.String,
@@ -63,6 +66,7 @@ func (row credentialRow) credential() *Credential {
 	return c
 }
 
+// credentialColumns are the columns of a credentialRow without lineage, which login sessions lack.
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
 // KeyCredentials returns the keys with these ids that are not revoked, by id.
@@ -160,6 +164,7 @@ func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	})
 }
 
+// touched lists the credentials of one kind and when each was last used.
 type touched struct {
 	ids []string
 	at  []time.Time
@@ -171,6 +176,7 @@ func (t *touched) add(name string, at time.Time) {
 	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
 }
 
+// write runs query with the ids and times. It does nothing if the list is empty.
 func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	if len(t.ids) == 0 {
 		return nil

@@ -83,6 +83,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
+	// Linking requires that the login session is still open.
 	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
@@ -153,6 +154,7 @@ func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("noting a proven address", err)
 }
 
+// wrap adds doing as context to an error. It returns nil for nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -54,6 +54,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 			return err
 		}
 
+		// An invitation is personal: the link must not add another account.
 		var same bool
 		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -96,6 +97,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			}
 		}
 
+		// The account remembers who invited it, because that organization may reset its password.
 		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
 		user, err := createUser(ctx, tx, made)
 		if err != nil {
@@ -123,6 +125,7 @@ type OwnInvitation struct {
 	At           time.Time
 }
 
+// ownInvitationRow is a row of parley_own_invitations.
 type ownInvitationRow struct {
 	ID           string      `db:"id"`
 	OrgID        string      `db:"org_id"`
@@ -195,6 +198,7 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
+		// The user is locked before the login session, as in logIn.
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
@@ -228,6 +232,7 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return err
 		}
 
+		// The role may have changed since the invitation was read.
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})

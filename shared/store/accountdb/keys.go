@@ -31,6 +31,7 @@ type NewKey struct {
 	lineage        string // the first key in the chain of rotations; empty: this key
 }
 
+// keyRow is a row of keyColumns.
 type keyRow struct {
 	ID         string         `db:"id"`
 	Lineage    string         `db:"lineage"`
@@ -44,6 +45,8 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
+// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other is its own
+// id.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 func (row keyRow) key() domain.APIKey {
@@ -110,6 +113,7 @@ type KeyFilter struct {
 	After          string // the id of the last key of the previous page
 }
 
+// keyVisible selects the keys of organization $1 and the user keys of user $2 that are not revoked.
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
 // Keys lists up to limit keys that are not revoked, newest first.
@@ -186,6 +190,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 			return err
 		}
 
+		// The old key must not live longer than it would have without the rotation.
 		done, err := tx.ExecContext(ctx, `UPDATE api_keys
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
@@ -204,6 +209,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 			return err
 		}
 
+		// Only an organization's key has budgets and hooks.
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}

@@ -112,6 +112,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
+		// The link remembers its conditions, because they must still be true when it is used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),
@@ -156,6 +157,7 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	if err != nil {
 		return fmt.Errorf("ending password resets: %w", err)
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {
 		return fmt.Errorf("ending invitations: %w", err)
 	}
@@ -187,15 +189,18 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
 
+	// A link of the operator has no restrictions.
 	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
 		return user, true, err
 	}
 
+	// The user may have got data in another organization since the link was created.
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return user, false, err
 	}
 
+	// The user may have been promoted since the link was created.
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
 		return user, false, err
@@ -242,6 +247,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			return err
 		}
 
+		// This also voids the link itself.
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}
@@ -252,6 +258,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			}
 		}
 
+		// Another person may have known the old password and be logged in.
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}

@@ -128,6 +128,7 @@ func (s *Store) LogOut(ctx context.Context, tokenHash []byte) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogin(ctx, tx, tokenHash) })
 }
 
+// deleteLogin deletes the login session with this token hash, if there is one.
 func deleteLogin(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM login_sessions WHERE token_hash = $1`, tokenHash); err != nil {
 		return fmt.Errorf("deleting login session: %w", err)
@@ -140,6 +141,7 @@ func (s *Store) LogOutEverywhere(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogins(ctx, tx, userID) })
 }
 
+// deleteLogins deletes all login sessions of a user.
 func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM login_sessions WHERE user_id = $1`, userID); err != nil {
 		return fmt.Errorf("deleting login sessions: %w", err)

@@ -49,6 +49,7 @@ func (s *Store) Login(ctx context.Context, userID string, current []byte, loginI
 
 	err := s.db.GetContext(ctx, &row, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
 		FROM login_sessions WHERE user_id = $1 AND id = $3 AND expires_at > clock_timestamp()`, userID, current, loginID)
+
 	return domain.LoginSession{
 		ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
 		Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,

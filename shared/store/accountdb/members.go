@@ -71,6 +71,7 @@ type Member struct {
 	At time.Time
 }
 
+// memberRow is a member or an invitation. Name is nil for an invitation.
 type memberRow struct {
 	ID        string    `db:"id"`
 	Email     string    `db:"email"`
@@ -135,6 +136,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 
+		// A displaced account of the address is a member too, but its successor comes first.
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
@@ -182,6 +184,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		}
 	}
 
+	// Links that the member created with the higher role must not outlive it.
 	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
 		if err := voidLinksBy(ctx, tx, org, user.ID); err != nil {
 			return Member{}, err
@@ -253,6 +256,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		}
 	}
 
+	// The user may be leaving another organization concurrently, and must keep one of the two.
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}

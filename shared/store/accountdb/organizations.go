@@ -14,6 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// organizationRow is an organization, and the role in it if a user's memberships were read.
 type organizationRow struct {
 	ID        string      `db:"id"`
 	Name      string      `db:"name"`
@@ -29,6 +30,7 @@ func (row organizationRow) membership() domain.Membership {
 	return domain.Membership{Organization: row.organization(), Role: domain.Role(row.Role)}
 }
 
+// toMemberships converts rows that have a role.
 func toMemberships(rows []organizationRow) []domain.Membership {
 	out := make([]domain.Membership, len(rows))
 	for i, row := range rows {
@@ -48,6 +50,7 @@ func (s *Organizations) Organization(ctx context.Context, org string) (domain.Or
 	return out, err
 }
 
+// organization is Organization within a transaction that acts for org.
 func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organization, error) {
 	var row organizationRow
 	err := tx.GetContext(ctx, &row, `SELECT id, name, created_at FROM organizations WHERE id = $1`, org)
@@ -66,6 +69,7 @@ func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domai
 	return memberships(ctx, s.db, userID)
 }
 
+// memberships is Memberships with any connection.
 func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]domain.Membership, error) {
 	var rows []organizationRow
 	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)`, userID); err != nil {
@@ -144,6 +148,7 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 		return Account{}, err
 	}
 
+	// The oldest membership is the default organization.
 	all, err := memberships(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err

@@ -23,14 +23,15 @@ type NewUser struct {
 	proven       bool   // an OpenID provider verified the address
 }
 
+// userRow is a row of userColumns.
 type userRow struct {
 	ID           string      `db:"id"`
 	Email        string      `db:"email"`
 	Name         string      `db:"name"`
 	PasswordHash string      `db:"password_hash"`
 	CreatedAt    domain.Time `db:"created_at"`
-	Proven       bool        `db:"proven"`
-	Displaced    bool        `db:"displaced"`
+	Proven       bool        `db:"proven"`    // the user has proven the address
+	Displaced    bool        `db:"displaced"` // another account has the address now
 }
 
 func (row userRow) user() domain.User {
@@ -99,6 +100,7 @@ func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, err
 	return row.user(), err
 }
 
+// lockUserRow locks and returns a user. It returns not_found if there is none.
 func lockUserRow(ctx context.Context, tx *sqlx.Tx, userID string) (userRow, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1 FOR NO KEY UPDATE`, userID)

@@ -15,6 +15,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// agentRow is a row of agentColumns. Tools and Widget are JSON, without the widget's secret.
 type agentRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
@@ -35,6 +36,7 @@ type agentRow struct {
 const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret, version,
 	created_at, updated_at`
 
+// agent decodes the row. The secrets stay sealed.
 func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
@@ -138,6 +140,7 @@ func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, e
 	return readAgent(row, err)
 }
 
+// agentQuery reads agent $1 of organization $2, unless it is deleted. A locking clause may follow.
 const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
 // SelectAgent returns an agent that is not deleted. lock is a locking clause or empty. It
@@ -159,6 +162,8 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 	return row.agent()
 }
 
+// agentsFrom selects a page of the agents of organization $1 that are not deleted, newest first. $2
+// is the last id of the previous page, $3 a part of the name, and $4 the limit.
 const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
 	AND ($3 = '' OR strpos(lower(name), lower($3)) > 0) ORDER BY id DESC LIMIT $4`
 
@@ -208,9 +213,12 @@ func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version in
 		if err != nil {
 			return err
 		}
+
 		if version != 0 && version != a.Version {
 			return apierr.New(apierr.VersionConflict, "the agent is at version %d, not %d: read it again", a.Version, version)
 		}
+
+		// The change runs under the lock, so that no concurrent change is lost.
 		if err := change(&a); err != nil {
 			return err
 		}

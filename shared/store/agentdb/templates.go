@@ -14,6 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// templateRow is a row of templateColumns.
 type templateRow struct {
 	ID                string         `db:"id"`
 	Name              string         `db:"name"`
@@ -27,6 +28,7 @@ type templateRow struct {
 
 const templateColumns = `id, name, description, system_prompt, model, tools, suggested_messages, version`
 
+// template decodes the row.
 func (row templateRow) template() (domain.Template, error) {
 	t := domain.Template{
 		ID: row.ID, Name: row.Name, Description: row.Description, SystemPrompt: row.SystemPrompt,
@@ -113,6 +115,7 @@ func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Templ
 		return fmt.Errorf("writing row: %w", err)
 	}
 
+	// An unchanged template already has a configuration for its version.
 	config, err := json.Marshal(domain.Config{Name: t.Name, SystemPrompt: t.SystemPrompt, Model: t.Model, Tools: t.Tools})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)

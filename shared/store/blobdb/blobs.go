@@ -31,6 +31,7 @@ type Blob struct {
 // chunks is the number of chunks of a blob of size bytes.
 func chunks(size int64) int { return int((size + sealdb.ChunkSize - 1) / sealdb.ChunkSize) }
 
+// newBlob returns a blob with its content in memory.
 func newBlob(content []byte) Blob {
 	hash := sha256.Sum256(content)
 	return Blob{Hash: hash[:], Bytes: int64(len(content)), content: content}
@@ -97,6 +98,8 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 				return err
 			}
 
+			// An earlier attempt may have written a part of them. Sealing and sending them again is
+			// expensive.
 			missing := slices.DeleteFunc(slices.Clone(part), func(c sealdb.Chunk) bool {
 				for _, t := range there {
 					if t.N == c.N && slices.Equal(t.Hash, c.Hash) {
@@ -122,6 +125,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	}
 
 	hashes := pg.Column(part, func(c *sealdb.Chunk) []byte { return c.Hash })
+
 	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same blob are adjacent
 	var held []int
 	err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR KEY SHARE`, org, pq.ByteaArray(wanted))
@@ -144,6 +148,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 // them. It returns ErrBlobGone unless all are stored completely. others are the blobs that
 // lose links in this transaction; they are locked in the same order, for a possible removal.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
+	// A stronger lock is needed only if blobs may be removed.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"
@@ -155,6 +160,8 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 		return err
 	}
 
+	// A separate statement counts, so that it sees chunks committed while the previous one waited for
+	// a lock.
 	var found []struct {
 		Hash   []byte `db:"hash"`
 		Chunks int    `db:"chunks"`
@@ -215,6 +222,7 @@ func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int6
 // pieceFor returns not_found if the piece does not exist. The blob may have been removed
 // since it was opened.
 func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
+	// Each piece is sealed separately, so that a reader needs no whole chunk.
 	const each = sealdb.ChunkSize / sealdb.PieceSize
 	var found struct {
 		Sealed int    `db:"sealed"`

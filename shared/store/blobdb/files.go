@@ -126,6 +126,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 		if names[row.Name] {
 			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
+
+		// The id depends only on the call and the content, so a repeated call creates the same ids.
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))
@@ -138,6 +140,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 func (s *Store) writeAndLink(
 	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
 ) (bool, error) {
+	// One part is written together with its reservation, which saves a transaction.
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -165,6 +168,7 @@ func (s *Store) writeAndLink(
 		return kept, err
 	}
 
+	// The worker lost the run while the blobs were written, so nothing links to them.
 	return false, s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, pg.Column(blobs, func(b *Blob) []byte { return b.Hash })))
 	})

@@ -19,6 +19,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// sourcePrefix begins the id of every source.
 const sourcePrefix = "src_"
 
 // sourceID is the id of a text with that hash.
@@ -61,6 +62,7 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	return sourceID(hash), true, nil
 }
 
+// sourceRow is a row of sources.
 type sourceRow struct {
 	Hash       []byte      `db:"hash"`
 	URL        string      `db:"url"`
@@ -205,6 +207,7 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
+// forgetTexts removes the texts that no run links to anymore. It first locks them in a fixed order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if len(read) == 0 {
 		return nil

@@ -79,14 +79,15 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 type chunkReader struct {
 	from    io.Reader
 	maximum int64
-	read    int64
-	sum     hash.Hash
+	read    int64     // bytes so far
+	sum     hash.Hash // of the bytes so far
 	buffer  []byte
 }
 
 // next returns the next chunk, which is valid until the following call of next, and whether it is
 // the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
+	// A reader may return no data and no error, but not forever.
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -122,6 +123,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
 
+	// Each chunk is stored before the next one is read into the same buffer.
 	for n, last := 0, false; len(data) > 0; n++ {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
@@ -138,6 +140,8 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	}
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
+
+	// Chunks that are not sealed need no copy.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed
@@ -219,6 +223,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
 	})
 
+	// One transaction per chunk keeps a single chunk in memory.
 	for n := range chunks(to.Bytes) {
 		if err == nil && !slices.Contains(there, n) {
 			err = s.resealChunk(ctx, org, name, to.Hash, n)
@@ -237,6 +242,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 	})
 }
 
+// resealChunk copies a chunk from the blob name to the blob to, sealed for its new name.
 func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {

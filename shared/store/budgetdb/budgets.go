@@ -33,10 +33,10 @@ type budgetRow struct {
 	SubjectID *string      `db:"subject_id"`
 	Metric    string       `db:"metric"`
 	Period    string       `db:"period"`
-	Max       int64        `db:"most"`
+	Max       int64        `db:"most"` // the limit
 	Used      int64        `db:"used"`
 	Reserved  int64        `db:"reserved"`
-	StartsOn  time.Time    `db:"starts_on"`
+	StartsOn  time.Time    `db:"starts_on"` // the first day of the current period, UTC
 	CreatedAt *domain.Time `db:"created_at"`
 	UpdatedAt *domain.Time `db:"updated_at"`
 }
@@ -49,13 +49,17 @@ func unit(metric domain.BudgetMetric) int64 {
 	return 1
 }
 
+// budget converts the row to the units of the metric. Used and reserved amounts are rounded up, so
+// that a part of a second is visible.
 func (row budgetRow) budget() domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
 		Period: domain.BudgetPeriod(row.Period), CreatedAt: *row.CreatedAt, UpdatedAt: *row.UpdatedAt,
 	}
+
 	each := unit(b.Metric)
 	b.Limit, b.Used, b.Reserved = row.Max/each, (row.Used+each-1)/each, (row.Reserved+each-1)/each
+
 	resets := row.StartsOn.AddDate(0, 0, 1)
 	if b.Period == domain.BudgetMonth {
 		resets = row.StartsOn.AddDate(0, 1, 0)
@@ -89,6 +93,8 @@ func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args
 	args = append([]any{org}, args...)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
+
+		// The order prevents deadlocks with other requests that open the same counts.
 		if _, err := tx.ExecContext(ctx, openBudgets+which+`ORDER BY k.id`, args...); err != nil {
 			return err
 		}
@@ -149,6 +155,7 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
 
+	// This process must apply the budget immediately; others follow when their caches expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }
@@ -156,6 +163,7 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 // checkBudget checks that a budget's subject exists and that the organization has not reached the
 // maximum number of budgets.
 func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) error {
+	// The lock makes concurrent creations wait, so that together they cannot exceed MaxBudgets.
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.budgets ' || $1, 0))`, org); err != nil {
 		return err
 	}
@@ -169,6 +177,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 
+	// An automation has no row to check: it is only a name.
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 		domain.BudgetKey:   `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization' AND revoked_at IS NULL)`,
@@ -258,6 +267,7 @@ func exhaustedMessage(b domain.Budget) string {
 		domain.BudgetCost: "millionths of the currency", domain.BudgetTokens: "tokens", domain.BudgetRuns: "runs",
 		domain.BudgetSandbox: "seconds in sandboxes",
 	}[b.Metric]
+
 	state := "is used up"
 	if b.Used < b.Limit {
 		state = fmt.Sprintf("has no room for another call (%d used)", b.Used)
@@ -276,6 +286,8 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	if err != nil || !hasBudgets {
 		return err
 	}
+
+	// A budget of another metric is preferred, because a budget of runs rejects fewer requests.
 	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,
 		pg.Optional(agentID), pg.Optional(keyID), pg.Optional(automationID))
 	if err != nil || len(rows) == 0 {
@@ -291,6 +303,8 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	if !ok || pqErr.Code != "23B01" {
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
+
+	// The schema raises 23B01 with the budget's id as the first word of the detail.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
 	if err != nil { // the budget was deleted meanwhile or cannot be read; a retry will find out

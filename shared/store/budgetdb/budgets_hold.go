@@ -25,11 +25,13 @@ type Budgeted struct {
 	kept map[string]budgetedOrganization
 }
 
+// budgetedOrganization is a cached answer and the time until which it is valid.
 type budgetedOrganization struct {
 	hasBudgets bool
 	until      time.Time
 }
 
+// get returns the cached answer. known is false if there is none or it is too old.
 func (b *Budgeted) get(org string) (hasBudgets, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,6 +39,8 @@ func (b *Budgeted) get(org string) (hasBudgets, known bool) {
 	return found.hasBudgets, time.Now().Before(found.until)
 }
 
+// set caches an answer for budgetedTTL. A full cache is emptied, which costs one query for each
+// organization.
 func (b *Budgeted) set(org string, hasBudgets bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,6 +50,7 @@ func (b *Budgeted) set(org string, hasBudgets bool) {
 	b.kept[org] = budgetedOrganization{hasBudgets, time.Now().Add(budgetedTTL)}
 }
 
+// forget makes the next call of Budgeted read the database.
 func (b *Budgeted) forget(org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,6 +126,7 @@ type Lacking struct {
 // room, it prefers a budget that would lack the room even without the holds of other calls. The
 // caller must settle a hold that was made.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
+	// A metric that the call does not use cannot make a budget lack room.
 	metrics, amounts := h.columns(false)
 	var held, refused []string
 	var rows []budgetRow
@@ -151,6 +157,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 		return 0, nil, fmt.Errorf("reserving: %w", err)
 	}
 
+	// Later is false if the amount used so far already leaves too little room.
 	for _, row := range rows {
 		b := row.budget()
 		later := row.Used < row.Max && h.of(b.Metric) <= row.Max-row.Used

@@ -61,6 +61,7 @@ func (s *Store) Decide(
 		return Decided{}, fmt.Errorf("deciding: %w", err)
 	}
 
+	// The run is read after the commit, because the decision may have ended it.
 	out.Run, err = s.runs.ShortRun(ctx, org, principal, runID)
 	return out, err
 }
@@ -74,6 +75,7 @@ func decideOpen(
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
 
+	// The run may wait for another call, or for none. Then the decision can only be a repetition.
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
 		return nil, false, checkRepeated(effect, decision)
@@ -87,10 +89,12 @@ func decideOpen(
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
+	// The sweeper fails the run soon; until then no decision counts.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 
+	// To resend is to start over, so the time of the first sending is removed.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -99,6 +103,7 @@ func decideOpen(
 		return nil, false, fmt.Errorf("keeping decision: %w", err)
 	}
 
+	// An abandoned run fails; every other decision lets it continue.
 	if decision == domain.DecisionAbandon {
 		ended, err = closeRuns(ctx, tx, []openRow{row}, endAs(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err
@@ -152,6 +157,7 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading run: %w", err)
+
 	case len(found) == 0:
 		return pg.NotFound()
 	case found[0]: // the run and its effects were erased

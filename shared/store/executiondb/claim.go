@@ -21,9 +21,9 @@ type Claimed struct {
 	OrganizationID string            `db:"org_id"`
 	AgentID        *string           `db:"agent_id"`
 	TemplateID     *string           `db:"template_id"`
-	ConfigVersion  int               `db:"config_version"`
-	SessionRef     int64             `db:"session_ref"`
-	Seq            int               `db:"seq"`
+	ConfigVersion  int               `db:"config_version"` // of the agent or template, for Config
+	SessionRef     int64             `db:"session_ref"`    // the database's id of the session
+	Seq            int               `db:"seq"`            // the run's position in its session
 	SessionID      string            `db:"session_id"`
 	TriggerType    string            `db:"trigger_type"`
 	AutomationID   *string           `db:"automation_id"`
@@ -31,16 +31,16 @@ type Claimed struct {
 	RawInput       []byte            `db:"input"`       // nil if the input is large
 	LargeInput     int               `db:"large_input"` // size in bytes of an input that RunInput must read; 0: not large
 	CallerKind     domain.CallerKind `db:"caller_kind"`
-	RetentionSecs  int64             `db:"retention"`
+	RetentionSecs  int64             `db:"retention"` // 0: kept until its session is erased
 	Fence          int64             `db:"fence"`
-	Attempts       int               `db:"attempts"`
-	Deaths         int               `db:"deaths"`
+	Attempts       int               `db:"attempts"`       // including this one
+	Deaths         int               `db:"deaths"`         // the number of lost workers
 	CallerAllowed  bool              `db:"caller_allowed"` // the agent exists and allows this kind of caller
-	LastError      sql.Null[[]byte]  `db:"last_error"`
+	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
-	Deadline       time.Time         `db:"deadline"`
-	Now            time.Time         `db:"db_now"` // the database's clock at the claim
+	Deadline       time.Time         `db:"deadline"` // after which the sweeper times the run out
+	Now            time.Time         `db:"db_now"`   // the database's clock at the claim
 }
 
 // TargetID is the id of the run's agent or template.
@@ -114,6 +114,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
+	// The statement returned no row for a void id.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -174,6 +175,8 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 		}
 		j, known := found[id]
 		out[i].Ended = !known || rows[j].Ended
+
+		// The worker sends the result again, because the first reply may have been lost.
 		if known && rows[j].Result.Valid {
 			out[i].Result = []byte(rows[j].Result.String)
 		}

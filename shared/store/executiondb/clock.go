@@ -43,6 +43,7 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
 
+	// Locked rows are skipped: their holder sets the time anyway, or a later call finds them.
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 		for _, q := range []struct {

@@ -14,18 +14,20 @@ import (
 	"parley/shared/store/pg"
 )
 
+// effectRow is a row of effectSelect.
 type effectRow struct {
 	CallID     string         `db:"call_id"`
 	Name       string         `db:"name"`
 	Input      []byte         `db:"input"`
 	SideEffect string         `db:"side_effect"`
-	Key        string         `db:"key"`
+	Key        string         `db:"key"` // the idempotency key for the receiver
 	State      string         `db:"state"`
-	Outcome    []byte         `db:"outcome"`
+	Outcome    []byte         `db:"outcome"` // JSON; nil until the effect is done
 	Decision   sql.NullString `db:"decision"`
-	Sent       bool           `db:"sent"`
+	Sent       bool           `db:"sent"` // the call may have reached its receiver
 }
 
+// effectSelect reads the effect of run $1, call $2 and organization $3.
 const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
 
@@ -68,6 +70,7 @@ func insertEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Ef
 		e.Input = json.RawMessage(`{}`)
 	}
 
+	// The primary key makes the effect unique across all attempts of the run.
 	done, err := tx.ExecContext(ctx, `INSERT INTO effects (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (run_id, call_id) DO NOTHING`,
 		held.RunID, e.CallID, held.OrganizationID, e.Name, []byte(e.Input), string(e.SideEffect), e.Key, string(e.State), held.Fence)
@@ -88,10 +91,13 @@ func takeEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	if err := tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, callID, held.OrganizationID); err != nil {
 		return domain.Effect{}, err
 	}
+
 	e := row.effect()
 	if e.State = taken(e); isSettled(e.State) {
 		return e, nil
 	}
+
+	// A settled effect keeps its fence, because nothing will be written to it.
 	_, err := tx.ExecContext(ctx, `UPDATE effects SET state = $4, fence = $5 WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
 		held.RunID, callID, held.OrganizationID, string(e.State), held.Fence)
 	return e, err
@@ -139,6 +145,7 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		// The shared lock keeps the run from finishing until the outcome is stored.
 		var open int
 		err := tx.GetContext(ctx, &open, `SELECT 1 FROM open_runs WHERE run_id = $1 AND org_id = $2 FOR SHARE`, held.RunID, held.OrganizationID)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // Chunk contains consecutive events of one attempt, one per line: the type, a space, and the
 // data as a JSON object without the run's id. The zero value is empty.
 type Chunk struct {
-	FirstN, LastN int
+	FirstN, LastN int // the numbers of its first and last event, from 1; 0: no events
 	Events        string
 }
 
@@ -122,6 +122,7 @@ type EventLog struct {
 // log may be larger.
 const batchBytes = 1 << 20
 
+// eventLogRow is a row of event_logs_that_fit. The arrays are parallel, with an element per chunk.
 type eventLogRow struct {
 	rundb.RunRow
 	Place    int            `db:"place"` // position in the requests, from 1

@@ -66,10 +66,12 @@ type Finished struct {
 	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for DispatchNext
 }
 
+// newFinished returns a result with empty maps.
 func newFinished() Finished {
 	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[queuedb.Lane]int{}}
 }
 
+// fail records that the outcomes were not saved this time.
 func (f *Finished) fail(endings []Outcome, err error) {
 	for _, e := range endings {
 		f.Failed[e.Run.ID] = err
@@ -87,6 +89,7 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
+			// Earlier parts are committed and must be reported, so only the first part may return an error.
 			if len(rest) == len(endings) {
 				return Finished{}, err
 			}
@@ -120,6 +123,7 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 		return err
 	}
 
+	// The first half may have been saved, so an error of the second half concerns only its outcomes.
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
@@ -148,10 +152,13 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		if err != nil {
 			return err
 		}
+
 		free := slices.DeleteFunc(slices.Clone(endings), func(e Outcome) bool { return locked[e.Run.ID] })
 		done, err = finish(free, func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) })
 		return err
 	})
+
+	// The next batches lock their runs first, instead of waiting for a locked run.
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.finishes.MetLocked()
 	}
@@ -168,6 +175,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 	return nil
 }
 
+// add adds the saved runs and freed slots of a committed statement.
 func (f *Finished) add(part Finished) {
 	maps.Copy(f.Saved, part.Saved)
 	for lane, places := range part.Freed {
@@ -187,6 +195,8 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 		}
 		for _, c := range closed {
 			out.Saved[c.RunID] = true
+
+			// Without waiting runs nothing must be dispatched, so the slot is not reported.
 			if c.Place {
 				out.Freed[queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}]++
 			}
@@ -212,7 +222,10 @@ func finishArgs(endings []Outcome) []any {
 		}
 	}
 
+	// Rows are locked in the order of their ids, so that two batches cannot deadlock.
 	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+
+	// Twice the size, because escaping lengthens the texts.
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
 		t.Next()
@@ -253,6 +266,7 @@ func (e Outcome) sandboxMs() (ms int64) {
 	return ms
 }
 
+// closedRow is a row of finishQuery: a run that was finished.
 type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
@@ -284,6 +298,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 	}
 
 	var lanes []domain.Lane
+
 	status, code, message := putBackNote(cause)
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		lanes = lanes[:0]

@@ -59,6 +59,7 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 			return err
 		}
 
+		// The first attempt is recorded only now, so that runs with one attempt cost no write.
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err
@@ -80,6 +81,7 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 // noteFirst records the first attempt at a run, unless it is recorded. In that case the attempt
 // was lost without being swept, or a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
+	// The last error belongs to the first attempt only if no worker was lost.
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
 	var cause domain.RunError
 	if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
@@ -146,6 +148,8 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		if row.Status != string(domain.RunRequiresAction) {
 			continue
 		}
+
+		// A cancelled run has no error; its status is the reason then.
 		code := string(endings[i].Run.Status)
 		if cause := endings[i].Run.Error; cause != nil {
 			code = cause.Code

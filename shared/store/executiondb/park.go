@@ -27,9 +27,9 @@ const MaxParked = 1000
 // holds the run and nothing was written.
 type Parked struct {
 	Parked  bool
-	Settled bool // the ledger already has the outcome, so there is nothing to wait for; nothing was written
-	Full    bool // the organization has MaxParked waiting runs; nothing was written
-	Freed   map[queuedb.Lane]int
+	Settled bool                  // the ledger already has the outcome, so there is nothing to wait for; nothing was written
+	Full    bool                  // the organization has MaxParked waiting runs; nothing was written
+	Freed   map[queuedb.Lane]int  // the slot of a parked run, for DispatchNext
 	Action  domain.RequiredAction // as stored
 }
 
@@ -55,6 +55,7 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 	var out Parked
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		out = Parked{}
+
 		var run struct {
 			Now  time.Time   `db:"db_now"`
 			Lane domain.Lane `db:"lane"`
@@ -71,6 +72,7 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
 		}
 
+		// A decision or an outcome may have arrived while the worker was about to park the run.
 		e := row.effect()
 		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
 			out.Settled = true
@@ -81,6 +83,7 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 			return err
 		}
 
+		// The ledger knows whether the call may have been sent, and therefore what to ask.
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
@@ -129,12 +132,14 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		}
 	}
 
+	// After this, EndSend stores no late outcome: the person decides.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
 		held.RunID, action.ToolCallID, held.OrganizationID)
 	if err != nil {
 		return fmt.Errorf("letting effect wait: %w", err)
 	}
 
+	// The higher fence makes every later write of the worker ineffective.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)

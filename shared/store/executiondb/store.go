@@ -13,6 +13,7 @@ type Store struct {
 
 	runs *rundb.Store
 
+	// The reserved connections of Claim and of Finish.
 	claims, finishes *pg.Pinned
 }
 

@@ -20,22 +20,24 @@ type Ended struct {
 	RunID          string
 	OrganizationID string
 	Lane           domain.Lane
-	Dispatched     bool // it had a slot of its lane, for DispatchNext
-	ReplyTo        string
-	Result         []byte
+	Dispatched     bool   // it had a slot of its lane, for DispatchNext
+	ReplyTo        string // the inbox of the waiting ingress; empty: none
+	Result         []byte // the rendered run
 }
 
+// openRow is a row of openSelect: an open run with the values that its end requires.
 type openRow struct {
 	rundb.RunRow
 	Lane       domain.Lane `db:"lane"`
 	Dispatched bool        `db:"dispatched"`
 	ReplyTo    string      `db:"reply_to"`
 	Fence      int64       `db:"fence"`
-	Retention  int64       `db:"retention"`
-	LastError  []byte      `db:"last_error"`
-	Now        time.Time   `db:"db_now"`
+	Retention  int64       `db:"retention"`  // seconds; 0: until the session is erased
+	LastError  []byte      `db:"last_error"` // JSON of a domain.RunError; nil: no attempt failed
+	Now        time.Time   `db:"db_now"`     // the database's clock
 }
 
+// openSelect reads open runs. A condition and a lock of o follow.
 const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
 
@@ -76,6 +78,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	endings := make([]Outcome, len(rows))
 	ended := make([]Ended, len(rows))
 	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
+
+	// The result must include what the run did until now, because its worker cannot report it anymore.
 	done, err := rundb.ReadProgress(ctx, tx, orgs, ids)
 	if err != nil {
 		return nil, err
@@ -105,11 +109,14 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 // higher fence than all events of the worker.
 func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
 	run := row.Stored().Run
+
 	done.Show(&run)
 	run.RequiredAction = nil
+
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)
 	ending, err := NewOutcome(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+
 	ending.endFence, ending.EndN = row.Fence+1, 1
 	return ending, err
 }
@@ -160,6 +167,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 
 // overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
+	// The error of the last attempt explains more than the deadline does.
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
 		return domain.RunFailed, &retry

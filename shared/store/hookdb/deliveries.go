@@ -104,6 +104,7 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 	return out, nil
 }
 
+// oneDelivery selects delivery $2 of hook $1 of organization $3, unless the hook is deleted.
 const oneDelivery = ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
 	WHERE d.hook_id = $1 AND d.delivery_id = $2 AND d.org_id = $3`
 

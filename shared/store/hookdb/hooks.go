@@ -72,6 +72,8 @@ type hookRow struct {
 	UpdatedAt        domain.Time  `db:"updated_at"`
 }
 
+// hookColumns are the columns of a hookRow, from hooks h. The end of the previous secret is null
+// once it has passed.
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
 	h.signature_header, h.delivery_id_header, h.message_template, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at, h.created_at, h.updated_at`
@@ -197,6 +199,8 @@ func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, key
 	return nil
 }
 
+// hooksFrom selects a page of the hooks of organization $1, newest first. $2 is the last id of the
+// previous page, and $3 the limit.
 const hooksFrom = ` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`
 
 // HookSizes returns the approximate sizes, in bytes, of the hooks that Hooks lists,
@@ -245,6 +249,7 @@ func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 	return oneHook(&row, err, "reading hook")
 }
 
+// oneHook converts the result of a statement that reads one hook: not_found if there was no row.
 func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -282,6 +287,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			return err
 		}
 
+		// A new secret replaces the previous one, which stays valid only if the caller asks for it.
 		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
 			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
@@ -334,6 +340,7 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	return nil
 }
 
+// receivingRow is a row of receiving_hook. PreviousSecret is null once it is no longer valid.
 type receivingRow struct {
 	hookRow
 

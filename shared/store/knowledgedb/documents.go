@@ -25,22 +25,22 @@ type DocumentRow struct {
 	OrganizationID string         `db:"org_id"`
 	Name           string         `db:"name"`
 	MIMEType       string         `db:"mime_type"`
-	Bytes          int64          `db:"bytes"`
-	Hash           []byte         `db:"hash"` // nil: not fetched yet
+	Bytes          int64          `db:"bytes"` // of the original; 0: not fetched yet
+	Hash           []byte         `db:"hash"`  // nil: not fetched yet
 	URL            *string        `db:"url"`
 	Status         string         `db:"status"`
 	ErrorCode      sql.NullString `db:"error_code"`
 	ErrorMessage   sql.NullString `db:"error_message"`
 	Pages          *int           `db:"pages"`
-	PagesDone      int            `db:"pages_done"`
+	PagesDone      int            `db:"pages_done"` // processed pages, for showing progress
 	Chunks         int            `db:"chunks"`
-	Language       string         `db:"language"`
-	Notes          []byte         `db:"notes"`
-	Metadata       []byte         `db:"metadata"`
-	Fence          int64          `db:"fence"`
+	Language       string         `db:"language"` // detected; "": unknown
+	Notes          []byte         `db:"notes"`    // JSON list of sentences about omitted parts
+	Metadata       []byte         `db:"metadata"` // JSON object of strings
+	Fence          int64          `db:"fence"`    // guards every write of a worker
 	Attempts       int            `db:"attempts"`
-	Deadline       sql.NullTime   `db:"deadline"` // set once the document was claimed
-	DispatchNo     int            `db:"dispatch_no"`
+	Deadline       sql.NullTime   `db:"deadline"`    // set once the document was claimed
+	DispatchNo     int            `db:"dispatch_no"` // distinguishes the job messages of the document
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
@@ -83,6 +83,7 @@ func (row *DocumentRow) job() *domain.Job {
 	}
 }
 
+// documentsFor converts rows in the same order.
 func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	out := make([]domain.Document, len(rows))
 	for i := range rows {
@@ -104,6 +105,7 @@ func (s *Store) DocumentByID(ctx context.Context, org, id string) (domain.Docume
 	return row.Document()
 }
 
+// documentRow reads a document's row without locking it.
 func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, error) {
 	var row DocumentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

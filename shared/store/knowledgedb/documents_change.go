@@ -43,6 +43,7 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 // documents, then the documents with the same content, then this one.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
+
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return none, err
 	}
@@ -61,11 +62,13 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// A document with a URL has no bytes until it is fetched.
 	content := with.content()
 	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
 		return none, err
 	}
 
+	// The old content is removed unless other documents or files link to it.
 	var old [][]byte
 	if row.Hash != nil && !slices.Equal(row.Hash, content.Hash) {
 		old = append(old, row.Hash)
@@ -122,6 +125,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 		return none, err
 	}
 
+	// A queued document is indexed with its new name anyway.
 	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
 	if now && row.isBeingDeleted() {
 		return none, errBeingDeleted()

@@ -49,6 +49,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
 
+	// A run may be recorded as a reader after the search for readers, so the search is repeated.
 	var ended []executiondb.Ended
 	for range deleteTries {
 		more, err := s.eraseReaders(ctx, org, id)
@@ -147,6 +148,8 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 		if err != nil || len(found) == 0 {
 			return ended, err
 		}
+
+		// Combine short sessions into one transaction. A session longer than EraseBatch is reduced first.
 		for len(found) > 0 {
 			var parts []sessiondb.Span
 			for room := sessiondb.EraseBatch; len(found) > 0 && (room == sessiondb.EraseBatch || found[0].runs() <= room); found = found[1:] {
@@ -167,6 +170,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
+// runs returns the number of runs to erase.
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
 // closeParts calls sessiondb.CloseSessions in a transaction.

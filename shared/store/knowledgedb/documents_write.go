@@ -109,6 +109,7 @@ func contentsToKeep(docs []NewDocument) []blobdb.Blob {
 	return blobdb.Distinct(out)
 }
 
+// check returns an error unless the document has exactly one of content and URL.
 func (d *NewDocument) check() error {
 	if (d.URL == "") == (d.Content == nil) {
 		return errors.New("a document has either a content or a URL")
@@ -125,6 +126,7 @@ func (d *NewDocument) source() string {
 	return "url " + d.URL
 }
 
+// source is NewDocument.source for a stored document.
 func (row *DocumentRow) source() string {
 	if row.URL == nil {
 		return "content " + string(row.Hash)
@@ -144,6 +146,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		return nil, err
 	}
 
+	// Documents of this call with the same source share the first one's row.
 	ids := make([]string, len(docs))
 	now := map[string]bool{} // the documents that this call queues
 	var fresh []NewDocument
@@ -182,6 +185,7 @@ func (row *DocumentRow) needsQueueing() bool {
 // deletingCode is the error code of a document that is being deleted.
 const deletingCode = "deleting"
 
+// isBeingDeleted reports whether DeleteDocument has withdrawn the document but not yet removed it.
 func (row *DocumentRow) isBeingDeleted() bool {
 	return row.ErrorCode.Valid && row.ErrorCode.String == deletingCode
 }
@@ -231,6 +235,8 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
 	}
+
+	// A change that adds nothing is allowed even above the quota.
 	now, err := countDocuments(ctx, tx, org)
 	if err != nil {
 		return err
@@ -260,6 +266,7 @@ func (s *Store) DocumentUsage(ctx context.Context, org string) (now DocumentUsag
 	return now, nil
 }
 
+// countDocuments is DocumentUsage within a transaction.
 func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentUsage, err error) {
 	err = tx.GetContext(ctx, &now, `SELECT count(*) AS documents, coalesce(sum(bytes), 0)::bigint AS bytes FROM documents WHERE org_id = $1`, org)
 	return now, err
@@ -308,6 +315,7 @@ func (d *NewDocument) content() blobdb.Upload {
 	return *d.Content
 }
 
+// metadataJSON encodes metadata; nil becomes an empty object.
 func metadataJSON(metadata map[string]string) string {
 	raw, err := json.Marshal(metadata)
 	if err != nil || metadata == nil { // cannot happen with strings
@@ -339,6 +347,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 		return err
 	}
 
+	// Their rows no longer link to the fetched contents.
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
@@ -371,6 +380,8 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 		if out[i], err = row.queued(now[id]); err != nil {
 			return nil, err
 		}
+
+		// A repeated id gets no second job.
 		delete(now, id)
 	}
 

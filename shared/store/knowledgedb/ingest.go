@@ -96,6 +96,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		if err != nil {
 			return nil, fmt.Errorf("claiming documents: %w", err)
 		}
+
 		held := LeasedDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
 		out[i] = ClaimedDocument{LeasedDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}
@@ -131,6 +132,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 			pq.Array(pg.Column(held, func(h *LeasedDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *LeasedDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
 
+		// The statement also returns held documents whose rows are locked, although it did not renew
+		// them.
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, LeasedDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
@@ -203,6 +206,7 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 // FinishDocument makes a document ready: searches find its chunks from now on. It returns
 // false, and writes nothing, if the worker no longer holds it.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
+	// The array must not be null.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
@@ -237,6 +241,7 @@ func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause dom
 	return kept, nil
 }
 
+// failed is the SET list that fails a held document with code $4 and message $5.
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
 // removeIndexedStep returns a transaction step that removes the index entries of a document.
@@ -285,6 +290,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		return nil, fmt.Errorf("looking for hopeless documents: %w", err)
 	}
 
+	// An error with one document must not keep the others from being failed.
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)

@@ -88,6 +88,7 @@ func nextChunk(chunks []NewChunk) int {
 	return next
 }
 
+// chunkRow is the JSON form of a chunk. Signs and Vector are null together.
 type chunkRow struct {
 	N        int         `json:"n"`
 	Page     *int        `json:"page"`
@@ -125,6 +126,7 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	return out, nil
 }
 
+// prefixLength is the length of a lexemePrefix: three bytes in base64.
 const prefixLength = 4
 
 // lexemePrefix identifies an organization in the lexemes of its chunks, so that searches read only
@@ -181,6 +183,7 @@ func vectorFor(prefix string, terms []Term) string {
 
 // writePositions writes a term's positions and its weight.
 func writePositions(b *strings.Builder, t *Term) {
+	// A term without a position gets the last one, because only positions can have a weight.
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}

@@ -81,6 +81,7 @@ func linkContent(
 		return false, err
 	}
 
+	// The content of an earlier fetch loses its link.
 	var others [][]byte
 	if before.Hash != nil && !slices.Equal(before.Hash, content.Hash) {
 		others = [][]byte{before.Hash}

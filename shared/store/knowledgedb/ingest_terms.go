@@ -35,6 +35,7 @@ type TermCounts struct {
 	lost   bool // some terms are missing
 }
 
+// termCount counts the chunks that contain a term. Repetitions within a chunk count once.
 type termCount struct {
 	chunks int32
 	last   int32 // the last chunk with the term, from 1
@@ -102,6 +103,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		list = list[:maximum]
 	}
 
+	// Rows are locked in the order of the terms.
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {
@@ -161,6 +163,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
+
+	// The last terms are removed first, because truncating an array keeps its beginning.
 	if left > 0 {
 		_, err = tx.ExecContext(ctx, `WITH less AS MATERIALIZED (
 			  SELECT u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3 + 1:], i.counts[$3 + 1:]) AS u (term, chunks)
@@ -176,6 +180,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		}
 		return true, nil
 	}
+
+	// All terms are subtracted; what remains is the document's number of chunks.
 	for _, query := range []string{
 		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
 		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,

@@ -11,6 +11,7 @@ import (
 	"parley/shared/store/pg"
 )
 
+// passageRow is a row of passageSelect.
 type passageRow struct {
 	DocumentID string          `db:"document_id"`
 	Name       string          `db:"name"`
@@ -34,6 +35,7 @@ func (row *passageRow) passage() domain.Passage {
 	return out
 }
 
+// passageSelect reads chunks c of documents d. A FROM clause follows.
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
 // Passages returns chunks of an organization's ready documents in the order of the ids in chunks.
@@ -55,9 +57,12 @@ func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chun
 	return s.passages(ctx, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
+// fromDocument selects the chunks c of document $2 of organization $1, if it is ready.
 const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
+// passages reads chunks of an organization. from is the rest of the statement after passageSelect,
+// with args from $2 on.
 func (s *Store) passages(ctx context.Context, org, from string, args ...any) ([]domain.Passage, error) {
 	var rows []passageRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

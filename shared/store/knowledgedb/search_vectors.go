@@ -43,6 +43,7 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}
 
+	// Without pgvector the database returns the vectors without scores, and they are compared here.
 	hits := make([]Hit, len(rows))
 	for i, row := range rows {
 		if hits[i].ChunkID = row.ChunkID; row.Score != nil {

@@ -78,6 +78,8 @@ type TokenGrant struct {
 	Left    float64 `db:"tokens"`
 }
 
+// One statement fills the bucket for the time since its last use and takes whole tokens from it. $2
+// is the capacity, $3 the tokens per second, and $4 the wanted number.
 const leaseTokensQuery = `
 INSERT INTO rate_buckets AS b (name, tokens, granted, filled_at)
 VALUES ($1, CAST($2 AS float8) - least($2, $4), least($2, $4), clock_timestamp())

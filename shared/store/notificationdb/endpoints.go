@@ -41,6 +41,7 @@ type EndpointChange struct {
 	KeepPrevious     time.Duration // how long the old secret also signs notifications
 }
 
+// endpointRow is a row of endpointColumns.
 type endpointRow struct {
 	ID             string         `db:"id"`
 	URL            string         `db:"url"`
@@ -51,12 +52,14 @@ type endpointRow struct {
 	DisabledReason *string        `db:"disabled_reason"`
 	DisabledAt     *domain.Time   `db:"disabled_at"`
 	PreviousUntil  *domain.Time   `db:"previous_until"`
-	Failures       int            `db:"failures"`
+	Failures       int            `db:"failures"` // consecutive failed attempts
 	LastSuccessAt  *domain.Time   `db:"last_success_at"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
+// endpointColumns are the columns of an endpointRow. The end of the previous secret is null once it
+// has passed.
 const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
 	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
 
@@ -182,6 +185,8 @@ func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointCh
 	})
 }
 
+// oneEndpoint calls read in a transaction and converts the row that it reads. It returns not_found
+// if there is no row.
 func (s *Store) oneEndpoint(
 	ctx context.Context, org string, read func(context.Context, *sqlx.Tx, *endpointRow) error,
 ) (domain.NotificationEndpoint, error) {

@@ -17,6 +17,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
+// notificationRow is a row of notificationColumns. Data is null if it was not read or is gone.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -31,6 +32,8 @@ type notificationRow struct {
 	Data          sql.NullString `db:"data"`
 }
 
+// notificationColumns are the columns of a notificationRow without its data, from notifications n.
+// Only a pending notification has a next attempt.
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 
@@ -148,6 +151,8 @@ func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notifi
 	})
 }
 
+// oneNotification calls read in a transaction and converts the row that it reads. It returns
+// not_found if there is no row.
 func (s *Store) oneNotification(
 	ctx context.Context, org string, read func(*sqlx.Tx, *notificationRow) error,
 ) (domain.Notification, error) {
@@ -172,6 +177,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 		if err != nil {
 			return err
 		}
+
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 		}

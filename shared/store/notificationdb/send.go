@@ -62,6 +62,8 @@ func (n *ClaimedNotification) Payload() []byte {
 	return NotificationPayload(n.Event, n.CreatedAt, n.data)
 }
 
+// claimedNotificationRow is a row of claim_notifications. Data is the rendered subject; if it is
+// nil, it must be rendered from Source.
 type claimedNotificationRow struct {
 	ID             string      `db:"id"`
 	OrganizationID string      `db:"org_id"`
@@ -133,6 +135,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 		return err
 	}
 
+	// The fence rejects a worker that no longer holds the notification.
 	kept := false
 	err = s.db.Within(ctx, []string{n.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications SET data = $4 WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -168,6 +171,7 @@ func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([
 		return nil, err
 	}
 
+	// The row of a finished run has no progress; its result has it.
 	run := found.Run
 	if result != nil {
 		var ended domain.Run
@@ -232,6 +236,7 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 		if err != nil || !kept {
 			return err
 		}
+
 		if a.Status == domain.NotificationDelivered {
 			return noteSuccess(ctx, tx, held)
 		}

@@ -26,6 +26,7 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	if err != nil {
 		return nil, err
 	}
+
 	second, err := handle(rows[n:])
 	if err != nil {
 		for range rows[n:] {
@@ -50,6 +51,7 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return Found{}, fmt.Errorf("looking over all organizations: %w", err)
 	}
+
 	var out Found
 	for _, r := range rows {
 		out.Runs, out.Organizations = append(out.Runs, r.RunID), append(out.Organizations, r.OrganizationID)

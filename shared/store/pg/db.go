@@ -17,10 +17,11 @@ import (
 type DB struct {
 	*sqlx.DB
 
+	// connector makes connections outside the pool, for Fresh.
 	connector driver.Connector
 
 	mu    sync.Mutex
-	stmts map[string]*sqlx.Stmt
+	stmts map[string]*sqlx.Stmt // by query; guarded by mu
 }
 
 // appRole is the database role that runs the service's statements, independent of the user that the
@@ -67,6 +68,7 @@ func On(connector driver.Connector, conns int) *DB {
 	return &DB{DB: db, connector: connector, stmts: map[string]*sqlx.Stmt{}}
 }
 
+// newConnector returns a connector with the given session settings, which those in dsn override.
 func newConnector(dsn string, settings map[string]string, d dialer) (driver.Connector, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {

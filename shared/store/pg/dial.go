@@ -11,16 +11,20 @@ import (
 // server may take to reply; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
+// Dial connects without a deadline of the caller. It is part of the interface of lib/pq.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
+// DialTimeout connects within the timeout. It is part of the interface of lib/pq.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.DialContext(ctx, network, address)
 }
 
+// DialContext connects within five seconds and the time of ctx, and sets the timeouts of the
+// connection.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	bounded := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	conn, err := bounded.DialContext(ctx, network, address)
@@ -28,6 +32,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
 
+	// Without this setting, the kernel retransmits to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
 			_ = conn.Close() // the setting's error is the one to report
@@ -54,6 +59,7 @@ type timeoutConn struct {
 	silence time.Duration
 }
 
+// Read fails if nothing arrives for the time silence.
 func (c timeoutConn) Read(b []byte) (int, error) {
 	if err := c.Conn.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
@@ -61,6 +67,7 @@ func (c timeoutConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
+// Write fails if the server accepts nothing for the time silence.
 func (c timeoutConn) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err

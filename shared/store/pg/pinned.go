@@ -21,10 +21,12 @@ import (
 type Pinned struct {
 	db *DB
 
+	// mu guards the connection and its statements; SelectInto keeps it while a statement runs.
 	mu    sync.Mutex
 	conn  *sqlx.Conn
 	stmts map[string]*sqlx.Stmt
 
+	// skipping guards skipsUntil separately, so that callers need not wait for a running statement.
 	skipping   sync.Mutex
 	skipsUntil time.Time
 }
@@ -62,6 +64,8 @@ func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ..
 	}
 }
 
+// once runs a statement once. It gives up a connection whose state is unknown. The caller has
+// locked mu.
 func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) error {
 	stmt, err := p.prepared(ctx, query)
 	if err == nil {
@@ -73,6 +77,8 @@ func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) e
 	return err
 }
 
+// prepared returns the statement prepared on the reserved connection, which it opens if there is
+// none. The caller has locked mu.
 func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if stmt, ok := p.stmts[query]; ok {
 		return stmt, nil

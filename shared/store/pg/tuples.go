@@ -35,6 +35,7 @@ func (t *Tuples) Next() {
 // Done ends a row.
 func (t *Tuples) Done() { t.text = append(t.text, ')', '"') }
 
+// comma begins a field: it separates the field from the previous one of its row.
 func (t *Tuples) comma() {
 	if !t.first {
 		t.text = append(t.text, ',')
@@ -50,6 +51,8 @@ func (t *Tuples) Null() { t.comma() }
 func (t *Tuples) Text(s string) {
 	t.comma()
 	t.text = append(t.text, '\\', '"')
+
+	// Copy the parts between special characters.
 	from := 0
 	for i := range len(s) {
 		switch s[i] {

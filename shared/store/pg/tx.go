@@ -29,10 +29,12 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	if err != nil {
 		return fmt.Errorf("beginning transaction: %w", err)
 	}
+
 	if err := f(tx); err != nil {
 		_ = tx.Rollback() // err is the error to report; a failed rollback closes the connection
 		return err
 	}
+
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("committing: %w", err)
 	}

@@ -72,6 +72,7 @@ func accountFor(data string) (account, error) {
 	return chooseAccount()
 }
 
+// otherAccount returns an account other than this process's.
 func otherAccount(found *user.User) (account, error) {
 	uid, err := strconv.Atoi(found.Uid)
 	if err != nil {

@@ -60,6 +60,8 @@ func find(ctx context.Context, path string, globs []string, major int) (Binaries
 	return Binaries{}, notInstalled(versions, major)
 }
 
+// notInstalled returns ErrNotInstalled with the found versions and the command to install another
+// one.
 func notInstalled(versions []string, major int) error {
 	have := "none is installed"
 	if len(versions) > 0 {
@@ -98,6 +100,7 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 	return append(inPath, elsewhere...)
 }
 
+// versionPattern finds the version and its major number in the output of `postgres --version`.
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
 // inspect reads the version of the server in dir. It returns false if dir has no server that runs.
@@ -114,6 +117,7 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 		}
 	}
 
+	// Only running the program shows that its libraries are installed.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()

@@ -47,6 +47,7 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
 
+	// A server reads only the data of the same major version.
 	binaries, err := find(ctx, os.Getenv("PATH"), binaryDirs, major)
 	if err != nil {
 		return cluster{}, err
@@ -77,6 +78,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, err
 	}
 
+	// A directory of this name is the rest of an interrupted start.
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
@@ -179,6 +181,7 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 	return cmd, data, nil
 }
 
+// syncDir makes a renaming in the directory survive a power failure.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -22,6 +22,7 @@ type logFile struct {
 	began int64 // offset where the log of this run starts
 }
 
+// openLog opens the log in dir and notes where the log of this run starts.
 func openLog(dir string) (*logFile, error) {
 	// O_APPEND makes the writers continue at the new end after a truncation.
 	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)

@@ -47,6 +47,7 @@ func clusterName(data string) (string, error) {
 // takeOver ends the server that a killed process has left running in dir. It returns the lock that
 // the next server inherits.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
+	// The inherited lock shows that a process of the old server is alive, even without its postmaster.
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {
@@ -161,6 +162,8 @@ func orphanPostmaster(data string) int {
 // serves reports whether the process is a PostgreSQL that was started under this name.
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
+
+	// A postmaster shows its arguments, and a backend a title.
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
 	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name

@@ -73,6 +73,8 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	}
 
 	config.Dir = dir
+
+	// Only one process may supervise a directory; it takes this lock before it touches the data.
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -85,6 +87,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 		config: config, supervision: supervision, socket: socket,
 		record: filepath.Join(dir, recordName), done: make(chan struct{}),
 	}
+
 	began := time.Now()
 	if err := server.start(ctx); err != nil {
 		return nil, errors.Join(err, server.release())
@@ -126,6 +129,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
+	// Connections before that are rejected while the server recovers.
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
@@ -196,6 +200,7 @@ func (s *Server) watch() {
 		}
 	}
 
+	// An end that Stop did not ask for is an error.
 	if !s.stopping.Load() {
 		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
 	}
@@ -249,6 +254,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		if err := s.child.Signal(used); err != nil {
 			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("cannot signal PostgreSQL")
 		}
+
 		patience := ctx
 		if used != syscall.SIGINT {
 			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
@@ -291,14 +297,18 @@ func (s *Server) DSN(database string) string {
 	return dsn.String()
 }
 
+// socketDSN is DSN over the unix socket.
 func (s *Server) socketDSN(database string) string { return socketURL(s.socket, s.port(), database) }
 
+// socketURL returns the URL of a database on the server whose socket is in the directory.
 func socketURL(socket string, port int, database string) string {
 	query := url.Values{"host": {socket}, "port": {strconv.Itoa(port)}, "sslmode": {"disable"}}
 	dsn := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database, RawQuery: query.Encode()}
 	return dsn.String()
 }
 
+// port is the TCP port, or socketPort if the server does not listen on TCP. It is part of the
+// socket's name in either case.
 func (s *Server) port() int {
 	if s.config.Port > 0 {
 		return s.config.Port

@@ -18,6 +18,7 @@ const longestSocket = 103
 // the data directory.
 const recordName = "socket"
 
+// shortcutPrefix begins the names of temporary directories with a shortcut. Only these are removed.
 const shortcutPrefix = "parley-pg-"
 
 // RunningDSN is the connection URL of a database of the server that another process runs in dir
@@ -27,6 +28,7 @@ func RunningDSN(dir, database string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding server's directory: %w", err)
 	}
+
 	socket := filepath.Join(dir, dataDir)
 	switch link, err := os.ReadFile(filepath.Join(dir, recordName)); {
 	case err == nil:
@@ -106,4 +108,5 @@ func removeShortcut(record string) error {
 	return nil
 }
 
+// socketName is the name that PostgreSQL gives its socket.
 func socketName(port int) string { return fmt.Sprintf(".s.PGSQL.%d", port) }

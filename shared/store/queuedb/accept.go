@@ -22,20 +22,20 @@ type NewRun struct {
 	AgentID        string // exactly one of AgentID and TemplateID is set
 	TemplateID     string
 	CallerKind     domain.CallerKind
-	Principal      string
+	Principal      string // whose session it is; other principals do not see the run
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
 	OwnSession     bool   // SessionID was generated for this run, so no other run has it
-	TriggerType    string
+	TriggerType    string // how the run was started, as in domain.Trigger
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
 	KeyHash        []byte
-	Fingerprint    []byte
-	Input          []byte // JSON of domain.Input
-	Lane           domain.Lane
-	Dedupe         string
-	ReplyTo        string
-	Traceparent    string
+	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
+	Input          []byte        // JSON of domain.Input
+	Lane           domain.Lane   // decides which dispatch limit counts the run
+	Dedupe         string        // the stable part of the message ids of the run's jobs
+	ReplyTo        string        // the inbox of the waiting ingress; may be empty
+	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
@@ -110,6 +110,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	}
 
 	out := make([]Accepted, len(rows))
+
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -127,6 +128,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 // onePerKey drops rows whose key an earlier row of the batch has. These rows get the run of the
 // earlier row.
 func onePerKey(rows []NewRun) []NewRun {
+	// A row without a key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
 	unique := make([]NewRun, 0, len(rows))
 	for _, r := range rows {
@@ -153,9 +155,12 @@ const (
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
 // number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
+	// Each row carries the number of slots of its lane.
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
+
+	// One run of another kind decides for the whole batch, because a batch is one statement.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, args
 	}
@@ -173,6 +178,8 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 	t := pg.NewTuples(len(rows), 1024)
 	for i := range rows {
 		r := &rows[i]
+
+		// A batch has few organizations, so a linear search is cheap.
 		organization := slices.Index(organizations, r.OrganizationID)
 		if organization < 0 {
 			organization, organizations = len(organizations), append(organizations, r.OrganizationID)
@@ -208,6 +215,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 	return t.String(), organizations
 }
 
+// createdRow is a row of the accepting statement. A run that was not inserted has none.
 type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
@@ -228,6 +236,8 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[
 // insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
 // lane in taken.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
+	// The statement waits briefly for locks. After a batch has met a lock, the slower path below is
+	// used for a while, because it lets the unlocked runs proceed.
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
 		query, args := acceptance(rows, taken)
@@ -252,6 +262,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			return err
 		}
 
+		// WithinBriefly may call the function again, so the results of an earlier try are dropped.
 		created = created[:0]
 		free := make([]NewRun, 0, len(rows))
 		for _, r := range rows {
@@ -266,12 +277,15 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			return nil
 		}
 
+		// Only runs with unlocked sessions are inserted, so the statement waits for no session.
 		var inserted []createdRow
 		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)
 		created = append(created, inserted...)
 		return err
 	})
+
+	// The next batches skip locked sessions without trying the fast statement first.
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.accepts.MetLocked()
 	}
@@ -283,6 +297,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	return createdByID(created), nil
 }
 
+// createdByID indexes the rows by run id.
 func createdByID(created []createdRow) map[string]createdRow {
 	out := make(map[string]createdRow, len(created))
 	for _, c := range created {
@@ -315,6 +330,8 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 			out[i] = Accepted{Err: pg.ErrLocked}
 			continue
 		}
+
+		// A run without a slot has no job; it is dispatched when a slot becomes free.
 		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
 		if c.Dispatched {
 			out[i].Job = r.job()
@@ -324,6 +341,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 	return losers
 }
 
+// job returns the first job message of the run.
 func (r NewRun) job() *domain.Job {
 	return &domain.Job{
 		RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe,
@@ -331,6 +349,7 @@ func (r NewRun) job() *domain.Job {
 	}
 }
 
+// asStored returns the run as RunByID would read it directly after its acceptance.
 func (r NewRun) asStored(created time.Time) rundb.StoredRun {
 	return rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

@@ -29,11 +29,13 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 		keys[j] = rundb.KeyRef{OrganizationID: rows[i].OrganizationID, Hash: rows[i].KeyHash}
 	}
 
+	// The usual reason is that another run has the key.
 	holders, err := s.runs.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
 
+	// The rest was refused because of its agent or template.
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
@@ -65,10 +67,13 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	return s.acceptAgain(ctx, out, rows, again, call)
 }
 
+// callerNotAllowed is the error of a run whose agent does not allow its kind of caller.
 func callerNotAllowed(kind domain.CallerKind) error {
 	return apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", kind)
 }
 
+// agentRef identifies an agent. The organization is part of it, because a request may name the
+// agent of another organization.
 type agentRef struct{ organization, agent string }
 
 // organizationsFor returns the organizations of runs, for Within.
@@ -141,11 +146,13 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 	}
 
+	// An expired run still occupies its key until the sweeper removes it.
 	freed, err := s.freeExpired(ctx, organizationsFor(again), hashes)
 	if err != nil {
 		return err
 	}
 
+	// The bound ends a loop in which other requests take the key again and again.
 	if call.tries++; call.tries == acceptTries {
 		for _, i := range which {
 			out[i] = Accepted{Err: pg.ErrLocked}
@@ -159,6 +166,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 	}
 
+	// The call's state is passed on, so that all tries together stay bounded.
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		return nil, err
 	}
 
+	// Each part is one transaction, so that a failure keeps the runs released before it.
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -96,6 +97,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		}
 	}
 
+	// Without not_before the run waits for a slot like any other. Without the coalescing key, the next
+	// delivery begins another run.
 	for _, step := range []struct {
 		query string
 		args  []any
@@ -119,6 +122,7 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("reading run input: %w", err)
 	}
 
+	// Other members of the caller's data stay as they are.
 	data := map[string]json.RawMessage{}
 	if in.Data != nil {
 		if err := json.Unmarshal(in.Data, &data); err != nil {

@@ -20,11 +20,11 @@ type NewDelivery struct {
 	Event          string
 	ContentType    string // of the body
 	Status         domain.DeliveryStatus
-	Bytes          int64
-	Body           []byte // nil: not stored; too large bodies are not stored
-	Error          *domain.RunError
-	Run            *NewRun  // nil: no run
-	Collect        *Collect // nil: the run handles only this delivery
+	Bytes          int64            // the size of the received body, stored or not
+	Body           []byte           // nil: not stored; too large bodies are not stored
+	Error          *domain.RunError // the reason if the delivery is rejected; nil otherwise
+	Run            *NewRun          // nil: no run
+	Collect        *Collect         // nil: the run handles only this delivery
 }
 
 // Collect configures coalescing: deliveries of the hook with the same KeyHash become one run.
@@ -48,6 +48,7 @@ type AcceptedDelivery struct {
 // maximum. If fewer than maximum runs wait in total, including runs not started by hooks, it
 // returns their total number instead.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
+	// The first query counts all waiting runs. It is cheaper and usually proves that few runs wait.
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -42,6 +42,7 @@ type deliverCall struct {
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
+
 	if n := withinBytes(rows); n < len(rows) {
 		return pg.InParts(rows, n, part, failed)
 	}
@@ -55,6 +56,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
+		// The batch has waited once already; its parts wait for less time.
 		call.lockTimeout = pg.PartLockTimeout
 		return pg.InParts(rows, len(rows)/2, part, failed)
 	case pg.IsBadData(err):
@@ -88,6 +90,7 @@ func (d *NewDelivery) candidate() string {
 	return d.Run.ID
 }
 
+// The statements of a transaction that accepts deliveries, in the order in which they are executed.
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
@@ -101,6 +104,7 @@ const (
 // deliveries, coalescing keys, shared sessions, and runs; and the rows of each kind in the
 // order of their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	// Preparing inside the transaction would add round trips while it holds locks.
 	stmts := map[string]*sqlx.Stmt{}
 	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
@@ -110,10 +114,12 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		stmts[query] = stmt
 	}
 
+	// Slots are taken for all runs that may begin. Which of them begin is known only after collect.
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun, call.window)
 	err := s.db.TxBriefly(ctx, call.lockTimeout, func(tx *sqlx.Tx) error {
+		// The transaction may be repeated, so each try starts with an empty batch.
 		b = newDeliveryBatch(rows)
 		b.taken = taken
 		b.run = func(dest any, query string, args ...any) error {
@@ -142,6 +148,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		return nil, err
 	}
 
+	// Deliveries that joined an existing run or were rejected need no slot.
 	s.slots.returnUnused(begun, taken, b.made)
 	return b.answers(), nil
 }
@@ -171,6 +178,7 @@ func (d *NewDelivery) begun() NewRun {
 // recoverDelivered looks up the result of a transaction whose reply was lost, and tries once more
 // for the deliveries that were not logged; see recoverAccepted.
 func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
+	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	out, missing, err := s.delivered(ctx, rows)
@@ -236,6 +244,7 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		return nil, nil, fmt.Errorf("looking deliveries up: %w", err)
 	}
 
+	// The lost transaction wrote the entries that name this call's runs; they are not duplicates.
 	for i := range b.unique {
 		if l := b.logged[b.unique[i].key()]; l != nil {
 			l.fresh = pg.Deref(l.RunID) == b.unique[i].candidate()

@@ -17,9 +17,9 @@ import (
 
 // deliveryBatch is the state of one transaction that accepts deliveries.
 type deliveryBatch struct {
-	rows   []NewDelivery // as passed by the caller
-	unique []NewDelivery // without duplicates
-	again  map[deliveryKey]int
+	rows   []NewDelivery                                   // as passed by the caller
+	unique []NewDelivery                                   // without duplicates
+	again  map[deliveryKey]int                             // the number of repetitions of a delivery within rows
 	taken  map[Lane]int                                    // the slots taken for its runs
 	made   map[string]createdRow                           // the accepted runs
 	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
@@ -40,6 +40,8 @@ type loggedRow struct {
 	changed bool // differs from the logged state, and must be settled
 }
 
+// newDeliveryBatch keeps the first of several rows with the same delivery and counts its
+// repetitions. Deliveries to be coalesced get the status coalesced.
 func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	b := &deliveryBatch{
 		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
@@ -51,6 +53,7 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 			continue
 		}
 		b.again[r.key()] = 0
+
 		if r.Collect != nil && r.Run != nil && r.Status == domain.DeliveryAccepted {
 			r.Status = domain.DeliveryCoalesced
 		}
@@ -79,6 +82,7 @@ func (b *deliveryBatch) log(s *Store) error {
 		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
 
+	// A delivery without a row in the result has no entry; answers reports its hook as not found.
 	for i := range logged {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
@@ -151,6 +155,8 @@ type keyGroup struct {
 
 // collect assigns the deliveries to be coalesced to the runs that collect them.
 func (b *deliveryBatch) collect() error {
+	// One row per key is enough: the deliveries of a group join the same run, with the input of the
+	// last.
 	byKey := map[coalescingKey]*keyGroup{}
 	var groups []*keyGroup
 	for _, d := range b.newRunDeliveries() {
@@ -179,6 +185,8 @@ func (b *deliveryBatch) collect() error {
 		if d.Collect == nil {
 			continue
 		}
+
+		// The delivery joins the run of an earlier delivery.
 		if run := runs[coalescingKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
 			b.logged[d.key()].setResult(d.Status, run, nil)
 		}
@@ -232,6 +240,7 @@ func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause 
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
 	for _, d := range b.newRunDeliveries() {
+		// Deliveries that joined another run begin none.
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
@@ -292,15 +301,19 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	}
 
 	for _, run := range refused {
+		// A missing agent is the default reason.
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
 			cause.Message = CallerNotAllowedMessage(run.CallerKind)
 		}
+
+		// Several deliveries may be assigned to one run, because they are coalesced.
 		for _, l := range b.logged {
 			if l.RunID == nil || *l.RunID != run.ID {
 				continue
 			}
+
 			if holder := holders[keyName(run.OrganizationID, run.KeyHash)]; holder != "" {
 				l.setResult(domain.DeliveryStatus(l.Status), holder, nil)
 				l.fresh = false
@@ -344,6 +357,8 @@ func (b *deliveryBatch) settle() error {
 			continue
 		}
 		changed, orgs = append(changed, l), append(orgs, d.OrganizationID)
+
+		// No coalescing key may stay assigned to a run that was not created.
 		if _, made := b.created[d.Run.ID]; !made {
 			gone = append(gone, d.Run.ID)
 		}
@@ -408,6 +423,7 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 			out[i] = AcceptedDelivery{Err: pg.NotFound()}
 			continue
 		}
+
 		again := answered[d.key()]
 		answered[d.key()] = true
 		out[i] = AcceptedDelivery{Delivery: l.Delivery(), Existing: again || !l.fresh}

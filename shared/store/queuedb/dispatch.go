@@ -38,6 +38,7 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
+	// A full part means that more runs may be due. RoundTime leaves the rest to the next sweep.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
 		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
@@ -80,6 +81,7 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
+		// Small transactions hold row locks only briefly; workers may be claiming the same runs.
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
 		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
 		next = append(next, redispatched...)
@@ -107,6 +109,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 			return err
 		}
 
+		// The stream still holds these jobs, so their interval does not grow.
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
@@ -153,6 +156,7 @@ func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error
 	return out, nil
 }
 
+// jobRow is a row of jobColumns.
 type jobRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
@@ -163,8 +167,10 @@ type jobRow struct {
 	Traceparent    string `db:"traceparent"`
 }
 
+// jobColumns are the columns of open_runs o from which a job message is made.
 const jobColumns = `o.run_id, o.org_id, o.lane, o.dedupe, o.dispatch_no, o.reply_to, o.traceparent`
 
+// jobs converts rows to job messages, in the same order.
 func jobs(rows []jobRow) []domain.Job {
 	out := make([]domain.Job, len(rows))
 	for i, r := range rows {

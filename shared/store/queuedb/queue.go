@@ -24,6 +24,8 @@ func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesTime)
 	defer cancel()
 	var queues []Queue
+
+	// If the database's clock was set back, the age is 0 instead of negative.
 	err := s.db.SelectContext(ctx, &queues, `SELECT lane, state, runs,
 		coalesce(extract(epoch FROM greatest(clock_timestamp() - oldest, interval '0')), 0)::float8 AS age FROM queue_depth()`)
 	if err != nil {
@@ -32,4 +34,5 @@ func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	return queues, nil
 }
 
+// queuesTime bounds one call of Queues.
 const queuesTime = 5 * time.Second

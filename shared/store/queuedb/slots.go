@@ -20,6 +20,7 @@ type Lane struct {
 	Lane           domain.Lane
 }
 
+// Times and numbers of the estimate of free slots.
 const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond // a lane without a free slot is counted again after this
@@ -34,21 +35,24 @@ const (
 // not per run. Between two counts a process fills at most half of the free slots, so that several
 // processes together exceed the limit only slightly.
 type slots struct {
+	// count reads the number of dispatched runs per lane, up to maximum. It is called without mu.
 	count func(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error)
 
 	mu    sync.Mutex
-	lanes map[Lane]*laneSlots
-	swept time.Time
+	lanes map[Lane]*laneSlots // guarded by mu
+	swept time.Time           // when idle lanes were last removed; guarded by mu
 }
 
+// laneSlots is the estimate for one lane, guarded by the mutex of slots.
 type laneSlots struct {
-	used    int
-	full    bool      // the last count found no free slot
-	grant   int       // number of free slots that may be filled before the next count
-	counted time.Time // when the last count began
-	took    time.Duration
+	used    int           // the estimated number of dispatched runs
+	full    bool          // the last count found no free slot
+	grant   int           // number of free slots that may be filled before the next count
+	counted time.Time     // when the last count began
+	took    time.Duration // the duration of the last count, which limits the rate of counts
 }
 
+// newSlots returns an estimate without lanes. Each lane is counted at its first use.
 func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *slots {
 	return &slots{count: count, lanes: map[Lane]*laneSlots{}}
 }
@@ -62,6 +66,7 @@ func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bo
 		return
 	}
 
+	// A number far above the limit is of no use, so counting stops at twice the limit.
 	began := time.Now()
 	counted, err := s.count(ctx, due, 2*limit)
 	if err != nil {
@@ -71,6 +76,7 @@ func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, used := range counted {
+		// Other processes have counted the same free slots, so each takes only a part of them.
 		grant := limit - used
 		if grant > slotsFew {
 			grant = (grant + 1) / 2
@@ -90,6 +96,8 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 			state = &laneSlots{used: limit, full: true}
 			s.lanes[lane] = state
 		}
+
+		// A full lane is counted more often, so that a freed slot is used soon.
 		interval := slotsCounted
 		switch {
 		case state.full:
@@ -97,12 +105,15 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 		case filling && state.grant <= 0:
 			interval = 0
 		}
+
+		// Setting counted here makes concurrent callers use the old estimate instead of counting as well.
 		if now.Sub(state.counted) >= max(interval, slotsDuty*state.took) {
 			state.counted = now
 			due = append(due, lane)
 		}
 	}
 
+	// Organizations that have stopped starting runs must not occupy memory.
 	if now.Sub(s.swept) > time.Minute {
 		s.swept = now
 		maps.DeleteFunc(s.lanes, func(_ Lane, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
@@ -175,6 +186,7 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]
 			taken[runs[i].lane()]++
 		}
 	}
+
 	s.refresh(ctx, slices.Collect(maps.Keys(taken)), limit, true)
 	for lane, n := range taken {
 		taken[lane] = s.fill(lane, n, limit)
@@ -194,6 +206,7 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 	}
 }
 
+// lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
 
 // countDispatched counts the dispatched runs of each lane, up to the given maximum.
@@ -223,6 +236,7 @@ func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) 
 	return out, nil
 }
 
+// laneArrays returns the lanes as two parallel SQL arrays.
 func laneArrays(lanes []Lane) (orgs, names any) {
 	return pq.Array(pg.Column(lanes, func(l *Lane) string { return l.OrganizationID })),
 		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
@@ -243,11 +257,13 @@ func (s *Store) DispatchNext(ctx context.Context, freed map[Lane]int, limit int)
 	}
 
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
+
 	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
 	if err != nil {
 		return nil, err
 	}
 
+	// Count the freed slots per organization that no run of the same lane took.
 	left := map[string]int{}
 	for lane, n := range freed {
 		left[lane.OrganizationID] += n
@@ -279,11 +295,13 @@ func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]
 	for _, lane := range lanes {
 		wanted[lane] = maximum
 	}
+
 	s.slots.forget(lanes)
 	s.slots.refresh(ctx, lanes, limit, true)
 	return s.dispatch(ctx, wanted, limit, s.slots.fill)
 }
 
+// dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
 // dispatch dispatches waiting runs of lanes and returns their jobs. The function take grants slots
@@ -308,10 +326,12 @@ func (s *Store) dispatch(
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
 	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRepublish)
+
 	for _, r := range rows {
 		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
 	}
 
+	// Slots for which no run was waiting become free again.
 	for lane, n := range taken {
 		s.slots.recordFreed(lane, n)
 	}

@@ -16,8 +16,10 @@ type Store struct {
 	runs    *rundb.Store
 	seals   *sealdb.Store
 
+	// The reserved connections of acceptance and of dispatch.
 	accepts, handOvers *pg.Pinned
 
+	// slots estimates the free slots of each lane.
 	slots *slots
 }
 

@@ -52,6 +52,7 @@ const newestRuns = `SELECT listed.name, last.target_id, last.trigger_type, last.
 	  ORDER BY id DESC LIMIT 1) last
 	LEFT JOIN open_runs o ON o.run_id = last.id`
 
+// automationRow is a row of newestRuns: an automation and its newest run.
 type automationRow struct {
 	Name        string       `db:"name"`
 	TargetID    string       `db:"target_id"`
@@ -60,7 +61,7 @@ type automationRow struct {
 	Status      string       `db:"status"`
 	CreatedAt   time.Time    `db:"created_at"`
 	FinishedAt  *domain.Time `db:"finished_at"`
-	Kept        bool         `db:"kept"`
+	Kept        bool         `db:"kept"` // the run can still be read
 }
 
 func (row *automationRow) automation() domain.Automation {

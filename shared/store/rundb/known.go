@@ -29,6 +29,7 @@ func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool
 	if !listed || !id.Valid(prefix, resourceID) {
 		return false, nil
 	}
+
 	var known bool
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, resourceID, org) })
 	if err != nil {

@@ -79,6 +79,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		}
 		p := all[row.RunID]
 		if turn := step.Turn; turn != nil {
+			// The model of the last turn counts, because a run may have switched to a fallback.
 			p.Usage.Model = turn.Model
 			p.Usage.InputTokens += turn.Usage.InputTokens
 			p.Usage.OutputTokens += turn.Usage.OutputTokens
@@ -115,9 +116,12 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue
 		}
+
+		// Unless its outcome is known, the call counts as failed.
 		call := domain.ToolCall{
 			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}
+
 		var outcome struct {
 			Output  json.RawMessage `json:"output"`
 			Failure *struct {

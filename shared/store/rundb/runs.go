@@ -22,8 +22,8 @@ type StoredRun struct {
 	Run            domain.Run // without the answer of a finished run, which is in Result
 	OrganizationID string
 	Principal      string
-	Fingerprint    []byte
-	Erased         bool
+	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
+	Erased         bool   // its result was erased, so Result returns nil
 	// Deferred is the number of bytes that were not read: the result, or the progress of an
 	// open run. RunByID reads them. 0 means that nothing is missing.
 	Deferred int
@@ -85,8 +85,8 @@ type RunRow struct {
 	Hash           []byte         `db:"idempotency_hash"`
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
-	Ended          bool           `db:"ended"`
-	Result         sql.NullString `db:"result"`
+	Ended          bool           `db:"ended"`        // runs has a status, so the run has finished
+	Result         sql.NullString `db:"result"`       // the rendered object; null while open and after erasure
 	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
@@ -122,6 +122,7 @@ const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, r
 const resultThatFits = `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
+// runFrom joins open_runs, which has a row only while a run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
 // RunLive is the condition that the retention of a run r is not over. Otherwise the run counts
@@ -187,6 +188,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			return err
 		}
 
+		// Without a maximum the size does not matter.
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
@@ -256,7 +258,7 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 // KeyRef identifies an idempotency key of an organization by its hash.
 type KeyRef struct {
 	OrganizationID string
-	Hash           []byte
+	Hash           []byte // of the idempotency key
 }
 
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
@@ -292,6 +294,7 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 	return out, nil
 }
 
+// storedRuns converts the rows in their order.
 func storedRuns(rows []RunRow) []StoredRun {
 	out := make([]StoredRun, len(rows))
 	for i, row := range rows {

@@ -25,6 +25,7 @@ const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger
 	  ELSE json_build_object('kind', o.required_action->'kind', 'toolCallId', o.required_action->'toolCallId',
 	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`
 
+// summaryRow is a row of summaryColumns.
 type summaryRow struct {
 	ID             string         `db:"id"`
 	AgentID        *string        `db:"agent_id"`

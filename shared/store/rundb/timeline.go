@@ -65,11 +65,12 @@ type trace struct {
 	effects map[string]tracedEffect
 }
 
+// tracedRun is a run with its times. Result is the outcomeColumn.
 type tracedRun struct {
 	RunRow
 	Input    []byte       `db:"input"`
-	ParkedAt sql.NullTime `db:"parked_at"`
-	Now      time.Time    `db:"db_now"`
+	ParkedAt sql.NullTime `db:"parked_at"` // set while the run waits for a person
+	Now      time.Time    `db:"db_now"`    // the database's clock, the end of an open run's timeline
 }
 
 // tracedNote is a row of run_attempts.
@@ -78,23 +79,24 @@ type tracedNote struct {
 	Kind    domain.SpanKind   `db:"kind"`
 	Attempt int               `db:"attempt"`
 	BeganAt time.Time         `db:"began_at"`
-	EndedAt sql.NullTime      `db:"ended_at"`
+	EndedAt sql.NullTime      `db:"ended_at"` // null: the end is not recorded
 	Status  domain.SpanStatus `db:"status"`
-	Code    string            `db:"code"`
+	Code    string            `db:"code"` // of the attempt's error, or the reason why a wait ended
 	Message string            `db:"message"`
-	CallID  string            `db:"call_id"`
+	CallID  string            `db:"call_id"` // the call that a wait was about
 }
 
 // tracedStep is the part of a journal step that a timeline needs. Package agentloop writes it.
 type tracedStep struct {
-	fence int64
-	at    time.Time
+	fence int64       // of the attempt that wrote the step
+	at    time.Time   // when the step was written, which is the end of its work
 	Turn  *tracedTurn `json:"turn"`
 	Tool  *struct {
 		Call domain.ToolCall `json:"call"`
 	} `json:"tool"`
 }
 
+// tracedTurn is a finished model call and the tool calls that it requested.
 type tracedTurn struct {
 	Model      string       `json:"model"`
 	Usage      domain.Usage `json:"usage"`
@@ -102,11 +104,13 @@ type tracedTurn struct {
 	ToolCalls  []tracedCall `json:"toolCalls"`
 }
 
+// tracedCall is a tool call that a turn requested.
 type tracedCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
+// tracedEffect is a call in the effect ledger. SentAt is null if it was never sent.
 type tracedEffect struct {
 	CallID string       `db:"call_id"`
 	Name   string       `db:"name"`

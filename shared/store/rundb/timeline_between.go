@@ -10,6 +10,7 @@ import (
 func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 	free := d.start
 	for i, a := range attempts {
+		// Between two attempts the run may first have waited for a person.
 		if i > 0 {
 			free = d.addWaits(attempts[i-1], a.from)
 		}
@@ -24,6 +25,7 @@ func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 // there was no attempt.
 func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	last := tracedAttempt{from: free, to: free}
+
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
@@ -33,6 +35,7 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	}
 
 	status := domain.RunStatus(d.run.Status)
+
 	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
 	switch {
 	case status == domain.RunRequiresAction:
@@ -43,6 +46,8 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 		d.add(span, free, d.end)
 	case status == domain.RunQueued:
 		d.add(queue, free, d.end)
+
+	// The run ended while it was queued, for example by a cancellation.
 	case status.Terminal() && !last.ends && !d.endedWaiting():
 		queue.Status = domain.SpanFailed
 		_, queue.Message = d.ended()
@@ -67,6 +72,7 @@ func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {
 			continue
 		}
+
 		from := clamp(n.BeganAt, free, next)
 		free = clamp(n.EndedAt.Time, from, next)
 		d.add(domain.Span{

@@ -58,6 +58,7 @@ func (s *trace) spans() []domain.Span {
 // rank orders spans with the same start time: a whole comes before its parts.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -88,6 +89,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 		a := tracedAttempt{
 			number: n.Attempt, fence: n.Fence, from: n.BeganAt, to: n.EndedAt.Time, status: n.Status, code: n.Code, message: n.Message,
 		}
+
+		// The row replaces the first attempt assumed above.
 		if n.Attempt == 1 {
 			out = out[:0]
 		}
@@ -98,6 +101,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 	}
 
 	out = d.addUnrecordedAttempt(out)
+
+	// Each attempt begins at or after the end of the previous one.
 	began := d.start
 	for i := range out {
 		a := &out[i]
@@ -126,6 +131,7 @@ func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAtt
 		return attempts
 	}
 
+	// The attempt begins after everything that is recorded, including waits for a person.
 	begun := last.to
 	for _, n := range d.notes {
 		begun = latest(begun, n.EndedAt.Time)
@@ -193,6 +199,7 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.add(domain.Span{
 		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
 	}, a.from, a.to)
+
 	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
@@ -250,6 +257,7 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 		span.Message = a.message
 	}
 
+	// A pending call means that the work after the last step was a tool call, otherwise a turn.
 	inTool := len(d.pending) > 0
 	switch {
 	case !d.wasBusy(a, inTool):
@@ -257,12 +265,15 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	case inTool:
 		call := d.pending[0]
 		span.Kind, span.Name, span.ToolCallID = domain.SpanTool, call.Name, call.ID
+
+		// The ledger knows the start of the call more exactly than the end of the last step does.
 		if sent := d.effects[call.ID].SentAt; sent.Valid {
 			free = clamp(sent.Time, free, a.to)
 		}
 	default:
 		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
 		if a.ends && a.status == domain.SpanCompleted {
+			// The last turn is in no step; its usage is the difference to the run's total.
 			used := d.result.Usage
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
 			cost := max(used.CostMicros-d.used.CostMicros, 0)

@@ -58,6 +58,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	// The previous secret is dropped once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
+
 	if v.Kind == KindTool || v.Kind == KindWidget {
 		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
 			return err
@@ -122,6 +123,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		Secret   string `db:"secret"`
 		Previous string `db:"previous"`
 	}
+
 	err := tx.GetContext(ctx, &row, read+` WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -130,6 +132,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		return err
 	}
 
+	// A text that no key opens does not prevent the other one from being resealed.
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened
@@ -205,6 +208,7 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return unopened
 	}
 
+	// A sealed text contains no character that JSON escapes, so it can be found in the stored JSON.
 	for i := range oldTexts {
 		tools = bytes.ReplaceAll(tools, []byte(`"`+oldTexts[i]+`"`), []byte(`"`+newTexts[i]+`"`))
 	}
@@ -301,6 +305,7 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return err
 	}
 
+	// Each piece is sealed separately, under its number within the blob.
 	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
 		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))

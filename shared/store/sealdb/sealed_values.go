@@ -75,6 +75,8 @@ func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 		if err != nil || len(next) == 0 {
 			return keys, err
 		}
+
+		// Skip all other values with these keys.
 		keys = append(keys, next[0].Keys)
 		at = afterKeys(next[0].Keys)
 	}

@@ -36,6 +36,7 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
 
+	// The finished runs of a long session are erased first, so that the last transaction stays short.
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
@@ -61,12 +62,15 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
+
 			upTo = min(upTo, last+EraseBatch)
 			return EraseRuns(ctx, tx, Span{Ref: of.Ref, After: last, UpTo: upTo})
 		})
 		if err != nil {
 			return 0, err
 		}
+
+		// An open run stops the loop; closeSession erases the rest.
 		more = upTo == last+EraseBatch && upTo < newest
 		last = max(last, upTo) // only after the commit, because a transaction may be retried
 	}
@@ -137,6 +141,7 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 		})
 	}
 
+	// Runs are erased before their open rows are deleted, because eraseQuery reads these rows.
 	if err := EraseRuns(ctx, tx, parts...); err != nil {
 		return nil, 0, err
 	}

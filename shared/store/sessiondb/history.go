@@ -37,6 +37,8 @@ const (
 	shortHistory = 256 << 10
 )
 
+// historyQuery reads the newest turns of a session, oldest first. $5 replaces an answer of which
+// nothing was played. If the turns exceed $7 bytes, only their total size is read.
 const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
   CASE WHEN total <= $7 THEN answer ELSE '' END AS answer, total FROM (
   SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM (

@@ -49,6 +49,8 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 	return 1, errors.Join(fmt.Errorf("run %s: %w", expired.Runs[0], err), later)
 }
 
+// deleteDue removes or postpones the found runs in one transaction. It returns the number of runs
+// that were due and not locked.
 func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
 	var due []dueRun
 	err := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
@@ -98,12 +100,15 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 	return n, nil
 }
 
+// dueRun is a run whose retention may be over.
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`
 	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: no run keeps it alive
 }
 
+// removeOrPostpone removes the runs whose sessions no run keeps alive, and postpones the check of
+// the others. Their rows must be locked.
 func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var gone, kept []string
 	var until []*string

@@ -128,6 +128,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 // the run's id follows.
 const OwnSessionPrefix = "auto_"
 
+// ownSessionLength is the length of a generated session id: the prefix and the end of a run's id.
 const ownSessionLength = len(OwnSessionPrefix) + 26
 
 // SessionName identifies a session of an organization as callers do.
@@ -229,6 +230,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		page.Newest = page.Turns[0].Bytes
 	}
 
+	// One more turn than the limit was read, to find out whether there are more.
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit

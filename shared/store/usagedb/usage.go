@@ -102,6 +102,8 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
 		}
+
+		// An id contains its time, so the index on ids limits the runs that are read.
 		first := id.First(id.Run, from.Add(-idSkew))
 		err := tx.SelectContext(ctx, &rows, usageQuery, org, first, f.AgentID, from, now, each.Seconds(), f.KeyID, f.AutomationID)
 		if err != nil || f.By == "" {
@@ -110,6 +112,8 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		groups, err = usageGroups(ctx, tx, org, first, f, from, now)
 		return err
 	})
+
+	// The statement timeout has ended the count.
 	if pg.HasCode(err, "57014") {
 		slow := apierr.Wrap(apierr.Unavailable, err, "too many runs to count; ask for fewer days, or try again later")
 		slow.RetryAfter = usageTime

@@ -23,6 +23,7 @@ func bucketMiddle(bucket int) float64 {
 // durationHistogram is a histogram of durations, by bucket.
 type durationHistogram map[int]*bucketCount
 
+// bucketCount is the number of runs in a bucket and the sum of their durations.
 type bucketCount struct {
 	n  int64
 	ms float64 // sum of the durations
@@ -51,6 +52,7 @@ func (t durationHistogram) percentile(percent int64) *int64 {
 	for _, of := range t {
 		all += of.n
 	}
+
 	for _, bucket := range slices.Sorted(maps.Keys(t)) {
 		of := t[bucket]
 		if until += of.n; until*100 >= all*percent {
