@@ -35,6 +35,8 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 	return found, nil
 }
 
+// noDocument returns the same error for documents that do not exist and those the agent may not
+// read.
 func noDocument(id string) error {
 	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
@@ -49,6 +51,7 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	}
 	placed := make([]domain.File, len(originals))
 	for n, d := range originals {
+		// A slash in the name would create a folder that the model does not expect.
 		name := d.Name
 		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
 			name = d.ID + "/" + d.Name

@@ -63,8 +63,9 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 // location is a tool and the server that has it.
 type location struct {
-	server   domain.MCPServer
-	tool     remoteTool
+	server domain.MCPServer
+	tool   remoteTool
+	// protocol is the version that the server used when it listed the tool.
 	protocol string
 }
 
