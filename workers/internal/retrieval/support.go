@@ -107,6 +107,8 @@ func (s support) in(c candidate, known languages) bool {
 	if s.by(c, add(terms, "", text)) {
 		return true
 	}
+
+	// Detecting the language is expensive, so it is done only if the literal words do not suffice.
 	language := known.of(c.Passage)
 	return language != "" && s.by(c, add(terms, language, text))
 }
@@ -148,6 +150,7 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 // other work on a passage.
 type languages map[string]*documentLanguage
 
+// documentLanguage is the detected language of a document, and the number of passages tried.
 type documentLanguage struct {
 	language string
 	tries    int

@@ -109,6 +109,8 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 
 // sweep runs one round. If a part fails, the following parts still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
+	// The order matters: ended and requeued runs free slots that dispatchWaiting fills in the same
+	// round.
 	var errs []error
 	for _, part := range []func(context.Context) error{
 		s.releaseCoalesced, s.endRuns, s.requeueLost, s.dispatchWaiting, s.notifyAgain, s.endDocuments,
@@ -177,6 +179,7 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	return err
 }
 
+// changed publishes that rows of these organizations have changed.
 func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	for _, org := range orgs {
 		s.bus.Changed(kind, org)
@@ -203,6 +206,8 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 		return err
 	}
 
+	// A new creation time means that another stream replaced the one of the last round, with all
+	// its messages.
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(actionStream, 1)
 		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
