@@ -54,6 +54,7 @@ func ParsePrices(setting string) (Prices, error) {
 	return p, nil
 }
 
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

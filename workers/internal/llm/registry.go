@@ -20,7 +20,8 @@ type Provider interface {
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
-	known     map[string]bool
+	// known also contains providers that are not configured, which have a clearer error.
+	known map[string]bool
 }
 
 // NewRegistry returns a registry of providers by name. fallback is the model string for agents

@@ -139,6 +139,7 @@ func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit f
 	}
 }
 
+// addText appends a piece of text and emits it. It ignores text that is empty after cleaning.
 func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	if text = llm.CleanText(text); text != "" {
 		a.text.WriteString(text)
@@ -185,6 +186,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	return r, nil
 }
 
+// arguments returns the arguments as the model wrote them. Pieces take precedence over the start's.
 func (b *block) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -236,6 +238,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 		return u
 	}
 
+	// Without an estimate, a server that sends no counts would not be bound by token limits.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

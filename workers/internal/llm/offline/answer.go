@@ -31,6 +31,7 @@ func (p prompt) answer() string {
 		return strings.Join(p.lacks, "\n")
 	}
 
+	// The first rule that has an answer wins.
 	for _, rule := range []func() string{p.help, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
 		if text := rule(); text != "" {
 			return text
@@ -165,8 +166,10 @@ func (p prompt) fromInstructions() string {
 
 var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answer|be|if|when|please|act|reply|respond|keep|write|say|refuse|avoid|only)\b`)
 
+// isOrder reports whether a sentence commands the agent instead of stating a fact.
 func isOrder(sentence string) bool { return order.MatchString(sentence) }
 
+// compact returns JSON without white space, or invalid JSON unchanged.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

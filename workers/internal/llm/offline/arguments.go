@@ -57,6 +57,7 @@ func (s schema) plain() schema {
 	return s
 }
 
+// schemaFor parses the schema of a tool. An invalid schema counts as empty.
 func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {

@@ -40,6 +40,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		calls = append(calls, newCall(t, args))
 	}
 
+	// Statistics and plots are computed only if the message names no other tool.
 	programs := find(p.tools, toolCode)
 	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
 	if lack != "" {
@@ -57,6 +58,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		return calls, lacks
 	}
 
+	// Without any named tool, the message itself is the search query.
 	for _, name := range []string{toolKnowledge, toolWebSearch} {
 		if i := find(p.tools, name); i >= 0 {
 			calls = append(calls, newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}))
@@ -124,6 +126,7 @@ func query(message, tool string) string {
 	return clip(text, maxQuery)
 }
 
+// newCall returns a call without an id. Equal arguments always have the same JSON.
 func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
 	b, err := json.Marshal(args) // map keys are sorted, so equal calls are identical
 	if err != nil {
@@ -138,10 +141,13 @@ func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
 
+// find returns the index of the tool with a normalized name, or -1.
 func find(tools []llm.ToolSpec, name string) int {
 	return slices.IndexFunc(tools, func(t llm.ToolSpec) bool { return plain(t.Name) == name })
 }
 
+// isQuestion reports whether a message ends with a question mark or begins like a question or a
+// request.
 func isQuestion(message string) bool {
 	message = strings.TrimSpace(message)
 	return strings.HasSuffix(message, "?") || strings.HasSuffix(message, "？") || strings.HasSuffix(message, "؟") ||
@@ -197,6 +203,7 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 			exact = append(exact, t)
 		}
 		if containsAll(said, nameWords(t.Name)) {
+			// A longer name that contains all words of a shorter one is the better match.
 			loose = append(loose, t)
 		}
 	}
@@ -255,6 +262,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 	return spoken
 }
 
+// containsAll reports whether set contains all words. It returns false if there are no words.
 func containsAll(set map[string]bool, words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
 }

@@ -48,6 +48,7 @@ type Watch struct {
 	limits  Limits
 	connect *time.Timer
 	total   *time.Timer
+	// chunk is replaced at the first chunk; only the goroutine that reads the stream uses it.
 	chunk   *time.Timer
 	begun   atomic.Bool // at least one chunk has arrived
 	reached atomic.Bool // a connection was established

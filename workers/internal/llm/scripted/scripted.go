@@ -30,7 +30,8 @@ type Model struct {
 	mu       sync.Mutex
 	calls    []Call
 	requests []llm.Request
-	last     bool
+	// last makes the last call repeat forever.
+	last bool
 }
 
 // New returns a model that plays these calls.

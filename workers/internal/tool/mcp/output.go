@@ -25,6 +25,7 @@ func failed(message string) (tool.Result, error) {
 	return outcome{IsError: true, Text: message}.result()
 }
 
+// result returns the outcome as the call's result.
 func (o outcome) result() (tool.Result, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {

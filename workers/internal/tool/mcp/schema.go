@@ -87,6 +87,7 @@ func (c *cleaner) property(name string) string {
 	return name
 }
 
+// list applies each to the elements. It stops when the tool has become unfit.
 func (c *cleaner) list(list []any, each func(any) any) any {
 	out := make([]any, 0, min(len(list), maxParts))
 	for _, inner := range list {

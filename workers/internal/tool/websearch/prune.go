@@ -73,6 +73,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	return below, !notice(n, below) && !menu(n, below)
 }
 
+// letters counts the characters of a text that are not white space.
 func letters(s string) int {
 	n := 0
 	for _, r := range s {
@@ -96,6 +97,7 @@ var surroundingRoles = map[string]bool{
 	"tooltip": true,
 }
 
+// surrounding reports whether an element surrounds the content instead of being part of it.
 func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
@@ -128,6 +130,7 @@ func menu(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
+// part reports whether an element may be pruned as a unit.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":

@@ -59,6 +59,7 @@ func (r *renderer) node(n *html.Node) {
 	r.end(n)
 }
 
+// begin updates the state before the content of an element.
 func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -74,6 +75,7 @@ func (r *renderer) begin(n *html.Node) {
 	}
 }
 
+// end updates the state after the content of an element.
 func (r *renderer) end(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return

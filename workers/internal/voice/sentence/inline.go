@@ -35,6 +35,7 @@ func inline(line string) string {
 // maxNesting is the maximum nesting of links.
 const maxNesting = 4
 
+// say writes the spoken form of a text. depth is the number of brackets around it.
 func (s *speaker) say(line string, depth int) {
 	before := ' '
 	for len(line) > 0 {
@@ -98,6 +99,7 @@ func (s *speaker) escaped(line string) int {
 	return 2
 }
 
+// entity writes the character of an HTML entity, and returns the length of the entity.
 func (s *speaker) entity(found string) int {
 	s.text(html.UnescapeString(found))
 	return len(found)
@@ -199,11 +201,13 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	return s.drop(n)
 }
 
+// drop records that n bytes are not spoken, and returns n.
 func (s *speaker) drop(n int) int {
 	s.dropped = s.dropped || n > 0
 	return n
 }
 
+// text writes a text without interpreting it.
 func (s *speaker) text(text string) {
 	for _, r := range text {
 		s.write(r)
@@ -247,10 +251,12 @@ func emoji(text string) int {
 	return n
 }
 
+// joins reports whether a character only modifies the emoji next to it.
 func joins(r rune) bool {
 	return r == '\u200d' || r == '\ufe0e' || r >= 0x1F3FB && r <= 0x1F3FF || r >= 0xE0020 && r <= 0xE007F
 }
 
+// picture reports whether a character is an emoji or another symbol that is not spoken.
 func picture(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2B00 && r <= 0x2BFF || r >= 0x231A && r <= 0x23FF ||
 		r >= 0x2500 && r <= 0x25FF || r >= 0x2190 && r <= 0x21FF || r == '\ufe0f' || r == '\u20e3' || r == '\ufffc'

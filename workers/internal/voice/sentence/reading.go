@@ -160,6 +160,8 @@ func (r *reading) enough(lines int) int {
 	return enough
 }
 
+// clauseEnds records the end of a clause. It returns at if the first segment may end there,
+// otherwise 0.
 func (r *reading) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
@@ -257,6 +259,7 @@ func (r *reading) tooLong(here int) int {
 
 func isTerminal(c rune) bool { return terminal(c) != noEnding }
 
+// terminal returns how a character ends a sentence, or noEnding.
 func terminal(c rune) ending {
 	switch c {
 	case '.':

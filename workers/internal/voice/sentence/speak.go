@@ -36,6 +36,8 @@ func Speak(markdown string) string {
 // isSpoken reports whether a character is spoken.
 func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
+// opensFence reports whether a line begins a code block. A line with backticks on both sides is
+// inline code.
 func opensFence(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
