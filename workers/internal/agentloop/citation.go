@@ -192,4 +192,5 @@ func (c *runeCounter) at(bytes int) int {
 	return next.runes
 }
 
+// distance returns the absolute difference of two offsets.
 func distance(a, b int) int { return max(a-b, b-a) }

@@ -188,6 +188,7 @@ func (f *filter) rescan(held []rune) {
 // span reads a character after a backtick that may begin inline code. Whether it is inline code is
 // known only at the closing backtick.
 func (f *filter) span(r rune) {
+	// Inline code cannot continue on the next line.
 	if r == '\n' {
 		f.notCode()
 		f.step(r)
@@ -206,6 +207,7 @@ func (f *filter) span(r rune) {
 		f.put(r)
 	}
 
+	// Text that is held back for too long is emitted as ordinary text.
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}

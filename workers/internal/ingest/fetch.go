@@ -81,6 +81,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, notFetched("The address returned an empty answer.", false)
 	}
 
+	// The extractor detects the format from the content, so an invalid type is not an error.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"

@@ -121,6 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 			late = true
 		}
 
+		// A slow document must show progress, so batches that are not full are sent after
+		// batchTime.
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err

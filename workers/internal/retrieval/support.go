@@ -64,6 +64,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	s := support{few: len(words) <= maxFewWords}
 	names := analysis.Names(text)
 
+	// A word is as frequent as its most frequent form.
 	rarest := 0.0
 	for _, w := range words {
 		have := int64(0)
@@ -80,6 +81,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 		s.all += one.weight
 	}
 
+	// Queries of few words are usually about one thing, so they need a rarer word in common.
 	s.least = minRarity * rarest
 	if s.few {
 		s.least = minRarityOfFew * rarest
@@ -125,6 +127,7 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 // weight. If the query has few words and one is a name that no document contains, the result is
 // false, because the query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
+	// A word that no document contains counts only if a similar word was searched for and found.
 	sum, telling := 0.0, false
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
 	for _, w := range s.words {

@@ -51,6 +51,7 @@ type reservation struct {
 	hold budgetdb.Hold
 }
 
+// held reports whether a hold was placed, which must be settled.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve places a hold on the maximum amounts that a call may use. The caller must settle the

@@ -335,6 +335,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 		return nil, err
 	}
 
+	// Callers wait for their results, so publish each before anything else.
 	out := make([]saveResult, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID

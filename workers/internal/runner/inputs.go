@@ -38,6 +38,7 @@ type inputTurn struct {
 	granted chan struct{}
 }
 
+// newInputs returns inputs without any reservation.
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
 // enter waits until a run of org may use the given number of bytes. The caller releases them with

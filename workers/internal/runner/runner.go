@@ -324,6 +324,7 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 		return 0
 	}
 
+	// Take what else is free without waiting, so that one fetch fills all slots.
 	n := 1
 	for n < maxFetch {
 		select {

@@ -294,6 +294,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 		oldest time.Time
 		found  bool
 	}
+
+	// Ask once for each lane and not for each run, because thousands of runs may be overdue.
 	lanes := map[domain.Lane]state{}
 	for _, lane := range domain.Lanes {
 		oldest, found, err := s.bus.OldestUndelivered(ctx, lane)

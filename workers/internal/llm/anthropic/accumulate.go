@@ -103,6 +103,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
 
+	// Blocks of unknown kinds are kept too, so that their pieces and ends are accepted.
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {

@@ -71,6 +71,7 @@ func (p prompt) withoutProgram() []string {
 var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
 	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
 
+// asksForHelp reports whether the message asks only what the agent can do.
 func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }
 
 // help lists the tools, each with the first sentence of its description.

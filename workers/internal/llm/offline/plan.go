@@ -46,6 +46,8 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	if lack != "" {
 		lacks = append(lacks, lack)
 	}
+
+	// Code and searches exclude each other: a message with code is not a question for a search.
 	if code != "" && programs >= 0 {
 		calls = append(calls, codeCall(p.tools[programs], code, p.message))
 	}
@@ -279,6 +281,8 @@ func nameWords(s string) []string {
 		begin = -1
 	}
 
+	// A word ends at a character that is no letter or digit, and before a capital after a small
+	// letter.
 	for i, r := range s {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):

@@ -116,6 +116,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		r.StopReason = llm.StopToolCalls
 	}
 
+	// Arguments are parsed only now, because pieces of them are not JSON.
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {

@@ -71,6 +71,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(llm.Delta{Text: text})
 	}
 
+	// The deltas of a call are emitted even if it then hangs or fails.
 	switch {
 	case call.Hang:
 		<-ctx.Done()

@@ -83,6 +83,7 @@ func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, ori
 		return err
 	}
 
+	// The model knows a document by its id, so it must learn under which name the file is.
 	for n, d := range originals {
 		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
 		f.documentNames[placed[n].Name] = true

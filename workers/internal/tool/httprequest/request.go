@@ -45,6 +45,7 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
 	}
 
+	// Every secret that is sent is collected, so that the response can be cleaned of it.
 	var secrets redact.Secrets
 	secrets.Address(e.URL)
 	header, err := b.headers(e, req, &secrets)
@@ -57,10 +58,12 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 		return prepared{}, &tool.Error{Message: "The arguments do not fit the endpoint: " + err.Error() + ".", NotSent: true, Err: err}
 	}
 
+	// The signature covers the final body, so it is computed after the arguments are inserted.
 	if err := b.sign(e, req, body, header, &secrets); err != nil {
 		return prepared{}, err
 	}
 
+	// The hook runs just before the first byte is sent, which is the last moment to refuse.
 	if req.Sending != nil {
 		ctx = outbound.WithSending(ctx, guarded(req.Sending))
 	}

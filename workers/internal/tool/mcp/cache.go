@@ -136,6 +136,8 @@ func (c *cache) shrink(now time.Time) {
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 
+	// The sums are updated incrementally, so that each removal needs no further pass over all
+	// lists.
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}

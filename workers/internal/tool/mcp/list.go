@@ -152,6 +152,8 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	defer s.close()
 
 	into.protocol = s.InitializeResult().ProtocolVersion
+
+	// Keep the tools that can be used. An unusable tool does not make the list fail.
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
 		known, ok := read(t, s.redactor)

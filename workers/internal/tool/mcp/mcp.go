@@ -121,6 +121,8 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	if req.EffectKey != "" {
 		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers pass headers to their tools
 	}
+
+	// The transport finds the delivery in the context and sends the call at most once.
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
 	defer cancel() // also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
@@ -145,6 +147,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause = *outbound.AsError(d.err)
 	}
 
+	// The cases are ordered by certainty. Only the first two prove that nothing was sent.
 	var rpcErr *jsonrpc.Error
 	switch {
 	case !d.begun:
@@ -160,6 +163,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}
 
+	// The cause for the log is the HTTP error or the status, never the server's text.
 	httpErr := d.err
 	if httpErr == nil && d.status >= http.StatusMultipleChoices {
 		httpErr = statusError(d.status)

@@ -49,6 +49,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 		}
 	}
 
+	// The structured content stays a JSON value, so that secrets are found regardless of escapes.
 	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
 		return failed("The tool's answer could not be checked for secrets.") // the result says so, because the call was executed

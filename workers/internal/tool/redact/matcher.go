@@ -40,6 +40,8 @@ func newMatcher(texts []string) matcher {
 		m.byStart[start] = append(m.byStart[start], text)
 		m.starts[startHash(start)] = true
 	}
+
+	// Longer texts come first, so that a secret is removed as a whole.
 	for start, same := range m.byStart {
 		slices.SortFunc(same, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 		m.byStart[start] = slices.Compact(same)

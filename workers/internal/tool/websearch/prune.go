@@ -30,6 +30,7 @@ type extent struct{ text, links, nodes int }
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
+		// RemoveChild clears the sibling pointers, so the next child is read first.
 		next := c.NextSibling
 		below, keep := p.look(c, at)
 		if keep {
@@ -52,6 +53,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		return extent{}, false
 	}
 
+	// Comments and other nodes without text are removed.
 	switch n.Type {
 	case html.TextNode:
 		n.Data = visible(n.Data)
@@ -65,6 +67,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		return extent{}, false
 	}
 
+	// Prune the children first: only the remaining content decides about the node itself.
 	inside := position{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
 	below := p.prune(n, inside)
 	if n.Data == "a" {
@@ -140,6 +143,7 @@ func part(n *html.Node) bool {
 	}
 }
 
+// names returns the id and the class names of an element.
 func names(n *html.Node) string { return attr(n, "id") + " " + attr(n, "class") }
 
 // mentions reports whether a small part contains one of the words.

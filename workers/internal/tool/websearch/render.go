@@ -48,6 +48,8 @@ func (r *renderer) node(n *html.Node) {
 	default:
 	}
 	r.begin(n)
+
+	// Marks are written by the parent, which knows the position of each item.
 	item := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode {

@@ -82,6 +82,8 @@ func (m *meter) periodicity() float64 {
 		power += x * x
 	}
 
+	// The best lag is the length of one period of the voice. Signals in opposite phase do not
+	// count.
 	var best float64
 	for lag := minLag; lag <= maxLag; lag++ {
 		before := all[maxLag-lag : maxLag-lag+pitchSpan]

@@ -43,11 +43,13 @@ func (f *floor) add(level float64) {
 	f.least = min(f.least, f.power)
 	f.frames++
 
+	// The minimum over the last parts is the noise, because speech pauses in that time.
 	least := f.least
 	for _, part := range f.parts {
 		least = min(least, part)
 	}
 
+	// A complete part replaces the oldest one.
 	if f.frames%floorPart == 0 {
 		f.parts[f.frames/floorPart%floorParts], f.least = f.least, math.Inf(1)
 	}
