@@ -103,6 +103,7 @@ func (r *run) setSystem() {
 		r.system += text
 	}
 
+	// Each rule is added only if it can apply, because every prompt pays for its tokens.
 	if len(r.tools) > 0 || len(r.in.Data) > 0 {
 		add(untrustedRule)
 	}

@@ -188,6 +188,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		return err
 	}
 
+	// A missing vector would shift the others to wrong passages.
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}

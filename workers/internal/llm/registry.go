@@ -87,6 +87,7 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 		}
 	}
 
+	// A fallback may replace a first model that does not resolve, so only a list without any fails.
 	if len(found) == 0 {
 		return nil, first
 	}

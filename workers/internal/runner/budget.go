@@ -218,6 +218,7 @@ func worst(req *llm.Request) llm.Usage {
 // promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
 // than one token of a byte.
 func promptBound(req *llm.Request) int64 {
+	// The fixed parts cover text that a provider adds around prompts, messages and tools.
 	n := perPrompt + len(req.System)
 	for _, t := range req.Tools {
 		n += perMessage + len(t.Name) + len(t.Description) + len(t.Schema)

@@ -65,6 +65,8 @@ func (t *eventWriter) restarted(afterStep int) {
 func (t *eventWriter) loop(e agentloop.Event) {
 	var data []byte
 	var err error
+
+	// Replayed events are written too: clients have discarded the events of earlier attempts.
 	switch e.Type {
 	case agentloop.EventDelta:
 		if e.Text == "" {

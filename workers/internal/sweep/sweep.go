@@ -97,6 +97,8 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 		if err != nil {
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
+
+		// A failure that lasts would otherwise fill the log with the same line.
 		if err != nil && !failed {
 			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
@@ -276,6 +278,7 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 		return err
 	}
 
+	// Runs whose messages may still arrive are only postponed, to avoid duplicate messages.
 	next, err := s.store.Queue.Redispatch(ctx, again, later)
 	s.metrics.count(actionNotify, len(next))
 	if len(next) > 0 {

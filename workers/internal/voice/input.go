@@ -152,6 +152,8 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 
 	l.transcribeEarly()
 	l.bound()
+
+	// The ingress frees its copy of the audio according to these reports.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}

@@ -167,6 +167,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		return llm.Response{}, err
 	}
 
+	// A truncated call must not be executed, so every call must be complete.
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {

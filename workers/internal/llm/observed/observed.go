@@ -98,6 +98,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(d)
 	})
 
+	// Failed calls are counted, but do not enter the durations of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {

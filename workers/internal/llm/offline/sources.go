@@ -143,6 +143,7 @@ func parseQuestion(message string) question {
 		q.words[w] = true
 	}
 
+	// A question such as "when" is answered by a sentence with a date, even if it shares few words.
 	switch {
 	case asksWhen.MatchString(message):
 		q.form = aDate

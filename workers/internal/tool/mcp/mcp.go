@@ -78,6 +78,9 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 		if found != nil {
 			return *found, nil
 		}
+
+		// A cached list may be older than the tool, so remove the lists that are not fresh and look
+		// again.
 		forgotten := false
 		for _, server := range servers {
 			forgotten = again && err == nil && b.lists.forget(keyFor(req, server)) || forgotten

@@ -51,6 +51,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
 
+	// The method decides when the request ends and which connection it uses.
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)
 

@@ -53,6 +53,8 @@ func (s *speaker) say(line string, depth int) {
 // special processes the Markdown at the beginning of line. It returns the number of bytes that it
 // has processed, or 0 if the line begins with an ordinary character.
 func (s *speaker) special(line string, c, before rune, depth int) int {
+	// Each case consumes the Markdown that it recognizes. An unrecognized mark is an ordinary
+	// character.
 	switch c {
 	case '\\':
 		return s.escaped(line)
@@ -131,6 +133,8 @@ func (s *speaker) bracket(line string, depth int) int {
 			return end + 1 + len(to)
 		}
 	}
+
+	// A bracket that is neither link nor citation is omitted, but its content is spoken.
 	if found := citation.FindString(line); found != "" {
 		return s.drop(len(found))
 	}
@@ -174,6 +178,8 @@ func (s *speaker) address(found string) int {
 	if found == "" {
 		return 0
 	}
+
+	// A full address is tedious to hear, so only its host is spoken.
 	full := found
 	if !strings.Contains(full, "://") {
 		full = "https://" + full
@@ -191,6 +197,8 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	n := len(line) - len(rest)
 	after, _ := utf8.DecodeRuneInString(rest)
 	alone := unicode.IsSpace(before) && (unicode.IsSpace(after) || rest == "")
+
+	// The characters on both sides decide: a mark between spaces or digits is not emphasis.
 	switch {
 	case c == '~' && n == 1, n == 1 && alone && rest != "", c == '*' && n == 1 && unicode.IsDigit(before) && unicode.IsDigit(after):
 		return 0 // the mark is an ordinary character
@@ -224,6 +232,8 @@ func (s *speaker) write(r rune) {
 		}
 		return
 	}
+
+	// A citation before a full stop leaves a space, which must not be heard as a pause.
 	if s.dropped && s.last == ' ' && strings.ContainsRune(".,;:!?)", r) {
 		text := strings.TrimRight(s.out.String(), " ")
 		s.out.Reset()

@@ -83,6 +83,7 @@ func unmark(line string) (text string, own bool) {
 		return line, true
 	}
 
+	// The number of an ordered item is spoken.
 	digits := strings.TrimLeft(line, "0123456789")
 	return line, digits != line && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
