@@ -64,9 +64,9 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	s := support{few: len(words) <= maxFewWords}
 	names := analysis.Names(text)
 
-	// A word is as frequent as its most frequent form.
 	rarest := 0.0
 	for _, w := range words {
+		// A word is as frequent as its most frequent form.
 		have := int64(0)
 		for _, l := range w.Lexemes {
 			have = max(have, a.counts[l])

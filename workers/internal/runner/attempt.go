@@ -172,7 +172,7 @@ type journal struct {
 // Load returns the steps that earlier attempts recorded, and publishes that the run continues after
 // them.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
-	// A first attempt has no steps, so it saves the query.
+	// A first attempt has no steps, so the query is skipped.
 	if j.a.claim.Attempts == 1 {
 		return nil, nil
 	}

@@ -187,12 +187,12 @@ func (t *eventWriter) closeAndWait(ctx context.Context) {
 func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
-	// The final event is not in the chunk; only its number is stored.
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return executiondb.Chunk{}, t.next
 	}
+
+	// The final event is not in the chunk; only its number is stored.
 	return t.chunk(), t.next
 }
 

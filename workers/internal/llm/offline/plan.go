@@ -46,12 +46,11 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	if lack != "" {
 		lacks = append(lacks, lack)
 	}
-
-	// Code and searches exclude each other: a message with code is not a question for a search.
 	if code != "" && programs >= 0 {
 		calls = append(calls, codeCall(p.tools[programs], code, p.message))
 	}
 
+	// Code and searches exclude each other: a message with code is not a question for a search.
 	if code != "" || lack != "" {
 		return calls, lacks
 	}
@@ -205,7 +204,6 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 			exact = append(exact, t)
 		}
 		if containsAll(said, nameWords(t.Name)) {
-			// A longer name that contains all words of a shorter one is the better match.
 			loose = append(loose, t)
 		}
 	}
@@ -214,6 +212,7 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 		return exact, passages(exact, message, func(t llm.ToolSpec) []string { return []string{t.Name} })
 	}
 
+	// A longer name that contains all words of a shorter one is the better match.
 	loose = slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
 		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
 			words := nameWords(o.Name)

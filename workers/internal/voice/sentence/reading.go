@@ -199,10 +199,10 @@ func (r *reading) take(c rune, at int) {
 	default:
 		r.mark(c)
 	}
-
-	// The word before a dot decides whether the dot is part of an abbreviation.
 	r.fresh = false
 	r.spoken = r.spoken || unicode.IsLetter(c) || unicode.IsDigit(c)
+
+	// The word before a dot decides whether the dot is part of an abbreviation.
 	if r.end.kind == noEnding {
 		r.word.next(c)
 	}
