@@ -34,6 +34,7 @@ type Limits struct {
 	MaxAnswerTokens int64 // output tokens of one turn; default the model's limit
 }
 
+// withDefaults replaces zero and negative limits, except those that default to no limit.
 func (l Limits) withDefaults() Limits {
 	if l.MaxTurns <= 0 {
 		l.MaxTurns = 25
@@ -162,6 +163,7 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 			return r.out, err
 		}
 
+		// All calls of the previous turn now have results, as providers require.
 		turn, stop, err := r.modelTurn(ctx)
 		if err != nil {
 			return r.out, err

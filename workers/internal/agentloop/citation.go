@@ -33,6 +33,7 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 	next := 0
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
+		// Offsets belong to the answer, not to the source.
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
 			continue // the tool returned this source twice
@@ -66,6 +67,7 @@ func (r *run) readEarlier(ctx context.Context) error {
 		return nil
 	}
 	last := 0
+	// The filter finds the markers; note only collects their numbers and accepts all of them.
 	note := func(number int, _ []string) (string, int, bool) {
 		if number <= maxEarlierNumber {
 			last = max(last, number)
@@ -107,6 +109,7 @@ func numberFor(s domain.Citation, list []domain.Citation) int {
 	return 0
 }
 
+// same reports whether both pointers are nil or point to equal values.
 func same[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -142,6 +145,7 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 		words  extent
 	}
 
+	// Repeated markers of the same words choose their sentence once, because choose is expensive.
 	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {
@@ -188,4 +192,5 @@ func (c *runeCounter) at(bytes int) int {
 	return next.runes
 }
 
+// distance returns the absolute difference of two offsets.
 func distance(a, b int) int { return max(a-b, b-a) }

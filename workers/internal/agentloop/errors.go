@@ -111,4 +111,5 @@ func toolUnavailable(name string, err error) *Error {
 // distinguish a lost lease from a canceled run.
 func stopped(ctx context.Context) error { return wrap("running agent", context.Cause(ctx)) }
 
+// wrap adds what the loop was doing and keeps the cause for errors.Is and errors.As.
 func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, err) }

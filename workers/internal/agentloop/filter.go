@@ -67,12 +67,15 @@ type candidate struct {
 	closed   bool // the closing bracket was read; the next character decides whether this is a marker
 }
 
+// newFilter returns a filter at the beginning of a text. It calls check and emit from write and
+// finish.
 func newFilter(check func(int, []string) (string, int, bool), emit func(string)) *filter {
 	return &filter{check: check, emit: emit, md: markdown{lead: true}}
 }
 
 // write reads a piece of text and emits as much as is final.
 func (f *filter) write(piece string) {
+	// Providers may split a character between two pieces.
 	if len(f.partial) > 0 {
 		piece = string(f.partial) + piece
 		f.partial = f.partial[:0]
@@ -93,10 +96,12 @@ func (f *filter) write(piece string) {
 
 // finish decides about the text held back, emits it, and returns the whole filtered text.
 func (f *filter) finish() string {
+	// An incomplete character at the end can never become valid.
 	for range f.partial {
 		f.step(utf8.RuneError)
 	}
 	f.partial = nil
+	// Each decision may rescan text and open new brackets, so repeat until no bracket is open.
 	for {
 		if f.md.run > 0 {
 			f.endRun()
@@ -139,6 +144,8 @@ func (f *filter) step(r rune) {
 		f.endRun()
 	}
 
+	// Within code, brackets are text. In possible inline code they are held back until the code
+	// ends.
 	switch {
 	case f.md.mode == inSpan:
 		f.span(r)
@@ -181,6 +188,7 @@ func (f *filter) rescan(held []rune) {
 // span reads a character after a backtick that may begin inline code. Whether it is inline code is
 // known only at the closing backtick.
 func (f *filter) span(r rune) {
+	// Inline code cannot continue on the next line.
 	if r == '\n' {
 		f.notCode()
 		f.step(r)
@@ -199,6 +207,7 @@ func (f *filter) span(r rune) {
 		f.put(r)
 	}
 
+	// Text that is held back for too long is emitted as ordinary text.
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
@@ -234,6 +243,7 @@ func (f *filter) begin() {
 // candidate reads a character after a bracket that may begin a marker.
 func (f *filter) candidate(r rune) {
 	top := f.top()
+	// The character after the closing bracket decides between a marker and a Markdown link.
 	switch {
 	case top.closed && r == '(':
 		f.release()
@@ -282,6 +292,7 @@ func (f *filter) resolve(next rune) {
 		return
 	}
 
+	// Discard the original spelling and write each valid item as a separate marker.
 	f.tail = f.tail[:top.at]
 	f.release()
 	for _, m := range kept {
@@ -321,6 +332,9 @@ func (f *filter) remove(c candidate, next rune) {
 		f.top().grammar.without(c.at - len(f.tail))
 		return
 	}
+
+	// The removed marker keeps its position, because it still separates the words of its
+	// neighbours.
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 	text := f.out.String()
 	f.skipBlanks = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
@@ -342,6 +356,8 @@ func (f *filter) abandon() {
 	held, top := f.tail, *f.top()
 	f.tail, f.open = nil, nil
 	var rest []rune
+
+	// The model intended a citation here, so its number must not remain as text.
 	if top.grammar.quoted() {
 		held, rest = held[:top.at], held[top.at+1+top.grammar.lastOpened():]
 		f.removed += len(top.grammar.items)

@@ -25,6 +25,7 @@ type foldedText struct {
 // folded maps characters to their normalized forms; invisible characters map to "".
 var folded = foldedForms()
 
+// foldedForms returns the table for folded.
 func foldedForms() map[rune]string {
 	forms := map[rune]string{'…': "..."}
 	for _, r := range "\u00AD\u200B\u200E\u200F\u034F\u2060\uFEFF" {
@@ -43,6 +44,7 @@ func foldedForms() map[rune]string {
 func fold(source string) foldedText {
 	f := foldedText{source: source}
 	var text strings.Builder
+	// add appends one normalized character and the range of its spelling in source.
 	add := func(piece string, from, to int) {
 		for i := range len(piece) {
 			f.from, f.to = append(f.from, -1), append(f.to, -1)
@@ -54,6 +56,7 @@ func fold(source string) foldedText {
 		text.WriteString(piece)
 	}
 
+	// Iterate over composed characters, so that differently composed spellings of a letter match.
 	var it norm.Iter
 	it.InitString(norm.NFC, source)
 	for !it.Done() {
@@ -101,7 +104,11 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `
 func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
+
+		// Models mark an abridged quote with dots at its ends.
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
+
+		// A quote without words would match almost any source.
 		if !hasWords(wanted) {
 			return ""
 		}
@@ -124,6 +131,9 @@ func (f *foldedText) index(wanted string) string {
 			return ""
 		}
 		at += next
+
+		// A match may begin or end inside an expanded character such as "…"; the search then
+		// continues.
 		from, to := f.from[at], f.to[at+len(wanted)-1]
 		if from >= 0 && to >= 0 {
 			return shorten(f.source[from:to], maxQuote)

@@ -26,6 +26,7 @@ func (t Turn) Whole() bool {
 		return false
 	}
 
+	// Results must follow their turn immediately and in the order of the calls.
 	var open []llm.ToolCall
 	for _, m := range t.Messages[1:] {
 		switch {
@@ -60,6 +61,8 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 		}
 	}
 
+	// Stop at the first turn that does not fit, because a gap in the history would confuse the
+	// model.
 	from := len(whole)
 	for from > 0 {
 		if budget -= whole[from-1].Tokens(); budget < 0 {

@@ -105,6 +105,8 @@ func (m *markdown) endRun(held bool) bool {
 // may begin inline code instead.
 func (m *markdown) dropSpan() {
 	m.mode, m.run, m.loose = inText, 0, true
+
+	// Runs that pair up among themselves are complete inline code and are skipped.
 	for rest := m.runs[1:]; len(rest) > 0; {
 		end := slices.Index(rest[1:], rest[0])
 		if end < 0 {

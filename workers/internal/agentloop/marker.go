@@ -16,6 +16,7 @@ var closers = map[rune]string{
 	'「': "」", '『': "』", '\'': "'’‘", '‘': "’'‘", '’': "’'", '‚': "‘’'",
 }
 
+// separators are the characters that may separate two numbers, or a quote and the next number.
 const separators = ",;，；、"
 
 // verdict is the effect of a character on a possible marker.
@@ -57,8 +58,9 @@ type extent struct{ from, to int }
 //
 // A quotation mark inside a quote closes it only if a bracket, another quote or a number follows.
 type grammar struct {
-	state   grammarState
-	items   []item // the extents of quotes are in characters, counted from the bracket
+	state grammarState
+	items []item // the extents of quotes are in characters, counted from the bracket
+	// read counts the characters since the bracket.
 	read    int
 	digits  int
 	ends    string // the marks that may close the quote
@@ -191,4 +193,5 @@ func (g *grammar) lastOpened() int {
 	return quotes[len(quotes)-1].from
 }
 
+// isBlank reports whether r is white space within a line.
 func isBlank(r rune) bool { return r == '\t' || unicode.Is(unicode.Zs, r) }

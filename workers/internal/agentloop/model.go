@@ -30,6 +30,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 			return nil, "", stopped(ctx)
 		}
 
+		// The filter of a failed call may contain half an answer, so each call gets a new one.
 		r.beginTurn()
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)
 
@@ -43,6 +44,8 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 			continue
 		}
 
+		// Each retry of the run also spends from the process's retry budget, which protects a
+		// failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
 			return nil, "", Classify(err)
@@ -100,6 +103,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 	}
 
 	t.Text = r.filter.finish()
+
+	// Offsets of citations count from the beginning of the whole message, including the gap.
 	offset := utf8.RuneCountInString(r.out.Text)
 	if offset > 0 {
 		offset += utf8.RuneCountInString(gap)
@@ -110,6 +115,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 
 // request returns the next model call. left is the number of tokens that the run may still use.
 func (r *run) request(left int64) llm.Request {
+	// Usually the model's own limit applies. Near the end of the budget, the rest bounds the
+	// answer.
 	maxTokens := r.limits.MaxAnswerTokens
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {
 		maxTokens = left
@@ -129,6 +136,7 @@ func (r *run) shortenHistory(err error) bool {
 		return false
 	}
 
+	// Half of the history at a time bounds the number of rejected calls.
 	dropped := (len(r.history) + 1) / 2
 	messages := 0
 	for _, t := range r.history[:dropped] {
@@ -154,6 +162,9 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 	if r.streamed || r.retries >= maxRetries || e.RetryAfter > maxRetryDelay {
 		return 0, false
 	}
+
+	// The delay varies between half and one and a half of its mean, so that runs do not retry
+	// together.
 	middle := retryDelays[r.retries]
 	delay := middle/2 + time.Duration(r.loop.jitter()*float64(middle))
 	return min(max(delay, e.RetryAfter), maxRetryDelay), true

@@ -44,6 +44,7 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 		return "", max(1, len(quotes)), false
 	}
 
+	// Blank quotes count as absent.
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {
@@ -84,6 +85,7 @@ func (p *passage) choose(supported string) string {
 		}
 	}
 
+	// A fact is often spread over two sentences, so try each neighbour.
 	chosen := p.parts[best].extent
 	for _, i := range []int{best - 1, best + 1} {
 		if i < 0 || i >= len(p.parts) || maximum == 0 || p.parts[i].score(weights, p.parts[best].terms) < maximum {

@@ -81,10 +81,12 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	r.own = len(r.messages)
 	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data})
 
+	// The tools stay the same for the whole run, which keeps the provider's prompt cache valid.
 	for _, s := range in.Tools.Specs() {
 		r.tools = append(r.tools, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
 
+	// A run that fails before the first answer reports the model that it would have called.
 	r.out.Usage.Model = in.Model.Info().Name
 	r.out.OmittedTurns = in.OmittedTurns
 	r.setSystem()
@@ -101,6 +103,7 @@ func (r *run) setSystem() {
 		r.system += text
 	}
 
+	// Each rule is added only if it can apply, because every prompt pays for its tokens.
 	if len(r.tools) > 0 || len(r.in.Data) > 0 {
 		add(untrustedRule)
 	}
@@ -112,6 +115,7 @@ func (r *run) setSystem() {
 	}
 }
 
+// send reports an event if the caller wants events. It runs in the goroutine of Run.
 func (r *run) send(e Event) {
 	if r.events != nil {
 		r.events(e)
@@ -155,6 +159,9 @@ func (r *run) replay(steps []Step) error {
 		if s.Seq != i+1 {
 			return unreadable("step %d instead of %d", s.Seq, i+1)
 		}
+
+		// The order must be a possible run: a turn only without open calls, and results in the
+		// order of the calls.
 		switch {
 		case s.Kind == StepModelTurn && s.Turn != nil && len(s.Turn.ToolCalls) > 0 && len(r.pending) == 0:
 			if text := r.applyTurn(s.Turn); text != "" {
@@ -174,6 +181,8 @@ func (r *run) replay(steps []Step) error {
 	return nil
 }
 
+// unreadable returns the error of an inconsistent journal. It is not retryable: the journal stays
+// the same.
 func unreadable(format string, args ...any) *Error {
 	return &Error{
 		Code: CodeJournalUnreadable, Message: "The run's recorded steps could not be read.",
@@ -199,6 +208,7 @@ func (r *run) applyTurn(t *TurnStep) string {
 	r.messages = append(r.messages, message)
 
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
+	// Calls above the turn's limit get a note instead of a result, and do not count.
 	r.excess = max(len(t.ToolCalls)-maxTurnCalls, 0)
 	if !t.BrokeOff {
 		r.calls += len(t.ToolCalls) - r.excess
@@ -211,6 +221,7 @@ func (r *run) applyTurn(t *TurnStep) string {
 
 // recordTurn records a model turn that requests tools.
 func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
+	// The ids must be final before the turn is recorded: results and approvals refer to them.
 	r.assignCallIDs(t.ToolCalls)
 	r.applyTurn(t)
 	failpoint.Here(failpoint.TurnBefore)
@@ -257,6 +268,8 @@ func (r *run) assignCallIDs(calls []llm.ToolCall) {
 			r.reserveCallID(c.ID)
 		}
 	}
+
+	// Generated ids contain the step, so that a later attempt generates the same ids.
 	for i := range calls {
 		for n := i + 1; calls[i].ID == "" || len(calls[i].ID) > maxCallID || r.callIDs[calls[i].ID]; n++ {
 			calls[i].ID = "call_" + strconv.Itoa(r.seq+1) + "_" + strconv.Itoa(n)
@@ -265,6 +278,7 @@ func (r *run) assignCallIDs(calls []llm.ToolCall) {
 	}
 }
 
+// reserveCallID marks an id as used for the rest of the run.
 func (r *run) reserveCallID(id string) {
 	if r.callIDs == nil {
 		r.callIDs = make(map[string]bool)
@@ -280,6 +294,8 @@ func (r *run) finish(t *TurnStep, stop llm.StopReason) (Output, error) {
 	}
 	r.out.StopReason = stop
 	r.out.Turn.Messages = slices.Clip(r.messages[r.own:])
+
+	// Citations follow the text, because their offsets refer to the whole message.
 	for i := range r.out.Citations {
 		r.send(Event{Type: EventCitation, Step: r.seq + 1, Citation: &r.out.Citations[i]})
 	}

@@ -33,22 +33,28 @@ func supports(text string, marks []mark) []extent {
 	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
 	for i, m := range marks {
 		from := last
+		// Only the text since the previous marker is searched, so that many markers take linear
+		// time.
 		newline := strings.LastIndexByte(text[last:m.from], '\n')
 		if newline >= 0 {
 			lineFrom = last + newline + 1
 			lineStart = afterIndent(text, lineFrom)
 		}
+		// In the line of an earlier marker, the words begin after that marker, otherwise after the
+		// line's prefix.
 		beside := i > 0 && newline < 0
 		if !beside {
 			from = lineFrom + len(linePrefix.FindString(text[lineFrom:m.from]))
 		}
 		last = m.to
 
+		// A table cell is separate: words of other cells do not belong to the marker.
 		inTable := lineStart < m.from && text[lineStart] == '|'
 		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
 			from, beside = from+bar+1, false
 		}
 
+		// Prefer the words before the marker, then those after it, then the lines above.
 		own, ok := lastSentence(text, from, m.from)
 		if !ok && !beside {
 			own, ok = sentenceAfter(text, marks[i:], inTable)
@@ -86,6 +92,8 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	if n := strings.IndexAny(text[from:], ends); n >= 0 {
 		end = from + n
 	}
+
+	// Search the pieces between markers, because a marker's own text is not a sentence.
 	for i := 1; from < end; i++ {
 		to, next := end, end
 		if i < len(marks) && marks[i].from < end {
@@ -153,6 +161,8 @@ func splitSentences(text string, from, to int) []extent {
 // trim removes white space, punctuation and other characters that are not part of the words from
 // both ends of an extent.
 func trim(text string, e extent) extent {
+	// Remove what cannot begin a sentence, and emphasis signs whose counterpart is outside of the
+	// extent.
 	for e.from < e.to {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
 		next, _ := utf8.DecodeRuneInString(text[e.from+n : e.to])

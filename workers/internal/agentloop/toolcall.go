@@ -92,6 +92,8 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		cancel(nil)
 		working.Wait() // no goroutine of a run outlives Run
 	}()
+
+	// Report all calls as started, in order, before any of them can finish.
 	for i, call := range calls {
 		started := domain.ToolCall{ID: call.ID, Name: call.Name, Status: toolRunning, Input: input(call)}
 		r.send(Event{Type: EventToolStarted, Step: r.seq + 1 + i, Tool: &started})
@@ -128,12 +130,14 @@ func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error
 		return done.err
 	}
 
+	// Only the first call with sources pays for reading the history's source numbers.
 	if len(done.result.Sources) > 0 {
 		if err := r.readEarlier(ctx); err != nil {
 			return err
 		}
 	}
 
+	// Record before reporting: a recorded call is never made again.
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
 	failpoint.Here(failpoint.ToolBefore)
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
@@ -184,6 +188,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 
 // execute runs a call and returns its result with cleaned output.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
+	// These calls fail without reaching the tool, and the model receives the reason.
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
@@ -207,6 +212,8 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 	if result, err = t.Call(ctx, tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}); err != nil {
 		return tool.Result{}, err
 	}
+
+	// An empty output is not JSON, so it could not be recorded.
 	if len(result.Output) == 0 {
 		result.Output = json.RawMessage("null")
 	}
@@ -261,6 +268,8 @@ func (r *run) applyTool(s *ToolStep) {
 	r.result += jsonSize(s.Call)
 	r.pending = r.pending[1:]
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
+
+	// A later call may return a known source again; its passage stays the same.
 	for _, source := range s.Sources {
 		if r.passages[source.ID] == nil {
 			r.sources = append(r.sources, source)

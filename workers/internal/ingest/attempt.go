@@ -67,11 +67,14 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	i.changed(w) // its status is now processing
 	defer i.changed(w)
 
+	// The cause of a cancellation explains the failure better than the error that it produced.
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
 	}
 
+	// A document that is too long for the short lane is not at fault; it continues in an ordinary
+	// slot.
 	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
 		err = errYields
 	}
@@ -113,6 +116,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 		return info, err
 	}
 
+	// A document without text, such as a scan, could never be found by a search.
 	if w.chunks == 0 {
 		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
 	}
@@ -125,6 +129,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	return info, fenced(ctx, func() (bool, error) { return i.deps.Index.FinishDocument(ctx, w.LeasedDocument, end) })
 }
 
+// model returns the name of the embeddings model, or "" if vectors are not computed.
 func (i *Ingester) model() string {
 	if i.deps.Embedder == nil {
 		return ""
@@ -135,6 +140,7 @@ func (i *Ingester) model() string {
 // source returns the document as input for the extractor. It fetches the document if it was sent as
 // an address.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
+	// A document that was fetched in an earlier attempt is already stored.
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
 		return i.fetchAndStore(ctx, w)
 	}

@@ -34,6 +34,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		from.Name = w.Document.Name
 	}
 
+	// Store the file before processing it, so that a later attempt need not fetch it again.
 	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
 		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MaxDocumentBytes)
@@ -80,6 +81,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, notFetched("The address returned an empty answer.", false)
 	}
 
+	// The extractor detects the format from the content, so an invalid type is not an error.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
@@ -87,6 +89,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
+// notFetched returns the failure of a document that could not be fetched.
 func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
@@ -124,6 +127,7 @@ func statusFailure(status int) error {
 	}
 }
 
+// describe returns a status with its standard text, if it has one.
 func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }

@@ -55,6 +55,7 @@ func (h *heldDocuments) remove(d *heldDocument) {
 	}
 }
 
+// cancelAll cancels all attempts. It does not wait for them.
 func (h *heldDocuments) cancelAll(cause error) {
 	for _, d := range h.all() {
 		d.cancel(cause)
@@ -73,6 +74,7 @@ func (h *heldDocuments) count() int {
 	return len(h.documents)
 }
 
+// extend records the renewed lease for watch.
 func (h *heldDocuments) extend(d *heldDocument, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,6 +124,8 @@ func (i *Ingester) extendLeases(ctx context.Context) {
 	if len(documents) == 0 {
 		return
 	}
+
+	// The database's lease begins after this moment, so the local estimate expires first.
 	requestedAt := time.Now()
 	ids := make([]knowledgedb.LeasedDocument, len(documents))
 	for n, d := range documents {

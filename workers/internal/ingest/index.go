@@ -48,6 +48,8 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		events: make(chan document.Event, eventsAhead), batches: make(chan batch, batchesAhead),
 	}
 
+	// The stages run concurrently and are connected by channels. The first error or panic cancels
+	// all of them.
 	x := newIndexer(w.Document.Name)
 	var stages sync.WaitGroup
 	stage := func(run func() error) {
@@ -79,6 +81,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		return p.info, "", err
 	}
 
+	// All stages have ended, so their results are read without a lock.
 	w.terms = x.terms
 	return p.info, x.language, nil
 }
@@ -94,6 +97,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
+	// p.info must be set before events is closed, because last reads it.
 	p.info = info
 	return err
 }
@@ -117,6 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 			late = true
 		}
 
+		// A slow document must show progress, so batches that are not full are sent after
+		// batchTime.
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err
@@ -182,6 +188,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		return err
 	}
 
+	// A missing vector would shift the others to wrong passages.
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}
@@ -208,6 +215,7 @@ func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	// Batches may arrive out of order, because several writers compute vectors.
 	p.done = max(p.done, b.done)
 	err := fenced(ctx, func() (bool, error) {
 		return p.deps.Index.AddChunks(ctx, p.LeasedDocument, b.chunks, p.model(), b.pages, p.done)

@@ -39,6 +39,7 @@ type indexer struct {
 	terms    knowledgedb.TermCounts
 }
 
+// newIndexer returns an indexer for a document with this file name.
 func newIndexer(name string) *indexer {
 	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
@@ -93,6 +94,7 @@ func (x *indexer) decide(says string, last bool) {
 		}
 	}
 
+	// The declared language is used only if detection finds none.
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
 	}
@@ -112,6 +114,8 @@ func (x *indexer) close(info document.Info) {
 	if !x.decided {
 		x.decide(info.Language, true)
 	}
+
+	// Detection may have given up on a long document. Then its declared language is stored.
 	if x.language == "" {
 		x.language = info.Language
 	}

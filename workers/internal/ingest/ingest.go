@@ -39,16 +39,26 @@ const ShortLane = 3
 // Claims claims documents for this worker, extends their leases, and records failed and released
 // documents.
 type Claims interface {
+	// ClaimDocuments leases waiting documents for this worker. It returns none if none qualifies.
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
+
+	// ExtendDocuments returns the documents that this worker no longer holds.
 	ExtendDocuments(ctx context.Context, held []knowledgedb.LeasedDocument) (lost []knowledgedb.LeasedDocument, err error)
+
+	// FailDocument and PostponeDocument return false if this worker no longer holds the document.
 	FailDocument(ctx context.Context, held knowledgedb.LeasedDocument, why domain.DocumentError) (bool, error)
 	PostponeDocument(ctx context.Context, held knowledgedb.LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
+	// ReleaseDocument requeues a document without an error, for any worker.
 	ReleaseDocument(ctx context.Context, held knowledgedb.LeasedDocument) error
 }
 
 // Contents stores the documents' original files.
 type Contents interface {
+	// DocumentContent returns false if this worker no longer holds the document. The caller closes
+	// the reader.
 	DocumentContent(ctx context.Context, held knowledgedb.LeasedDocument) (io.ReadSeekCloser, bool, error)
+
+	// SetDocumentContent returns knowledgedb.ErrDocumentsFull if the quota is exceeded.
 	SetDocumentContent(
 		ctx context.Context, held knowledgedb.LeasedDocument, content blobdb.Upload, name, mimeType string, limits knowledgedb.DocumentLimits,
 	) (bool, error)
@@ -61,6 +71,8 @@ type Uploads interface {
 
 // Index stores passages of documents.
 type Index interface {
+	// AddChunks appends passages and stores the progress. It returns false if the document was
+	// taken over.
 	AddChunks(
 		ctx context.Context, held knowledgedb.LeasedDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
 	) (bool, error)
@@ -85,6 +97,8 @@ type Extractor interface {
 // Embedder computes vectors of texts, each of length 1.
 type Embedder interface {
 	Model() string
+
+	// Embed returns one vector for each text, in the same order.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
@@ -137,6 +151,7 @@ type lane struct {
 	wake  chan struct{} // contains an entry after a notification
 }
 
+// newLane returns a lane with all slots free. A lane without slots never acquires one.
 func newLane(slots int) *lane {
 	return &lane{taken: make(chan struct{}, slots), wake: make(chan struct{}, 1)}
 }
@@ -158,6 +173,7 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 // Run processes documents until ctx ends. Then it claims no more documents, waits up to
 // Config.Drain for the documents in process, and releases the remaining ones for other workers.
 func (i *Ingester) Run(ctx context.Context) error {
+	// Attempts outlive ctx, so that a shutdown lets them finish.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -171,6 +187,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
 	claims.Wait()
 
+	// The heartbeat stops last: the draining attempts still need their leases.
 	i.drain(&attempts)
 	stop()
 	loops.Wait()
@@ -226,6 +243,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		free := 1 + i.slots.acquireMore()
 		requestedAt := time.Now()
 
+		// The shares may allow fewer documents than there are free slots.
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
@@ -241,6 +259,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		}
 		failed = err != nil
 
+		// Fewer documents than requested were available, so wait for new ones.
 		if len(claimed) < maximum {
 			i.slots.wait(ctx)
 		}
@@ -277,6 +296,7 @@ func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane
 	})
 }
 
+// claimDocuments claims documents with a time limit. A shutdown does not interrupt it.
 func (i *Ingester) claimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()

@@ -25,6 +25,7 @@ type metrics struct {
 	total  prometheus.Histogram
 }
 
+// newMetrics registers the metrics. inHand returns the current number of documents in process.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -60,6 +60,7 @@ type turn struct {
 	cpu   time.Duration // processor time used so far
 }
 
+// newShares returns shares without debts, for the given numbers of slots.
 func newShares(slots, short int) *shares {
 	return &shares{slots: slots, short: short, now: time.Now, shares: map[string]*share{}}
 }
@@ -70,16 +71,19 @@ func newShares(slots, short int) *shares {
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// With a single slot there is nothing to reserve.
 	if s.slots == 1 {
 		return 1, nil, false
 	}
 
+	// Leave the last slot for a separate claim, to which stricter rules apply.
 	if last = free == 1; last {
 		maximum = 1
 	} else {
 		maximum = free - 1
 	}
 
+	// Exclude organizations that have their maximum, and bound the claim by the room of the others.
 	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
@@ -139,6 +143,8 @@ func (s *shares) unpaid(o *share) time.Duration {
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
+// idle reports whether a share contains no information and can be removed. The caller holds the
+// lock.
 func (s *shares) idle(o *share) bool {
 	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
 }
@@ -182,6 +188,8 @@ func (s *shares) release(t *turn, left bool) {
 		o.held = without(o.held, t)
 	}
 
+	// The document's processor time moves from the running turn to the debt, which decreases from
+	// now on.
 	debt := s.unpaid(o) + t.cpu
 	if left {
 		debt += leftDebt
@@ -189,6 +197,7 @@ func (s *shares) release(t *turn, left bool) {
 	o.debt, o.at = min(debt, maxDebt), s.now()
 }
 
+// without removes a turn from a list. It changes the list in place.
 func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }

@@ -39,6 +39,7 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
 		}
 
+		// After text was emitted, another model's answer would begin in the middle of this one.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err

@@ -54,6 +54,7 @@ func ParsePrices(setting string) (Prices, error) {
 	return p, nil
 }
 
+// compareBool orders false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -105,6 +106,7 @@ func parseAmount(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a price: too large", s)
 	}
 
+	// Integers keep the price exact: floating-point numbers would not add up.
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a price: %w", s, err)

@@ -20,7 +20,8 @@ type Provider interface {
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
-	known     map[string]bool
+	// known also contains providers that are not configured, which have a clearer error.
+	known map[string]bool
 }
 
 // NewRegistry returns a registry of providers by name. fallback is the model string for agents
@@ -86,6 +87,7 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 		}
 	}
 
+	// A fallback may replace a first model that does not resolve, so only a list without any fails.
 	if len(found) == 0 {
 		return nil, first
 	}

@@ -55,6 +55,7 @@ func RenderUser(m Message) string {
 	return m.Text + dataPreface + string(m.Data)
 }
 
+// envelope is the form in which models receive a tool result.
 type envelope struct {
 	Untrusted bool             `json:"untrusted"`
 	Tool      string           `json:"tool"`
@@ -63,6 +64,7 @@ type envelope struct {
 	Sources   []envelopeSource `json:"sources,omitempty"`
 }
 
+// envelopeSource is a source in an envelope. Models cite it by its ID.
 type envelopeSource struct {
 	ID    int    `json:"id"`
 	Title string `json:"title,omitempty"`

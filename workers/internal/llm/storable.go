@@ -47,6 +47,7 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("cleaning JSON: %w", err)
 	}
 
+	// Cleaning changes only strings, so a number may still be out of range.
 	if !storable(b) {
 		return nil, fmt.Errorf("cleaning JSON: number out of range")
 	}
@@ -87,6 +88,8 @@ func storable(raw []byte) bool {
 			}
 			continue
 		}
+
+		// Reading a value also detects invalid UTF-8 and lone surrogates.
 		value, err := in.ReadValue()
 		if err != nil || kind == '"' && hasNUL(value) || kind == '0' && exponentDigits(value) > maxExponentDigits {
 			return false

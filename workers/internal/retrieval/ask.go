@@ -58,6 +58,8 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 		all.Go(func() { a.byVector(within) })
 	}
 	all.Wait()
+
+	// All goroutines have ended, so a.got is read without the lock.
 	switch {
 	case ctx.Err() != nil:
 		return answers{err: fmt.Errorf("searching documents: %w", context.Cause(ctx))}
@@ -133,6 +135,7 @@ func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 		return nil, errAway
 	}
 
+	// A slow embeddings service must not delay the results of the word searches for long.
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()
 	vectors, err := a.embedder.Embed(within, []string{a.text})

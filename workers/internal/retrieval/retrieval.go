@@ -29,8 +29,14 @@ const (
 // Index finds the best chunks according to one source at a time. Scores are comparable only within
 // the results of one search.
 type Index interface {
+	// SearchText finds chunks that contain at least one of the words. Rare words count more.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
+
+	// SearchSimilar replaces words that no document contains by similarly spelled words, and
+	// searches for those.
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
+
+	// SearchVectors finds the chunks nearest to a vector of the same model.
 	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 

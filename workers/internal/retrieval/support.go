@@ -66,6 +66,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 
 	rarest := 0.0
 	for _, w := range words {
+		// A word is as frequent as its most frequent form.
 		have := int64(0)
 		for _, l := range w.Lexemes {
 			have = max(have, a.counts[l])
@@ -80,6 +81,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 		s.all += one.weight
 	}
 
+	// Queries of few words are usually about one thing, so they need a rarer word in common.
 	s.least = minRarity * rarest
 	if s.few {
 		s.least = minRarityOfFew * rarest
@@ -107,6 +109,8 @@ func (s support) in(c candidate, known languages) bool {
 	if s.by(c, add(terms, "", text)) {
 		return true
 	}
+
+	// Detecting the language is expensive, so it is done only if the literal words do not suffice.
 	language := known.of(c.Passage)
 	return language != "" && s.by(c, add(terms, language, text))
 }
@@ -123,6 +127,7 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 // weight. If the query has few words and one is a name that no document contains, the result is
 // false, because the query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
+	// A word that no document contains counts only if a similar word was searched for and found.
 	sum, telling := 0.0, false
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
 	for _, w := range s.words {
@@ -148,6 +153,7 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 // other work on a passage.
 type languages map[string]*documentLanguage
 
+// documentLanguage is the detected language of a document, and the number of passages tried.
 type documentLanguage struct {
 	language string
 	tries    int

@@ -25,9 +25,11 @@ const maxHistory = 200
 
 // runAttempt runs one attempt, from the claimed run to its output.
 func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
+	// A run whose workers keep dying may be the cause, so it must not take down more of them.
 	if a.claim.Deaths >= lease.MaxDeaths {
 		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
+	// The agent's permissions may have changed while the run was queued.
 	if !a.claim.CallerAllowed {
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
@@ -53,11 +55,13 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, err
 	}
 
+	// The run's row pins the version, so all attempts of a run use the same configuration.
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
 
+	// Each model is wrapped separately, because the price of a call depends on its model.
 	first, fallbacks := modelsFor(a.claim, cfg)
 	runBudget := r.newRunBudget(a)
 	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
@@ -78,6 +82,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
 
+	// The history is selected last: its budget depends on the prompt and the tools.
 	history, err := historyFor(turns, asked)
 	if err != nil {
 		return agentloop.Input{}, err
@@ -104,6 +109,7 @@ func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, e
 	return append(history, plainTurns(asked.History)...), nil
 }
 
+// plainTurns converts exchanges that a caller supplied, which have no tool calls.
 func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
 	turns := make([]agentloop.Turn, len(exchanges))
 	for i, e := range exchanges {
@@ -116,6 +122,7 @@ func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
 // failure of a model begins with the next model. Within an attempt, no fallback is possible once a
 // model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
+	// A copy, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
 	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {
@@ -165,6 +172,7 @@ type journal struct {
 // Load returns the steps that earlier attempts recorded, and publishes that the run continues after
 // them.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
+	// A first attempt has no steps, so the query is skipped.
 	if j.a.claim.Attempts == 1 {
 		return nil, nil
 	}
@@ -178,6 +186,8 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 			return nil, fmt.Errorf("reading step %d: %w", i+1, err)
 		}
 	}
+
+	// The loop replays the events of these steps next.
 	j.a.events.restarted(len(steps))
 	return steps, nil
 }

@@ -40,6 +40,7 @@ type runBudget struct {
 	wall    time.Duration                            // maximum run time of a call's code
 }
 
+// newRunBudget returns the budget check of one attempt. It makes no query.
 func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
@@ -50,6 +51,7 @@ type reservation struct {
 	hold budgetdb.Hold
 }
 
+// held reports whether a hold was placed, which must be settled.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve places a hold on the maximum amounts that a call may use. The caller must settle the
@@ -57,6 +59,7 @@ func (r reservation) held() bool { return r.hold.ID != "" }
 // exhausted budget if that is the cause.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
+	// Most organizations have no budgets, and the cached answer saves them a transaction per call.
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
 		return r, nil, retryable(err)
@@ -65,8 +68,10 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
+	// The worker chooses the id, so that it can settle a hold whose reservation returned an error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
+	// Retry while the room is only held by other calls: they settle within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
@@ -91,6 +96,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
+	// A lost settlement overcharges the budget, so it is worth some retries.
 	for n := 1; ; n++ {
 		err := r.write(ctx, used)
 		if err == nil {
@@ -156,6 +162,7 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 		return reservation{m.budget, budgetdb.Hold{Held: m.budget.a.claim.Held()}}, nil
 	}
 
+	// Halve the answer's limit until the reservation fits or the limit becomes useless.
 	maximum := worst(req)
 	for {
 		r, lacking, err := m.budget.reserve(ctx, m.amounts(maximum))
@@ -173,6 +180,7 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 // reports. If the provider reports none, the answer is charged one token for each byte at most. A
 // failed call is charged its maximum usage, unless it certainly used nothing.
 func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
+	// If the usage is uncertain, charge too much: a budget must never be exceeded.
 	var e *llm.Error
 	used := res.Usage
 	switch {
@@ -210,6 +218,7 @@ func worst(req *llm.Request) llm.Usage {
 // promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
 // than one token of a byte.
 func promptBound(req *llm.Request) int64 {
+	// The fixed parts cover text that a provider adds around prompts, messages and tools.
 	n := perPrompt + len(req.System)
 	for _, t := range req.Tools {
 		n += perMessage + len(t.Name) + len(t.Description) + len(t.Schema)

@@ -25,9 +25,10 @@ const checkpointEvery = 250 * time.Millisecond
 type eventWriter struct {
 	held    lease.Held
 	publish func(runID string, chunk domain.EventChunk)
-	save    func(context.Context, executiondb.Checkpoint) (held bool, err error)
-	taken   func() // called if the run no longer belongs to this attempt
-	log     zerolog.Logger
+	// save returns held = false if the run no longer belongs to this attempt.
+	save  func(context.Context, executiondb.Checkpoint) (held bool, err error)
+	taken func() // called if the run no longer belongs to this attempt
+	log   zerolog.Logger
 
 	mu      sync.Mutex
 	next    int           // number of the next event
@@ -64,6 +65,8 @@ func (t *eventWriter) restarted(afterStep int) {
 func (t *eventWriter) loop(e agentloop.Event) {
 	var data []byte
 	var err error
+
+	// Replayed events are written too: clients have discarded the events of earlier attempts.
 	switch e.Type {
 	case agentloop.EventDelta:
 		if e.Text == "" {
@@ -93,11 +96,14 @@ func (t *eventWriter) loop(e agentloop.Event) {
 func (t *eventWriter) write(kind string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Publish under the lock: the chunk shares memory with lines, which a checkpoint moves.
 	from := len(t.lines)
 	t.lines = domain.AppendEventLine(t.lines, kind, data)
 	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
 	t.next++
 
+	// Start the timer with the first unsaved event. If a checkpoint is being written, it starts the
+	// next one.
 	switch {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(checkpointEvery, t.checkpoint)
@@ -113,6 +119,8 @@ func (t *eventWriter) checkpoint() {
 		t.mu.Unlock()
 		return
 	}
+	// Copy the events and save them without the lock, so that the attempt can write more events
+	// meanwhile.
 	chunk, written := t.chunk(), len(t.lines)
 	done := make(chan struct{})
 	t.writing = done
@@ -122,6 +130,7 @@ func (t *eventWriter) checkpoint() {
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// After an error the events stay in lines. Saving them twice is harmless.
 	if err == nil {
 		t.lines = append(t.lines[:0], t.lines[written:]...)
 		t.first = chunk.LastN + 1
@@ -182,6 +191,8 @@ func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) 
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return executiondb.Chunk{}, t.next
 	}
+
+	// The final event is not in the chunk; only its number is stored.
 	return t.chunk(), t.next
 }
 

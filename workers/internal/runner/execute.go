@@ -21,7 +21,8 @@ import (
 
 // attempt is one execution of a claimed run by this worker.
 type attempt struct {
-	claim   executiondb.Claimed
+	claim executiondb.Claimed
+	// replyTo is the inbox of the caller that waits for the run; empty if no caller waits.
 	replyTo string
 	asked   time.Time // just before the claim; the lease expires at most lease.Lease later
 	claimed time.Time // time on this process's monotonic clock that corresponds to claim.Now, which the database's clock showed
@@ -54,10 +55,12 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		return
 	}
 
+	// A locked run may still be claimable, so the message is delivered again.
 	if claim.Locked {
 		d.Nak(jitter(lockedRetry))
 		return
 	}
+	// The caller may have missed the result of a finished run, so it is published again.
 	if claim.Run == nil {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
@@ -66,6 +69,7 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		return
 	}
 
+	// The run now belongs to this worker. From here on, only the lease and the fence protect it.
 	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
 	r.changed(a)
@@ -88,6 +92,7 @@ func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.c
 // executeClaimed executes a claimed run. It returns after the outcome has been written: the run finished,
 // parked or was requeued, or it no longer belongs to this worker.
 func (r *Runner) executeClaimed(ctx context.Context, a *attempt, d *bus.JobMessage) {
+	// Cancelling tryCtx stops the attempt but not the writes of its outcome, which use ctx.
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -98,10 +103,14 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt, d *bus.JobMessa
 	defer a.events.close()
 	r.note(tryCtx, a)
 
+	// A separate context distinguishes the run's deadline from the causes of tryCtx.
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
 
+	// A successful attempt is finished even if its context ended meanwhile; the fence rejects a
+	// stale result. Otherwise the cause of the cancellation takes precedence over the error that it
+	// produced.
 	var parked *agentloop.Parked
 	switch cause := context.Cause(deadlineCtx); {
 	case err == nil:
@@ -136,6 +145,7 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // fail requeues the run if the error is retryable and the deadline leaves time for the backoff.
 // Otherwise the run finishes as failed.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
+	// Errors without a public code may contain internal details, so callers see a generic message.
 	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
@@ -146,6 +156,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
 
+	// A requeue that could only start after the deadline would end as a timeout and hide the cause.
 	if failure != nil && failure.Retryable {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
@@ -187,6 +198,7 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 
 // finish saves the run's result. saveAll then publishes it to the waiting caller.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
+	// The result contains the unsaved events, so no checkpoint may be written at the same time.
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
@@ -263,10 +275,14 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+
+		// Locks are short, so a locked row is retried sooner than an unreachable database.
 		wait := min(backoff(n), 5*time.Second)
 		if pg.IsLocked(err) {
 			wait = lockedBackoff(n)
 		}
+
+		// Short waits for a lock are normal and not logged.
 		if !pg.IsLocked(err) || wait == maxLocked {
 			a.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
@@ -319,6 +335,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 		return nil, err
 	}
 
+	// Callers wait for their results, so publish each before anything else.
 	out := make([]saveResult, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID
@@ -341,6 +358,8 @@ func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *d
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}
+
+	// Use the database's clock, so that the timestamps of different workers are comparable.
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
 	ending, err := executiondb.NewOutcome(a.claim.Held(), run)
 	ending.Events, ending.EndN = a.events.rest(run)

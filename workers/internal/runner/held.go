@@ -26,7 +26,8 @@ const (
 // heldRun is one run that this worker executes.
 type heldRun struct {
 	lease.Held
-	cancel     context.CancelCauseFunc
+	cancel context.CancelCauseFunc
+	// inProgress extends the acknowledgement deadline of the job message.
 	inProgress func()
 	leaseUntil time.Time // on this process's monotonic clock; guarded by heldRuns.mu
 }
@@ -38,6 +39,7 @@ type heldRuns struct {
 	runs map[string]*heldRun
 }
 
+// add replaces an earlier attempt at the same run, which has lost its lease.
 func (h *heldRuns) add(run *heldRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,6 +55,7 @@ func (h *heldRuns) remove(run *heldRun) {
 	}
 }
 
+// has reports whether this attempt at the run, not a later one, is still in progress.
 func (h *heldRuns) has(run *heldRun) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,6 +72,7 @@ func (h *heldRuns) cancel(runID string, cause error) {
 	}
 }
 
+// cancelAll cancels all attempts. It does not wait for them.
 func (h *heldRuns) cancelAll(cause error) {
 	for _, run := range h.all() {
 		run.cancel(cause)
@@ -87,6 +91,7 @@ func (h *heldRuns) count() int {
 	return len(h.runs)
 }
 
+// extend records the renewed lease for watch.
 func (h *heldRuns) extend(run *heldRun, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,12 +128,14 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 		return nil
 	}
 
+	// The database's lease begins after this moment, so the local estimate expires first.
 	asked := time.Now()
 	ids := make([]lease.Held, len(runs))
 	for i, run := range runs {
 		ids[i] = run.Held
 	}
 
+	// A heartbeat that takes longer would delay the next one.
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
 
@@ -159,6 +166,7 @@ func (r *Runner) heartbeat(ctx context.Context) {
 	defer ticker.Stop()
 	var locked []*heldRun
 	for {
+		// Retry locked runs soon: waiting for the next tick could let their leases expire.
 		var again <-chan time.Time
 		if len(locked) > 0 {
 			again = time.After(lockedRetry)

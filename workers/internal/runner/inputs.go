@@ -32,16 +32,19 @@ type inputs struct {
 
 // inputTurn is a run's reservation, or its position in the queue.
 type inputTurn struct {
-	org     string
-	bytes   int
+	org   string
+	bytes int
+	// granted is closed once the bytes are reserved.
 	granted chan struct{}
 }
 
+// newInputs returns inputs without any reservation.
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
 // enter waits until a run of org may use the given number of bytes. The caller releases them with
 // leave.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
+	// A run larger than the share is still admitted, alone within its organization.
 	turn := &inputTurn{org, min(bytes, inputShare), make(chan struct{})}
 	in.mu.Lock()
 	in.waiting = append(in.waiting, turn)
@@ -77,6 +80,7 @@ func (in *inputs) leave(turn *inputTurn) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	// A turn that still waits has reserved nothing.
 	if i := slices.Index(in.waiting, turn); i >= 0 {
 		in.waiting = slices.Delete(in.waiting, i, i+1)
 	} else {
@@ -125,10 +129,12 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 		}
 	}
 
+	// Small data is already in memory and needs no reservation.
 	if large+c.LargeInput == 0 {
 		return turns, nil, nil
 	}
 
+	// The sizes are known, so memory is reserved before the data is read.
 	if room, err = r.inputs.enter(ctx, c.OrganizationID, large+c.LargeInput); err != nil {
 		return nil, nil, err
 	}

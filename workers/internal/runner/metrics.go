@@ -18,6 +18,7 @@ type metrics struct {
 	total            prometheus.Histogram
 }
 
+// newMetrics registers the metrics. inHand returns the current number of running attempts.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	m := &metrics{
@@ -68,6 +69,8 @@ func (m *metrics) zero() {
 func (m *metrics) end(run domain.Run) {
 	m.ended.WithLabelValues(string(run.Status)).Inc()
 	m.removedCitations.Add(float64(run.CitationsRemoved))
+
+	// A later attempt started after a failure, so its start does not measure the queue.
 	if run.StartedAt != nil && run.Attempts == 1 {
 		m.wait.Observe(run.StartedAt.Sub(run.CreatedAt.Time).Seconds())
 	}

@@ -24,6 +24,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
 	}
 
+	// The request to a person must be readable from the database before it is published.
 	told, err := a.events.requiresAction(action)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the required action")

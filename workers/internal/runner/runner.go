@@ -38,14 +38,24 @@ const (
 
 // Runs is the store in which runs are claimed, leased, finished and requeued.
 type Runs interface {
+	// Claim returns one result per id, in the same order. It waits for no row lock.
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
+
+	// Extend renews leases. A run that is neither extended nor locked no longer belongs to this
+	// worker.
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
+
+	// Finish saves at most one outcome per run. If it returns an error, it has saved none.
 	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
+
+	// PutBack requeues a run. freed is empty if the run no longer belongs to this worker.
 	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed map[queuedb.Lane]int, err error)
 }
 
 // Queue dispatches queued runs into the slots of finished ones.
 type Queue interface {
+	// DispatchNext returns the jobs of the runs that it dispatched. window is the dispatch limit
+	// per lane.
 	DispatchNext(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
 }
 
@@ -63,16 +73,25 @@ type Progress interface {
 // Records stores the data that an attempt reads and writes: it reads its configuration, input and
 // recorded steps, and writes steps and events.
 type Records interface {
+	// Config returns one version of an agent's configuration; versions never change.
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
+
+	// RunInput returns an input that was too large for the claim.
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
+
+	// Journal appends steps numbered from first. It returns false if the run no longer belongs to
+	// this worker.
 	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
+
+	// SaveEvents may save a checkpoint again without harm.
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
 // Parking stores runs that wait for a person. NoteAttempt records in the timeline that a second or
 // later attempt has begun.
 type Parking interface {
+	// Park also releases the run's slot, and saves events together with the action.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
 }
@@ -85,9 +104,18 @@ type Toolsets interface {
 // Bus receives job messages and cancellations, and publishes job messages, events and results.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
+	// PublishJobs only notifies workers. The sweeper publishes a lost job message again.
 	PublishJobs(jobs ...domain.Job)
+
+	// Events publishes events to current subscribers. It stores nothing.
 	Events(runID string, chunk domain.EventChunk)
+
+	// Done publishes a result to the caller that waits on replyTo. A nil result makes the caller
+	// read the run.
 	Done(runID, replyTo string, result []byte)
+
+	// OnCancelled calls f for each cancelled run of the deployment, not only for this worker's
+	// runs.
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
@@ -109,29 +137,32 @@ type Config struct {
 
 // Runner executes runs. Create it with New and start it with Run.
 type Runner struct {
-	cfg       Config
-	runs      Runs
-	records   Records
-	queue     Queue
-	sessions  History
-	progress  Progress
-	parking   Parking
-	tools     Toolsets
-	budgets   Budgets
-	bus       Bus
-	changes   Changes
-	models    *llm.Registry
-	loop      *agentloop.Loop
-	log       zerolog.Logger
-	tracer    *tracing.Tracer
-	claims    *batch.Group[tracing.Of[string], executiondb.Claim]
-	finishes  *batch.Group[tracing.Of[endedRun], saveResult]
-	events    *batch.Group[checkpoint, error]
+	cfg      Config
+	runs     Runs
+	records  Records
+	queue    Queue
+	sessions History
+	progress Progress
+	parking  Parking
+	tools    Toolsets
+	budgets  Budgets
+	bus      Bus
+	changes  Changes
+	models   *llm.Registry
+	loop     *agentloop.Loop
+	log      zerolog.Logger
+	tracer   *tracing.Tracer
+	// The groups combine the requests of concurrent attempts into batches, one statement each.
+	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
+	finishes *batch.Group[tracing.Of[endedRun], saveResult]
+	events   *batch.Group[checkpoint, error]
+	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
-	held      *heldRuns
-	configs   *configs.Cache
-	inputs    *inputs
-	metrics   *metrics
+	// held contains the running attempts, for the heartbeat and for cancellations.
+	held    *heldRuns
+	configs *configs.Cache
+	inputs  *inputs
+	metrics *metrics
 }
 
 // Deps are a runner's dependencies.
@@ -169,9 +200,11 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		inputs:    newInputs(),
 	}
 
+	// A full queue rejects requests, so each queue has room for twice the number of attempts.
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 
 	r.claims = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
+	// Results and checkpoints vary in size, so their batches are also bounded in bytes.
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
@@ -184,8 +217,11 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 // Run executes runs until ctx ends. It then fetches no more job messages, waits up to drainTime for
 // running attempts and requeues the remaining runs for other workers.
 func (r *Runner) Run(ctx context.Context) error {
+	// Attempts and their batches outlive ctx: a shutdown lets them finish.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
+	// Subscribe before the first claim, so that no cancellation of a claimed run is missed.
 	stopCancelled, err := r.bus.OnCancelled(func(runID string) { r.held.cancel(runID, errTaken) })
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
@@ -198,11 +234,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 
 	var lanes, attempts sync.WaitGroup
+
+	// Each lane has its own slots, so that a full lane does not delay another lane.
 	for _, lane := range domain.Lanes {
 		lanes.Go(func() { r.serve(ctx, work, lane, &attempts) })
 	}
 	r.log.Info().Int("concurrency", r.cfg.Concurrency).Msg("agent worker ready")
 
+	// The background goroutines stop last, because draining attempts still save results through
+	// them.
 	lanes.Wait()
 	r.drain(&attempts)
 	stop()
@@ -241,6 +281,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	doorbells := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency)
 	for {
+		// Reserve slots before fetching: a fetched message without a slot would wait here while
+		// other workers are idle.
 		free := acquire(ctx, slots)
 		if free == 0 {
 			return
@@ -258,6 +300,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			})
 		})
 
+		// Release the slots for which no message arrived.
 		for ; free > 0; free-- {
 			<-slots
 		}
@@ -281,6 +324,7 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 		return 0
 	}
 
+	// Take what else is free without waiting, so that one fetch fills all slots.
 	n := 1
 	for n < maxFetch {
 		select {

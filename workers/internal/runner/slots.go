@@ -13,7 +13,8 @@ import (
 type freeSlots struct {
 	mu    sync.Mutex
 	freed map[queuedb.Lane]int
-	wake  chan struct{}
+	// wake has capacity 1: a pending signal covers all slots added before it is received.
+	wake chan struct{}
 }
 
 // add adds released slots and wakes dispatchFreed.
@@ -56,6 +57,7 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 
 		failpoint.Here(failpoint.HandOverBefore)
 
+		// Slots that were freed during the previous dispatch are taken together.
 		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")

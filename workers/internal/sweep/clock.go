@@ -42,6 +42,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 		return nil
 	}
 
+	// Waits that were computed with the old clock could last too long.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

@@ -39,6 +39,7 @@ type metrics struct {
 	unacked *prometheus.GaugeVec
 }
 
+// newMetrics creates the metrics without registering them; see Register.
 func newMetrics() *metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
@@ -105,6 +106,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// lanes returns the lanes of runs and the lane of documents.
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
 // showQueues sets the gauges for all lanes and states. A combination that is missing in queues has

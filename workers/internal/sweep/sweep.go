@@ -97,6 +97,8 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 		if err != nil {
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
+
+		// A failure that lasts would otherwise fill the log with the same line.
 		if err != nil && !failed {
 			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
@@ -109,6 +111,8 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 
 // sweep runs one round. If a part fails, the following parts still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
+	// The order matters: ended and requeued runs free slots that dispatchWaiting fills in the same
+	// round.
 	var errs []error
 	for _, part := range []func(context.Context) error{
 		s.releaseCoalesced, s.endRuns, s.requeueLost, s.dispatchWaiting, s.notifyAgain, s.endDocuments,
@@ -177,6 +181,7 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	return err
 }
 
+// changed publishes that rows of these organizations have changed.
 func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	for _, org := range orgs {
 		s.bus.Changed(kind, org)
@@ -203,6 +208,8 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 		return err
 	}
 
+	// A new creation time means that another stream replaced the one of the last round, with all
+	// its messages.
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(actionStream, 1)
 		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
@@ -271,6 +278,7 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 		return err
 	}
 
+	// Runs whose messages may still arrive are only postponed, to avoid duplicate messages.
 	next, err := s.store.Queue.Redispatch(ctx, again, later)
 	s.metrics.count(actionNotify, len(next))
 	if len(next) > 0 {
@@ -289,6 +297,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 		oldest time.Time
 		found  bool
 	}
+
+	// Ask once for each lane and not for each run, because thousands of runs may be overdue.
 	lanes := map[domain.Lane]state{}
 	for _, lane := range domain.Lanes {
 		oldest, found, err := s.bus.OldestUndelivered(ctx, lane)

@@ -51,6 +51,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 		_ = json.Unmarshal(output, &text) // if this fails, the text with quotes stays
 	}
 
+	// JSON escapes enlarge the text, so reduce it until the encoded output fits.
 	cut := truncatedOutput{Truncated: true, TotalBytes: len(output)}
 	for limit := maxOutput; ; {
 		cut.Text = truncate.Bytes(text, limit)

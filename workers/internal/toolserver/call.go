@@ -28,6 +28,7 @@ type call struct {
 	cancel     context.CancelFunc
 	log        zerolog.Logger
 
+	// mu guards sent: a backend may call Sending from another goroutine.
 	mu   sync.Mutex
 	sent sent
 }
@@ -64,6 +65,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
 
+	// From here on, a cancellation of the run cancels the call.
 	defer s.track(c)()
 	ctx, span := c.begin(ctx, m.Traceparent)
 	defer span.End()
@@ -91,6 +93,8 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 // execute executes a call and returns the reply. If the call has a side effect, execute records the
 // outcome in the ledger before it returns.
 func (c *call) execute(ctx context.Context) contract.ToolReply {
+	// The configuration comes from the database and not from the request, so callers cannot extend
+	// it.
 	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
 		c.log.Warn().Err(err).Msg("cannot execute a tool call")
@@ -118,12 +122,15 @@ func (c *call) toolRequest(cfg domain.Config) tool.Request {
 		Documents: documents{call: c, knowledge: cfg.Tools.Knowledge},
 		Call:      tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
 	}
+
+	// Without an entry in the ledger there is nothing to record before sending.
 	if r.EffectKey != "" {
 		r.Sending = c.sending
 	}
 	return r
 }
 
+// held returns the run's identity and fence, under which the call writes.
 func (c *call) held() lease.Held {
 	return lease.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
 }
@@ -131,6 +138,7 @@ func (c *call) held() lease.Held {
 // sending makes the last check before a request with a side effect is sent. It sets the ledger's
 // entry to the state sending, under the run's fence.
 func (c *call) sending(ctx context.Context) error {
+	// A cancelled call must not begin to send, even if the backend ignores the cancellation.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("beginning to send: %w", err)
 	}
@@ -138,6 +146,7 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
 
+	// A failed BeginSend may have committed, which settle corrects later.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -181,6 +190,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 	return contract.ToolReply{Tools: specs(listed)}
 }
 
+// callBackend calls the backend. A panic of the backend becomes errPanic.
 func (c *call) callBackend(ctx context.Context, request tool.Request) (result tool.Result, err error) {
 	err = c.guard(func() (err error) {
 		result, err = c.backend.Call(ctx, request)

@@ -77,6 +77,7 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 		}
 	}
 
+	// Record the documents before reading them, so that a deletion in between finds this run.
 	given, err := d.Give(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -110,6 +111,7 @@ func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, er
 		return nil, tool.ErrGone
 	}
 
+	// Read at most one byte more than recorded: enough to detect a longer content.
 	raw, err := io.ReadAll(io.LimitReader(content, doc.Bytes+1))
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:

@@ -41,6 +41,8 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 		}
 		contents = append(contents, some...)
 	}
+
+	// Backends trust the recorded sizes for their limits, so a difference must not pass.
 	for n := range list {
 		if int64(len(contents[n])) != list[n].Bytes {
 			return nil, fmt.Errorf("reading %s: %w", list[n].ID, errOtherFile)
@@ -77,6 +79,8 @@ func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, erro
 		return nil, fmt.Errorf("opening file: %w", err)
 	}
 	defer func() { _ = content.Close() }()
+
+	// Read at most one byte more than recorded, which suffices to detect a longer content.
 	raw, err := io.ReadAll(io.LimitReader(content, list[0].Bytes+1))
 	return [][]byte{raw}, err
 }

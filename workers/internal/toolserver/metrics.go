@@ -17,6 +17,7 @@ type metrics struct {
 	waiting *prometheus.GaugeVec
 }
 
+// newMetrics registers the metrics of a process's tool calls.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{

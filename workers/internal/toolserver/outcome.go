@@ -39,6 +39,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 	sent := c.sent
 	c.mu.Unlock()
 
+	// An unknown outcome stays unrecorded: the ledger then asks a person or repeats the call.
 	reply, known := c.outcome(ctx, result, err, sent)
 
 	switch {
@@ -118,6 +119,8 @@ func cause(err error) error {
 // recordOutcome records a reply in the ledger. While the database is unreachable, it retries for at
 // most recordTime. It reports whether the ledger now contains this outcome.
 func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) bool {
+	// The outcome must be recorded even if the call was cancelled: the side effect may have
+	// happened.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	outcome := encodeReply(reply)

@@ -24,6 +24,8 @@ const drainTime = 20 * time.Second // time to finish running calls at shutdown, 
 
 // Bus delivers calls and cancellations.
 type Bus interface {
+	// ServeTool calls handle for each call. If handle returns false, the call is rejected. stop
+	// waits for running calls until its context ends.
 	ServeTool(
 		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
 	) (stop func(context.Context), err error)
@@ -37,6 +39,7 @@ type Records interface {
 
 // Sources stores the texts that calls read.
 type Sources interface {
+	// kept is false, and nothing is written, if the run no longer belongs to this worker.
 	KeepSource(ctx context.Context, held lease.Held, source domain.Source) (id string, kept bool, err error)
 }
 
@@ -45,21 +48,32 @@ type Files interface {
 	KeepFiles(
 		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64,
 	) (files []domain.File, kept bool, err error)
+
+	// SessionFiles omits the files of the call itself. known is false if the run was taken over.
 	SessionFiles(ctx context.Context, held lease.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
+
+	// FileContents reads files of at most blobdb.SmallFile bytes, in the order of ids.
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
 // Documents reads the organizations' documents, and records which documents a run has received.
 type Documents interface {
+	// given omits documents that are deleted or not ready. kept is false if the run was taken over.
 	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
+
+	// DocumentByID and OpenDocument return a not_found error for an unknown id.
 	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
 	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
 }
 
 // Ledger is the effect ledger. It records the state of calls with a side effect.
 type Ledger interface {
+	// BeginSend returns true at most once for an entry that is ready, and only under the current
+	// fence.
 	BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error)
+
+	// EndSend returns false if another attempt or a person has decided about the entry meanwhile.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 }
 
@@ -126,12 +140,14 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run executes calls until ctx ends. It then waits up to drainTime for running calls, and cancels
 // the remaining ones.
 func (s *Server) Run(ctx context.Context) error {
+	// Subscribe before the first call, so that no cancellation is missed.
 	stopCancelled, err := s.deps.Bus.OnCancelled(s.cancelRun)
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
 	}
 	defer stopCancelled()
 
+	// If a later kind cannot be served, the deferred function also stops the earlier kinds.
 	var stops []func(context.Context)
 	defer func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -222,6 +238,7 @@ func (s *Server) track(c *call) (done func()) {
 	}
 }
 
+// cancelRun cancels the calls of a run. It does not wait for them.
 func (s *Server) cancelRun(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,9 @@ import (
 
 // remoteTool is a tool whose calls a tool worker executes.
 type remoteTool struct {
-	tools         *Tools
-	run           Run
+	tools *Tools
+	run   Run
+	// kind selects the tool workers that serve the call.
 	kind          string
 	spec          tool.Spec
 	schema        *schema.Schema
@@ -48,6 +49,7 @@ func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, err
 
 // call executes a call without recording a span.
 func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	// Check before the ledger: arguments that the tool rejects must not ask a person for approval.
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
 	}
@@ -84,6 +86,7 @@ func repeats(effect domain.SideEffect) bool { return effect != "" && effect != d
 // effect executes a call through the effect ledger. The state of the ledger's entry decides whether
 // the call is sent.
 func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
+	// The key depends only on the run and the call, so that a repeated call has the same key.
 	key := contract.EffectKey(r.run.RunID, call.ID)
 	entry, held, err := r.tools.ledger.PrepareEffect(ctx, r.run.Held, domain.Effect{
 		CallID: call.ID, Name: call.Name, Input: call.Arguments, SideEffect: r.spec.SideEffect, Key: key,
@@ -96,6 +99,8 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 		return tool.Result{}, unreachable(tool.ErrStale)
 	}
 
+	// The first attempt finds the entry ready. Any other state comes from an earlier attempt or
+	// from a person.
 	switch entry.State {
 	case domain.EffectReady:
 		failpoint.Here(failpoint.EffectAfter)
@@ -131,6 +136,7 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 		return tool.Result{}, fmt.Errorf("asking for time in a sandbox: %w", err)
 	}
 
+	// The time includes the wait for a sandbox, because the reply does not contain the run time.
 	began := time.Now()
 	result, err := r.sendNow(ctx, call, key)
 	var failed *tool.Error
@@ -233,6 +239,9 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 	if err != nil {
 		return answer, fmt.Errorf("encoding request: %w", err)
 	}
+
+	// The capability limits the tool worker to this run, this attempt and this call, until the
+	// deadline.
 	claims, err := json.Marshal(contract.Capability{
 		OrganizationID: run.OrganizationID, RunID: run.RunID, TargetID: run.TargetID, ConfigVersion: run.ConfigVersion,
 		Fence: run.Fence, Kind: kind, CallID: request.CallID, Expires: deadline.UTC(),

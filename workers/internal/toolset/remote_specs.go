@@ -33,6 +33,7 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 		return nil, err
 	}
 
+	// The list is recorded even if it is empty, so that later attempts have the same tools.
 	raw, err := json.Marshal(specs)
 	if err != nil {
 		return nil, fmt.Errorf("encoding tool set: %w", err)

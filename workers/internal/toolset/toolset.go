@@ -21,24 +21,34 @@ import (
 
 // Caller sends requests to tool workers.
 type Caller interface {
+	// Call returns the encoded reply. Its errors include bus.ErrToolRefused, bus.ErrToolsAway,
+	// bus.ErrNoToolWorker and bus.ErrToolTooLarge.
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
 // Signer signs capabilities.
 type Signer interface {
+	// Sign returns a capability that is valid only together with this body.
 	Sign(claims, body []byte) string
 }
 
 // Ledger is the effect ledger. It records the state of calls with side effects and of calls that
 // need approval.
 type Ledger interface {
+	// PrepareEffect inserts a call or returns the entry of an earlier attempt. With ask, a new
+	// entry waits for a decision. It returns false if the run no longer belongs to this worker.
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
+
+	// VoidEffect returns false if a tool worker has taken the call, or if the run was taken over.
 	VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error)
 }
 
 // Journal stores a run's tool set.
 type Journal interface {
+	// ToolSet returns nil if no tool set was recorded.
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
+
+	// Journal returns false, and writes nothing, if the run no longer belongs to this worker.
 	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
 }
 
@@ -101,6 +111,7 @@ type Set struct {
 
 // For returns the tools that a run's configuration enables.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
+	// The order decides which tool keeps a name that two tools have: built-in tools come first.
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if enabled(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
@@ -116,6 +127,8 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	}
 
 	var set Set
+
+	// Only the tools of MCP servers must be listed, which may wait for other servers.
 	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
 		specs, err := t.remoteSpecs(ctx, run, *tools.MCP)
 		if err != nil {
@@ -139,6 +152,7 @@ func (t *Tools) codeSpec(tools domain.Tools) tool.Spec {
 	return codeexec.Spec(*tools.CodeExecution, t.code.Limits, tools.Knowledge != nil && tools.Knowledge.Enabled)
 }
 
+// enabled reports whether a tool is configured and switched on.
 func enabled(s *domain.Switch) bool { return s != nil && s.Enabled }
 
 // builder collects the tools of a run.
@@ -146,6 +160,7 @@ type builder struct {
 	tools *Tools
 	run   Run
 	list  []tool.Tool
+	// taken contains the names in use. Names must be unique across all kinds of tools.
 	taken map[string]bool
 }
 
@@ -159,6 +174,9 @@ func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec)
 			continue
 		}
 		b.taken[spec.Name] = true
+
+		// A call that waits for a person ends the attempt, so no other call may run at the same
+		// time.
 		needsApproval := approval.Asks(spec.SideEffect)
 		spec.Alone = spec.Alone || needsApproval
 		b.list = append(b.list, &remoteTool{tools: b.tools, run: b.run, kind: kind, spec: spec, schema: compiled, needsApproval: needsApproval})

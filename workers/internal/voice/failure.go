@@ -75,6 +75,8 @@ func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	if coded, ok := errors.AsType[*speech.Error](err); ok {
 		return &contract.VoiceFailure{Code: coded.Code, Message: coded.Message}
 	}
+
+	// An error of unknown origin may quote speech, so callers get a fixed message.
 	message := defaultMessages[code]
 	if errors.Is(err, context.DeadlineExceeded) {
 		message += " It took too long."

@@ -67,6 +67,7 @@ func newInput(open contract.VoiceOpen) input {
 		in.detection = *d
 	}
 
+	// A session that moves may be in the middle of speech, which must keep its id and its start.
 	switch s := open.Speech; {
 	case d == nil:
 	case s != nil: // a command can still commit the audio before it
@@ -151,6 +152,8 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 
 	l.transcribeEarly()
 	l.bound()
+
+	// The ingress frees its copy of the audio according to these reports.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
@@ -170,6 +173,7 @@ func (l *session) transcribeEarly() {
 		l.deps.Prepare()
 	}
 
+	// Start early only if nothing else waits: transcripts are delivered in order.
 	if !pausing || in.early != nil || len(in.waiting) > 0 {
 		return
 	}
@@ -212,12 +216,14 @@ func (l *session) commit(c *contract.VoiceCommand) {
 		kept = append(kept, u)
 	}
 
+	// Detection restarts after the committed samples, so that they are not transcribed twice.
 	in.waiting = kept
 	in.drop()
 	in.restart(c.To)
 	l.wait(&utterance{item: c.Item, from: c.From, to: c.To})
 }
 
+// stop cancels the utterance's call, if one is running. Its transcript is then ignored.
 func (u *utterance) stop() {
 	if u.cancel != nil {
 		u.cancel()
@@ -236,6 +242,7 @@ func (l *session) wait(u *utterance) {
 	l.transcribe(0)
 }
 
+// untranscribed reports that an utterance has no transcript.
 func (l *session) untranscribed(u *utterance, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Item: u.item, Failure: l.failure(err, speech.CodeTranscription)})
 }
@@ -277,6 +284,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 		u.pcm = l.input.tape.copyRange(u.from, u.to)
 	}
 
+	// The call runs in its own goroutine, so it gets copies of the session's settings.
 	request := speech.Utterance{Organization: l.org, PCM: u.pcm, Language: l.config.Language, Prompt: l.config.Prompt}
 	u.language = request.Language
 	u.cancel = l.call(func(ctx context.Context, begun func()) {

@@ -19,6 +19,7 @@ type metrics struct {
 	first         prometheus.Histogram
 }
 
+// newMetrics registers the metrics of a process's voice sessions.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
@@ -58,6 +59,7 @@ func (m *metrics) countSpoken(samples int64) {
 	m.speech.WithLabelValues("out").Add(float64(samples) / rate)
 }
 
+// observe records the duration of a backend call that began at began, with its outcome.
 func observe(seconds *prometheus.HistogramVec, began time.Time, err error) {
 	outcome := "completed"
 	switch {

@@ -32,10 +32,11 @@ type output struct {
 
 // answer is an answer that is spoken while its text still arrives.
 type answer struct {
-	id       string
-	cutter   *sentence.Cutter
-	next     int  // offset of the next byte of its text
-	last     bool // all of its text has arrived
+	id     string
+	cutter *sentence.Cutter
+	next   int  // offset of the next byte of its text
+	last   bool // all of its text has arrived
+	// skip is the number of leading samples that were sent before the session moved here.
 	skip     int64
 	queue    []sentence.Segment // segments that are not yet synthesized
 	segments []*segment         // synthesized, or being synthesized
@@ -64,6 +65,7 @@ type sound struct {
 	err  error
 }
 
+// newOutput returns the state of a session that speaks no answer. The timer is stopped.
 func newOutput() output {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
@@ -98,12 +100,14 @@ func (l *session) say(c *contract.VoiceCommand) {
 		o.answers = append(o.answers, &answer{id: c.Answer, cutter: sentence.New(c.Start), next: c.Start, skip: c.Skip, at: c.Skip})
 	}
 
+	// A gap in the text can never be filled, because commands arrive in order.
 	a := o.answers[n]
 	if c.Start > a.next {
 		l.fail(a, errGap)
 		return
 	}
 
+	// A command may repeat text that has already arrived, which is skipped.
 	if !a.last {
 		more := c.Text[min(len(c.Text), a.next-c.Start):]
 		a.next += len(more)

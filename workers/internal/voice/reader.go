@@ -22,6 +22,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 		var waiting []frame
 		bytes := 0
 		for {
+			// Without a waiting frame, next is nil, and its case is never chosen.
 			var next chan<- frame
 			var first frame
 			if len(waiting) > 0 {
@@ -46,6 +47,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	return out
 }
 
+// size returns the memory that a frame counts for, in bytes.
 func size(f frame) int {
 	switch {
 	case f.Audio != nil:

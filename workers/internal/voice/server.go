@@ -24,6 +24,8 @@ const (
 
 // Bus delivers voice sessions.
 type Bus interface {
+	// ServeVoice accepts sessions. stop notifies them that the worker is leaving, and cancels the
+	// remaining ones when its context ends.
 	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
 }
 
@@ -87,11 +89,13 @@ func (s *Server) Run(ctx context.Context) error {
 
 // end is the worker's side of the connection of a session.
 type end interface {
+	// Frames is closed when the session has ended or the connection is lost.
 	Frames() <-chan frame
 	Report(report contract.VoiceReport) error
 	Audio(audio contract.VoiceAudio) error
 }
 
+// serveEnd adapts serve to the bus's connection type.
 func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceLine) {
 	s.serve(ctx, body, wire)
 }

@@ -36,6 +36,7 @@ type session struct {
 	ended <-chan struct{} // closed when the session has ended; later results of calls are dropped
 }
 
+// newSession returns the state of a session. serve must be called once.
 func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
 	l := &session{Server: s, wire: wire, org: open.OrganizationID, config: open.Config, opened: time.Now()}
 	l.input = newInput(open)
@@ -65,6 +66,7 @@ func (l *session) serve(ctx context.Context) {
 
 	l.alive()
 	frames := read(ctx, l.wire.Frames())
+	// All state is changed here, in one goroutine, so it needs no lock.
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,6 +154,7 @@ func (l *session) handle(f frame) bool {
 	return true
 }
 
+// configure applies new settings to later calls. A nil config changes nothing.
 func (l *session) configure(c *contract.VoiceConfig) {
 	if c == nil {
 		return

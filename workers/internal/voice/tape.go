@@ -12,6 +12,7 @@ const (
 
 // tape contains the audio of a session, from the first sample that is still needed.
 type tape struct {
+	// start is the position of the first sample of pcm.
 	start int64
 	pcm   []byte
 }

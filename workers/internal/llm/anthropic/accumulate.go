@@ -103,6 +103,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
 
+	// Blocks of unknown kinds are kept too, so that their pieces and ends are accepted.
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {
@@ -139,6 +140,7 @@ func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit f
 	}
 }
 
+// addText appends a piece of text and emits it. It ignores text that is empty after cleaning.
 func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	if text = llm.CleanText(text); text != "" {
 		a.text.WriteString(text)
@@ -165,6 +167,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		return llm.Response{}, err
 	}
 
+	// A truncated call must not be executed, so every call must be complete.
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
@@ -185,6 +188,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	return r, nil
 }
 
+// arguments returns the arguments as the model wrote them. Pieces take precedence over the start's.
 func (b *block) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -236,6 +240,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 		return u
 	}
 
+	// Without an estimate, a server that sends no counts would not be bound by token limits.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

@@ -98,6 +98,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	if err != nil {
 		return llm.Response{}, llm.NewUnused(llm.KindInvalid, err)
 	}
+
+	// From here on, the watch cancels the call when a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
 
@@ -109,6 +111,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 			return llm.Response{}, err
 		}
 	}
+
+	// Only a stop reason marks a complete answer: a broken stream may end without an error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
 		watch.Pause() // the time that the caller's functions take does not count

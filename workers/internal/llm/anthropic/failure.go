@@ -64,6 +64,7 @@ func statusFor(kind string) int {
 // kindFor returns the kind of a failure. kind is the provider's error type, and message its error
 // message in lower case.
 func kindFor(status int, kind, message string) llm.Kind {
+	// Anthropic uses the status 400 for several kinds, which only the message distinguishes.
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
 		return llm.KindQuota

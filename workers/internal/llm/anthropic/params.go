@@ -86,6 +86,7 @@ func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnio
 	return blocks
 }
 
+// textBlock returns a block of text. It replaces a blank text by noText.
 func textBlock(text string) sdk.ContentBlockParamUnion {
 	if strings.TrimSpace(text) == "" {
 		text = noText

@@ -84,6 +84,7 @@ type circuit struct {
 	opened atomic.Pointer[time.Time]
 }
 
+// newCircuit returns a closed breaker. Only transient failures of the provider count as faults.
 func newCircuit(name string) *circuit {
 	c := &circuit{}
 	c.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
@@ -148,6 +149,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		return llm.Response{}, m.circuit.refusal(err)
 	}
 
+	// The breaker must get exactly one report for each call, even if the call panics.
 	var once sync.Once
 	outcome := error(errUnsettled)
 	defer func() { once.Do(func() { report(outcome) }) }()

@@ -58,12 +58,15 @@ func Request() llm.Request {
 	}
 }
 
+// outcome is the result of one call and the deltas that it emitted.
 type outcome struct {
 	res    llm.Response
 	err    error
 	deltas []string
 }
 
+// call makes a call with the prompt of Request. each, if not nil, is called with the number of
+// deltas so far.
 func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	var out outcome
 	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {

@@ -41,6 +41,7 @@ func (p *pipes) Close() error { close(p.done); return nil }
 // Addr returns an empty address.
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
+// dial connects a client. It waits until the server accepts or ctx ends.
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {

@@ -61,6 +61,7 @@ func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
 	return &provider{Provider: p, observer: o, name: name}
 }
 
+// provider wraps the models of another provider for observation.
 type provider struct {
 	llm.Provider
 	observer *Observer
@@ -76,6 +77,7 @@ func (p *provider) Model(name string) (llm.Model, error) {
 	return &model{Model: m, observer: p.observer, provider: p.name, name: cmp.Or(name, p.name)}, nil
 }
 
+// model records each call of the model that it wraps.
 type model struct {
 	llm.Model
 	observer *Observer
@@ -96,6 +98,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(d)
 	})
 
+	// Failed calls are counted, but do not enter the durations of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {

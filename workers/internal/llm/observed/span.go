@@ -59,6 +59,7 @@ type part struct {
 	Response  json.RawMessage `json:"response,omitempty"`
 }
 
+// messages converts a prompt to the form of OpenTelemetry's attribute for input messages.
 func messages(prompt []llm.Message) []message {
 	out := make([]message, len(prompt))
 	for i, m := range prompt {
@@ -67,6 +68,7 @@ func messages(prompt []llm.Message) []message {
 	return out
 }
 
+// parts returns the parts of a message. It never returns nil, because the attribute must be a list.
 func parts(m llm.Message) []part {
 	list := []part{}
 	if m.Text != "" {

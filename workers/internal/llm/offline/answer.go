@@ -31,6 +31,7 @@ func (p prompt) answer() string {
 		return strings.Join(p.lacks, "\n")
 	}
 
+	// The first rule that has an answer wins.
 	for _, rule := range []func() string{p.help, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
 		if text := rule(); text != "" {
 			return text
@@ -70,6 +71,7 @@ func (p prompt) withoutProgram() []string {
 var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
 	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
 
+// asksForHelp reports whether the message asks only what the agent can do.
 func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }
 
 // help lists the tools, each with the first sentence of its description.
@@ -165,8 +167,10 @@ func (p prompt) fromInstructions() string {
 
 var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answer|be|if|when|please|act|reply|respond|keep|write|say|refuse|avoid|only)\b`)
 
+// isOrder reports whether a sentence commands the agent instead of stating a fact.
 func isOrder(sentence string) bool { return order.MatchString(sentence) }
 
+// compact returns JSON without white space, or invalid JSON unchanged.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

@@ -57,6 +57,7 @@ func (s schema) plain() schema {
 	return s
 }
 
+// schemaFor parses the schema of a tool. An invalid schema counts as empty.
 func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {
@@ -87,6 +88,8 @@ func textProperty(t llm.ToolSpec, usual string) string {
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaFor(t)
 	args, rest := jsonIn(passage)
+
+	// An object in JSON is more precise than prose, so its values take precedence.
 	for name, value := range labelledValues(rest, s) {
 		if _, given := args[name]; !given {
 			args[name] = value
@@ -174,6 +177,7 @@ const maxObjects = 32
 func jsonIn(message string) (args map[string]any, rest string) {
 	from := 0
 	for range maxObjects {
+		// Most braces in prose do not begin an object, so try each of the first few.
 		at := strings.IndexByte(message[from:], '{')
 		if at < 0 {
 			break

@@ -118,8 +118,10 @@ func (p *parser) peek() byte {
 	return p.rest[0]
 }
 
+// sum parses a sum, the lowest precedence.
 func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
+// product parses a product of operands with optional signs.
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/", p.signed) }
 
 // chain evaluates operands joined by operators of equal precedence, from left to right.
@@ -188,6 +190,7 @@ func (p *parser) power() (*big.Rat, error) {
 	}
 
 	p.rest = p.rest[1:]
+	// The exponent is parsed recursively, so 2^3^2 is 2^9.
 	exponent, err := p.signed()
 	if err != nil {
 		return nil, err
@@ -204,6 +207,7 @@ func (p *parser) power() (*big.Rat, error) {
 		base, n = new(big.Rat).Inv(base), -n
 	}
 
+	// Multiply step by step, because apply stops as soon as the result becomes too large.
 	v := big.NewRat(1, 1)
 	for range n {
 		if v, err = apply('*', v, base); err != nil {
@@ -216,6 +220,7 @@ func (p *parser) power() (*big.Rat, error) {
 // number parses a number or an expression in parentheses.
 func (p *parser) number() (*big.Rat, error) {
 	if p.peek() == '(' {
+		// Nested parentheses recurse, so their depth is bounded.
 		if p.depth++; p.depth > maxDepth {
 			return nil, errNoNumber
 		}

@@ -87,6 +87,7 @@ func fileNames(text string) (names []string) {
 	return names
 }
 
+// distinct removes repeated elements. It changes list in place.
 func distinct(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(one string) bool {

@@ -107,6 +107,7 @@ func (o codeOutput) left(shown string) []string {
 	return parts
 }
 
+// inBytes returns a size with its unit.
 func inBytes(n int64) string {
 	if n == 1 {
 		return "1 byte"

@@ -47,6 +47,8 @@ func compute(message string) (c computation, ok bool) {
 		return c, false
 	}
 
+	// Each pattern removes the part that it understands. The rest must be a range or a list of
+	// numbers.
 	text := strings.TrimRight(strings.Join(strings.Fields(message), " "), " .!?")
 	if at := plotLast.FindStringIndex(text); at != nil {
 		c.plot, text = true, text[:at[0]]
@@ -129,6 +131,7 @@ else:
 func (c *computation) report(out codeOutput) string {
 	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
 
+	// A program prints one line for each statistic, or one line with all numbers.
 	results := max(len(c.statistics), 1)
 	if len(lines) < results || lines[0] == "" {
 		return ""

@@ -40,6 +40,7 @@ func (p prompt) fromMemory() string {
 		return ""
 	}
 
+	// A statement is only acknowledged: later questions find it in the session itself.
 	if m := stated.FindStringSubmatch(p.message); m != nil {
 		return fmt.Sprintf("Noted: %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
 	}

@@ -140,6 +140,7 @@ func beginning(message string) string {
 	return message
 }
 
+// lastUser returns the index of the last user message, or -1.
 func lastUser(messages []llm.Message) int {
 	for i, message := range slices.Backward(messages) {
 		if message.Role == llm.RoleUser {
@@ -235,10 +236,12 @@ func words(text string) []string {
 	return kept
 }
 
+// isUnspaced reports whether a character's script has no spaces between words.
 func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
 }
 
+// pairs returns each two adjacent characters of a word, or a single character as it is.
 func pairs(word string) []string {
 	runes := []rune(word)
 	if len(runes) == 1 {
@@ -256,6 +259,7 @@ var stopWords = setFor(`a about all am an and any are as at be been but by can c
  than that the their them then there these they this to us was we were what when where which who whom why will
  with would you your`)
 
+// setFor returns the set of the words in a list that is separated by white space.
 func setFor(list string) map[string]bool {
 	set := make(map[string]bool)
 	for f := range strings.FieldsSeq(list) {

@@ -40,6 +40,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		calls = append(calls, newCall(t, args))
 	}
 
+	// Statistics and plots are computed only if the message names no other tool.
 	programs := find(p.tools, toolCode)
 	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
 	if lack != "" {
@@ -49,6 +50,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		calls = append(calls, codeCall(p.tools[programs], code, p.message))
 	}
 
+	// Code and searches exclude each other: a message with code is not a question for a search.
 	if code != "" || lack != "" {
 		return calls, lacks
 	}
@@ -57,6 +59,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		return calls, lacks
 	}
 
+	// Without any named tool, the message itself is the search query.
 	for _, name := range []string{toolKnowledge, toolWebSearch} {
 		if i := find(p.tools, name); i >= 0 {
 			calls = append(calls, newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}))
@@ -124,6 +127,7 @@ func query(message, tool string) string {
 	return clip(text, maxQuery)
 }
 
+// newCall returns a call without an id. Equal arguments always have the same JSON.
 func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
 	b, err := json.Marshal(args) // map keys are sorted, so equal calls are identical
 	if err != nil {
@@ -138,10 +142,13 @@ func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
 
+// find returns the index of the tool with a normalized name, or -1.
 func find(tools []llm.ToolSpec, name string) int {
 	return slices.IndexFunc(tools, func(t llm.ToolSpec) bool { return plain(t.Name) == name })
 }
 
+// isQuestion reports whether a message ends with a question mark or begins like a question or a
+// request.
 func isQuestion(message string) bool {
 	message = strings.TrimSpace(message)
 	return strings.HasSuffix(message, "?") || strings.HasSuffix(message, "？") || strings.HasSuffix(message, "؟") ||
@@ -205,6 +212,7 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 		return exact, passages(exact, message, func(t llm.ToolSpec) []string { return []string{t.Name} })
 	}
 
+	// A longer name that contains all words of a shorter one is the better match.
 	loose = slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
 		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
 			words := nameWords(o.Name)
@@ -255,6 +263,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 	return spoken
 }
 
+// containsAll reports whether set contains all words. It returns false if there are no words.
 func containsAll(set map[string]bool, words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
 }
@@ -271,6 +280,8 @@ func nameWords(s string) []string {
 		begin = -1
 	}
 
+	// A word ends at a character that is no letter or digit, and before a capital after a small
+	// letter.
 	for i, r := range s {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):

@@ -46,6 +46,7 @@ func labelledValues(text string, s schema) map[string]any {
 			}
 		}
 
+		// The schema decides where a value ends and how it is parsed.
 		of := s.Properties[l.name].plain()
 		raw, n := valueFor(l.name, text[l.to:], limit-l.to, of)
 		end = l.to + n
@@ -58,6 +59,8 @@ func labelledValues(text string, s schema) map[string]any {
 			values[l.name] = value
 		}
 	}
+
+	// Two different values are ambiguous, and arguments are never guessed.
 	for name := range twice {
 		delete(values, name)
 	}
@@ -115,6 +118,7 @@ func convert(text string, s schema) (any, bool) {
 		}
 	}
 
+	// A value that is not one of the choices is invalid, even if it has the right type.
 	switch kind := s.kind(); {
 	case len(s.Enum) > 0, kind == "object":
 		return nil, false
@@ -163,6 +167,8 @@ func list(text string, s schema) (any, bool) {
 	}
 
 	text = joining.ReplaceAllString(text+" ", "")
+
+	// Items that do not fit the schema are omitted, because lists in prose contain other words.
 	values := []any{}
 	for field := range strings.SplitSeq(strings.Trim(text, "[] .;"), ",") {
 		field = strings.TrimSpace(field)

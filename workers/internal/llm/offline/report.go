@@ -90,6 +90,7 @@ func refused(reason string) bool {
 	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
 }
 
+// searches reports whether a result is from a tool that searches.
 func searches(r llm.ToolResult) bool {
 	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
 }

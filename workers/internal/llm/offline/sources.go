@@ -82,6 +82,7 @@ func state(s domain.Citation, q question) statement {
 // unfenced prevents a source's text from opening code.
 var unfenced = strings.NewReplacer("`", "'")
 
+// withoutMarkers returns a text as a single line without citation markers or code fences.
 func withoutMarkers(text string) string {
 	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
 	return strings.TrimLeft(unfenced.Replace(text), "~ ") // a code fence must not begin here, because markers in code are plain text
@@ -119,6 +120,7 @@ func cutSentence(text string) (sentence, rest string) {
 	return strings.TrimSpace(text[:end]), text[end:]
 }
 
+// firstSentence returns the first sentence of a text, without white space around it.
 func firstSentence(text string) string {
 	first, _ := cutSentence(strings.TrimSpace(text))
 	return first
@@ -141,6 +143,7 @@ func parseQuestion(message string) question {
 		q.words[w] = true
 	}
 
+	// A question such as "when" is answered by a sentence with a date, even if it shares few words.
 	switch {
 	case asksWhen.MatchString(message):
 		q.form = aDate

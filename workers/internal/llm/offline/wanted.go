@@ -14,6 +14,7 @@ import (
 // wanted contains the words of a question that an answering passage should contain.
 type wanted []requiredWord
 
+// requiredWord is a word of a question.
 type requiredWord struct {
 	text  string
 	forms []string // search terms in all languages
@@ -54,6 +55,7 @@ func want(message string) wanted {
 		list = others // the question has no other words
 	}
 
+	// The longest word is usually the topic, so no answer may lack it.
 	if len(list) > 0 {
 		longest := slices.MaxFunc(list, func(a, b requiredWord) int { return cmp.Compare(a.length(), b.length()) })
 		for i := range list {
@@ -63,6 +65,7 @@ func want(message string) wanted {
 	return list
 }
 
+// length returns the number of characters.
 func (w requiredWord) length() int { return utf8.RuneCountInString(w.text) }
 
 // isIdlePair reports whether a pair of characters belongs to a question word or function word.

@@ -21,6 +21,7 @@ type accumulator struct {
 	reported bool // the provider sent the token counts
 }
 
+// partialCall is a tool call of which some pieces may be missing.
 type partialCall struct {
 	index    int64
 	id, name string
@@ -55,6 +56,7 @@ func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) e
 	return nil
 }
 
+// addText appends a piece of text and emits it. It ignores text that is empty after cleaning.
 func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	if text = llm.CleanText(text); text != "" {
 		a.text.WriteString(text)
@@ -114,6 +116,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		r.StopReason = llm.StopToolCalls
 	}
 
+	// Arguments are parsed only now, because pieces of them are not JSON.
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {

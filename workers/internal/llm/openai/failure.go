@@ -35,6 +35,8 @@ func fromEvent(err error) *llm.Error {
 	}
 
 	d := readDetail(event.Event.Data)
+
+	// Some servers send the HTTP status as the code. Otherwise the type decides.
 	status, err := strconv.Atoi(d.word())
 	if err != nil {
 		status = http.StatusInternalServerError
@@ -68,6 +70,7 @@ func readDetail(body []byte) detail {
 	return d
 }
 
+// word returns the code without quotation marks. It may be a number.
 func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 
 // code returns the code and the type of an error as one text, in which kind searches for known
@@ -76,6 +79,7 @@ func (d detail) code() string { return d.word() + " " + d.Type }
 
 // kind returns the kind of a failure.
 func kind(status int, code, message string) llm.Kind {
+	// Codes are more precise than statuses, which some servers use for several failures.
 	switch {
 	case strings.Contains(code, "insufficient_quota"):
 		return llm.KindQuota

@@ -50,6 +50,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 	return p, nil
 }
 
+// newMessage converts a message. It fails for an unknown role.
 func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	switch {
 	case m.Role == llm.RoleUser:

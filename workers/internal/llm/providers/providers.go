@@ -54,6 +54,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		set["anthropic"] = breaker.New(p)
 	}
 
+	// Around comes last, so that it also sees calls that a breaker rejects.
 	if cfg.Around != nil {
 		for name, p := range set {
 			set[name] = cfg.Around(name, p)

@@ -56,6 +56,7 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 		return e
 	}
 
+	// An error response explains more than the stream's error, which is only a consequence of it.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		e := ended.Status(res.StatusCode, readError(res.Body))

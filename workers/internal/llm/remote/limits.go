@@ -48,6 +48,7 @@ type Watch struct {
 	limits  Limits
 	connect *time.Timer
 	total   *time.Timer
+	// chunk is replaced at the first chunk; only the goroutine that reads the stream uses it.
 	chunk   *time.Timer
 	begun   atomic.Bool // at least one chunk has arrived
 	reached atomic.Bool // a connection was established
@@ -62,9 +63,12 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
 
+	// The timers start together: each limit counts from the start of the call.
 	w.connect = after(limits.Connect, errConnect)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
+
+	// A pooled connection needs no dial, so only the trace reports that a connection is ready.
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			w.reached.Store(true)

@@ -30,7 +30,8 @@ type Model struct {
 	mu       sync.Mutex
 	calls    []Call
 	requests []llm.Request
-	last     bool
+	// last makes the last call repeat forever.
+	last bool
 }
 
 // New returns a model that plays these calls.
@@ -70,6 +71,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(llm.Delta{Text: text})
 	}
 
+	// The deltas of a call are emitted even if it then hangs or fails.
 	switch {
 	case call.Hang:
 		<-ctx.Done()

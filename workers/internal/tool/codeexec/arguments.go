@@ -25,6 +25,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(&a)
+	// The decoder stops after the first value, so anything after it must be detected separately.
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = errors.New("unexpected text after them")
 	}

@@ -65,6 +65,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, err
 	}
 
+	// The files are read before the time limit is computed, because reading takes part of the
+	// call's time.
 	folder, err := b.fill(ctx, req, args.Files, options.KeepFiles)
 	if err != nil {
 		return tool.Result{}, unreachable(ctx, "The files of the session are temporarily unavailable.", err)
@@ -80,6 +82,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unreachable(ctx, "The sandbox is temporarily unavailable.", err)
 	}
 
+	// A failed program may have written useful files, so files are stored in either case.
 	s := outputBuilder{
 		limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files,
 		documentNames: folder.documentNames, notes: folder.notes,

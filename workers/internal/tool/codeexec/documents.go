@@ -35,6 +35,8 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 	return found, nil
 }
 
+// noDocument returns the same error for documents that do not exist and those the agent may not
+// read.
 func noDocument(id string) error {
 	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
@@ -49,6 +51,7 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	}
 	placed := make([]domain.File, len(originals))
 	for n, d := range originals {
+		// A slash in the name would create a folder that the model does not expect.
 		name := d.Name
 		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
 			name = d.ID + "/" + d.Name
@@ -80,6 +83,7 @@ func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, ori
 		return err
 	}
 
+	// The model knows a document by its id, so it must learn under which name the file is.
 	for n, d := range originals {
 		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
 		f.documentNames[placed[n].Name] = true

@@ -53,6 +53,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		return f, err
 	}
 
+	// An agent that keeps files sees the whole session; the named files are then only checked.
 	if keeps {
 		chosen = all
 	}
@@ -64,6 +65,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		}
 	}
 
+	// Check the sizes before reading any content.
 	if err := b.fits(slices.Concat(placed, chosen)); err != nil {
 		return f, err
 	}
@@ -83,6 +85,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 // file but begin like the id of a document.
 func choose(all []domain.File, named []string) (chosen []domain.File, ids []string, err error) {
 	for _, name := range named {
+		// A session file wins over a document, because its name may begin like a document's id.
 		at := find(all, name)
 		switch {
 		case at < 0 && strings.HasPrefix(name, documentPrefix):
@@ -153,6 +156,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 
+	// The documents that the call names always have priority over kept files.
 	r := b.empty()
 	for _, f := range beside {
 		r.takes(f) // if a file does not fit, fits has rejected the call

@@ -36,6 +36,7 @@ func (s *outputBuilder) hints() (hints []string) {
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
 	complaint := tail(o.Stderr)
 
+	// Only the last line of a traceback and the end of stderr name the cause of the failure.
 	switch {
 	case o.Limit != "":
 	case unreached.MatchString(last), unreached.MatchString(complaint), notPermitted.MatchString(line) && networking.MatchString(s.code):
@@ -44,6 +45,7 @@ func (s *outputBuilder) hints() (hints []string) {
 		hints = append(hints, noInput)
 	}
 
+	// A library that retries an allocation uses up the CPU time, which hides the lack of memory.
 	if o.Limit == sandbox.LimitCPU && s.limits.Memory > 0 && o.Memory > s.limits.Memory/4*3 {
 		hints = append(hints, fmt.Sprintf(spinning, o.Memory>>20, s.limits.Memory>>20))
 	}

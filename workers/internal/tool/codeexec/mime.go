@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 )
 
+// anyBytes is the type of content that is not recognized. Browsers only download it.
 const anyBytes = "application/octet-stream"
 
 // types contains MIME types by file name extension. If signature is not empty, files of the type

@@ -105,6 +105,7 @@ func (s *outputBuilder) made() []tool.NewFile {
 		own = append(own, tool.NewFile{Name: f.Name, MIMEType: mimeType(f.Name, f.Content), Content: f.Content})
 	}
 
+	// The files with complete outputs come last, so that the program's own names win.
 	printed := s.keepComplete(nil, own, "stdout", s.outcome.Stdout, maxStdout)
 	printed = s.keepComplete(printed, own, "stderr", s.outcome.Stderr, maxStderr)
 	made := s.listable(own, printed)
@@ -122,6 +123,7 @@ func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFi
 	room := maxOutput - namesReserve - maxNote - maxLeftOut - min(weight(failure), maxError)
 	room -= min(weight(o.Stdout), maxStdout) + min(weight(o.Stderr), maxStderr) + min(weight(o.Value), maxValue)
 
+	// The files with complete outputs always get their space: the notes refer to them.
 	for _, f := range printed {
 		room -= entrySize(f)
 	}
@@ -204,6 +206,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 		s.notes = append(s.hints(), s.notes...)
 	}
 
+	// The list may add notes, so the notes are joined after it.
 	s.list(&out)
 	out.Note, _ = shorten(strings.Join(s.notes, " "), maxNote)
 	raw, err := encode(out)
@@ -218,6 +221,8 @@ func (s *outputBuilder) failure() (full, line string) {
 	o := s.outcome
 	traceback := strings.TrimRight(o.Traceback, "\n")
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
+
+	// A limit explains the failure better than the traceback that it caused.
 	switch {
 	case o.Limit != "" && o.Limit != sandbox.LimitOutput:
 		line = limitMessage(o.Limit, s.limits, s.wall)

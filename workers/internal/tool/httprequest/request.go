@@ -45,6 +45,7 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
 	}
 
+	// Every secret that is sent is collected, so that the response can be cleaned of it.
 	var secrets redact.Secrets
 	secrets.Address(e.URL)
 	header, err := b.headers(e, req, &secrets)
@@ -57,10 +58,12 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 		return prepared{}, &tool.Error{Message: "The arguments do not fit the endpoint: " + err.Error() + ".", NotSent: true, Err: err}
 	}
 
+	// The signature covers the final body, so it is computed after the arguments are inserted.
 	if err := b.sign(e, req, body, header, &secrets); err != nil {
 		return prepared{}, err
 	}
 
+	// The hook runs just before the first byte is sent, which is the last moment to refuse.
 	if req.Sending != nil {
 		ctx = outbound.WithSending(ctx, guarded(req.Sending))
 	}
@@ -93,6 +96,7 @@ func guarded(sending func(context.Context) error) func(context.Context) error {
 	}
 }
 
+// content returns a reader for a body, which may be nil.
 func content(body []byte) io.Reader {
 	if body == nil {
 		return http.NoBody
@@ -100,6 +104,7 @@ func content(body []byte) io.Reader {
 	return bytes.NewReader(body)
 }
 
+// setUpWrongly returns the error for a configuration with which no request can be made.
 func setUpWrongly(cause error) error {
 	return &tool.Error{Message: "The endpoint is not set up correctly.", NotSent: true, Err: cause}
 }
@@ -135,12 +140,14 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
 	}
 
+	// The receiver may return the secret, with or without its prefix.
 	secrets.Add(secret, strings.TrimPrefix(secret, "whsec_"))
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		return setUpWrongly(errors.New("reading signing secret"))
 	}
 
+	// A call without a ledger entry gets the same id as it would have there.
 	id, at := req.EffectKey, time.Now()
 	if id == "" {
 		id = contract.EffectKey(req.RunID, req.Call.ID)
@@ -167,6 +174,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return "", nil, err
 	}
 
+	// The address may already contain a query, which is continued.
 	if inQuery(method) {
 		query, err := encodeQuery(rest)
 		if err != nil || query == "" {
@@ -179,6 +187,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return address + mark + query, nil, nil
 	}
 
+	// A configured Content-Type of a form overrides JSON.
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
 		form, err := encodeQuery(rest)
 		return address, []byte(form), err

@@ -46,11 +46,13 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 		a.Location = shortHeader(redactor, resp.Header.Get("Location"))
 	}
 
+	// A truncated body may end within a secret, which only Broken removes.
 	text := redactor.Text
 	if readErr != nil {
 		text = redactor.Broken
 	}
 
+	// JSON is redacted value by value, because escapes in its text could hide a secret.
 	if v, ok := readJSON(contentType, body); ok && readErr == nil {
 		a.showJSON(ctx, v, redactor)
 	} else {
@@ -113,15 +115,18 @@ func readJSON(contentType string, body []byte) (any, bool) {
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}
+	// More than one value is not JSON but, for example, lines of JSON, which are shown as text.
 	_, err := decoder.Token()
 	return v, errors.Is(err, io.EOF)
 }
 
+// kindFor returns the media type without parameters, in lower case; "" if it cannot be parsed.
 func kindFor(contentType string) string {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return strings.ToLower(kind)
 }
 
+// isJSON reports whether a media type is JSON or is based on it.
 func isJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
@@ -139,6 +144,7 @@ func isText(kind string, body []byte) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
+// shortHeader returns a header value without secrets, truncated to maxHeader bytes.
 func shortHeader(redactor *redact.Redactor, value string) string {
 	return truncate.Bytes(redactor.Text(value), maxHeader)
 }

@@ -46,6 +46,7 @@ func describe(e domain.Endpoint) string {
 // address to the configured schema. If no schema is configured, the address alone determines it.
 func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	path, query := template.Variables()
+	// Without a configured schema, all variables of the address are required.
 	own, given := e.InputSchema.(map[string]any)
 	if !given {
 		return completed(map[string]any{"additionalProperties": !inQuery(e.Method)}, append(path, query...), nil)
@@ -62,6 +63,7 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 		properties = map[string]any{}
 	}
 
+	// A configured schema may describe a variable in more detail, so it takes precedence.
 	for _, name := range slices.Concat(required, optional) {
 		if _, known := properties[name]; !known {
 			properties[name] = map[string]any{"type": "string"}

@@ -47,6 +47,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 	}
 	out.Note = strings.Join(notes, " ")
 
+	// The output contains only the beginning of each passage, because the source has its full text.
 	var sources []domain.Citation
 	for _, f := range found {
 		out.Results = append(out.Results, result{

@@ -71,6 +71,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, err
 	}
 
+	// The scope comes from the configuration, so the model cannot extend it.
 	reply, err := b.search.SearchFor(ctx, req.OrganizationID, contract.SearchRequest{
 		Query: query, DocumentIDs: options.DocumentIDs, Metadata: options.Metadata, Limit: limit,
 	})
@@ -78,6 +79,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unavailable(ctx, err)
 	}
 
+	// Only documents that are recorded as given may reach the model; deleted ones are omitted here.
 	found, err := recordGiven(ctx, req.Documents, withinLimit(reply.Found))
 	if err != nil {
 		return tool.Result{}, unavailable(ctx, err)

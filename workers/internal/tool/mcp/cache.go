@@ -25,7 +25,8 @@ type key [32]byte
 // listing is a server's list of tools, or a request for it. The fields below done are set before
 // done is closed.
 type listing struct {
-	org   string
+	org string
+	// asked is the time of the request. It determines the age of the listing.
 	asked time.Time
 	done  chan struct{}
 
@@ -54,6 +55,7 @@ type cache struct {
 	lists map[key]*listing
 }
 
+// newCache returns an empty cache that uses the real clock.
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
 // get returns a listing from the cache. If there is none or it has expired, get calls ask.
@@ -96,6 +98,8 @@ func (c *cache) fill(l *listing, err error) {
 	if err != nil {
 		l.until = c.now().Add(keepError)
 	}
+
+	// The size is known only now, so the limits are checked again.
 	close(l.done)
 	c.shrink(c.now())
 }
@@ -132,6 +136,8 @@ func (c *cache) shrink(now time.Time) {
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 
+	// The sums are updated incrementally, so that each removal needs no further pass over all
+	// lists.
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}

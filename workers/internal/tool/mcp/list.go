@@ -60,6 +60,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	}
 
+	// Add the lists in the order of the servers, so that the result does not depend on their speed.
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
 		if errs[i] != nil {
@@ -112,6 +113,7 @@ func sideEffect(server domain.MCPServer) domain.SideEffect {
 	return server.SideEffect
 }
 
+// serversFor returns the agent's servers, or nil if the agent does not have the tool mcp.
 func serversFor(req tool.Request) []domain.MCPServer {
 	if t := req.Config.Tools.MCP; t != nil && t.Enabled {
 		return t.Servers
@@ -150,6 +152,8 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	defer s.close()
 
 	into.protocol = s.InitializeResult().ProtocolVersion
+
+	// Keep the tools that can be used. An unusable tool does not make the list fail.
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
 		known, ok := read(t, s.redactor)
@@ -207,6 +211,7 @@ func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 		r.description = c.prose(t.Title)
 	}
 
+	// A schema that is a boolean or another value cannot describe arguments.
 	schema, ok := t.InputSchema.(map[string]any)
 	switch {
 	case t.InputSchema == nil:
@@ -215,6 +220,7 @@ func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 		return r, false
 	}
 
+	// Providers require the type object, which some servers omit.
 	if schema["type"] == nil {
 		schema["type"] = "object"
 	}

@@ -63,8 +63,9 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 // location is a tool and the server that has it.
 type location struct {
-	server   domain.MCPServer
-	tool     remoteTool
+	server domain.MCPServer
+	tool   remoteTool
+	// protocol is the version that the server used when it listed the tool.
 	protocol string
 }
 
@@ -77,6 +78,9 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 		if found != nil {
 			return *found, nil
 		}
+
+		// A cached list may be older than the tool, so remove the lists that are not fresh and look
+		// again.
 		forgotten := false
 		for _, server := range servers {
 			forgotten = again && err == nil && b.lists.forget(keyFor(req, server)) || forgotten
@@ -120,6 +124,8 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	if req.EffectKey != "" {
 		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers pass headers to their tools
 	}
+
+	// The transport finds the delivery in the context and sends the call at most once.
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
 	defer cancel() // also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
@@ -144,6 +150,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause = *outbound.AsError(d.err)
 	}
 
+	// The cases are ordered by certainty. Only the first two prove that nothing was sent.
 	var rpcErr *jsonrpc.Error
 	switch {
 	case !d.begun:
@@ -159,6 +166,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}
 
+	// The cause for the log is the HTTP error or the status, never the server's text.
 	httpErr := d.err
 	if httpErr == nil && d.status >= http.StatusMultipleChoices {
 		httpErr = statusError(d.status)

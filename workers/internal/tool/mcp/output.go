@@ -25,6 +25,7 @@ func failed(message string) (tool.Result, error) {
 	return outcome{IsError: true, Text: message}.result()
 }
 
+// result returns the outcome as the call's result.
 func (o outcome) result() (tool.Result, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -48,6 +49,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 		}
 	}
 
+	// The structured content stays a JSON value, so that secrets are found regardless of escapes.
 	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
 		return failed("The tool's answer could not be checked for secrets.") // the result says so, because the call was executed

@@ -40,6 +40,9 @@ func (c *cleaner) schema(value any) any {
 	if !ok || !c.more() {
 		return c.data(value)
 	}
+
+	// Keywords decide how a value is sanitized: names of properties must stay exact, data is not a
+	// schema.
 	out := make(map[string]any, len(keywords))
 	for keyword, inner := range keywords {
 		named, isNamed := inner.(map[string]any)
@@ -53,6 +56,7 @@ func (c *cleaner) schema(value any) any {
 			if isNamed {
 				out[keyword] = c.named(named, c.text)
 			}
+		// These values are data, even if they look like schemas.
 		case "enum", "const", "default", "examples", "example":
 			out[keyword] = c.data(inner)
 		case "title", "description":
@@ -87,6 +91,7 @@ func (c *cleaner) property(name string) string {
 	return name
 }
 
+// list applies each to the elements. It stops when the tool has become unfit.
 func (c *cleaner) list(list []any, each func(any) any) any {
 	out := make([]any, 0, min(len(list), maxParts))
 	for _, inner := range list {

@@ -32,7 +32,8 @@ type session struct {
 
 	wire     *wire
 	redactor *redact.Redactor
-	close    func()
+	// close ends the session without waiting for the server.
+	close func()
 }
 
 // open starts a session. Responses are read until ctx ends. protocol is the version that the server

@@ -51,9 +51,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
 
+	// The method decides when the request ends and which connection it uses.
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)
 
+	// Secrets are sent only to the configured origin, whatever address the library requests.
 	out := req.Clone(ctx)
 	if originFor(out.URL) == w.origin {
 		for name, value := range w.headers {
@@ -72,6 +74,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// send uses a fresh connection for the tool call, and records the outcome of any other request.
 func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	if d := deliveryFor(req); d != nil && method == "tools/call" {
 		return d.send(w.fresh, req)
@@ -123,6 +126,7 @@ func (w *wire) note(req *http.Request, resp *http.Response, err error) {
 	w.httpErr = err
 }
 
+// lastHTTPErr returns the error of the latest POST request, or nil.
 func (w *wire) lastHTTPErr() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,8 +153,10 @@ func methodFor(req *http.Request) string {
 	return message.Method
 }
 
+// deliveryKey is the context key of a call's delivery.
 type deliveryKey struct{}
 
+// deliveryFor returns the delivery of the call to which a request belongs, or nil.
 func deliveryFor(req *http.Request) *delivery {
 	d, _ := req.Context().Value(deliveryKey{}).(*delivery)
 	return d
@@ -198,6 +204,7 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	return resp, nil
 }
 
+// begin returns true for the first caller only.
 func (d *delivery) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,6 +213,7 @@ func (d *delivery) begin() bool {
 	return first
 }
 
+// fail records the first error.
 func (d *delivery) fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,8 @@ const minForm = 4
 // number of texts.
 type matcher struct {
 	byStart map[uint32][]string // texts in lower case by their first four bytes, the longest first
-	starts  []bool              // indexed by a hash of the first bytes: whether any text begins with them
+	// starts avoids most lookups in byStart. A false positive is harmless.
+	starts []bool // indexed by a hash of the first bytes: whether any text begins with them
 }
 
 const startBits = 12
@@ -39,6 +40,8 @@ func newMatcher(texts []string) matcher {
 		m.byStart[start] = append(m.byStart[start], text)
 		m.starts[startHash(start)] = true
 	}
+
+	// Longer texts come first, so that a secret is removed as a whole.
 	for start, same := range m.byStart {
 		slices.SortFunc(same, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 		m.byStart[start] = slices.Compact(same)
@@ -116,6 +119,7 @@ func equalFolded(s, text string) bool {
 	return true
 }
 
+// folded converts an ASCII letter to lower case. Bytes of other characters stay the same.
 func folded(b byte) byte {
 	if 'A' <= b && b <= 'Z' {
 		return b + 'a' - 'A'
@@ -123,6 +127,7 @@ func folded(b byte) byte {
 	return b
 }
 
+// fold applies folded to each byte.
 func fold(s string) string {
 	b := []byte(s)
 	for i := range b {

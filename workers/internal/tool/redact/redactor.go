@@ -24,6 +24,7 @@ type Redactor struct {
 	numbers bool // a secret has the form of a number
 }
 
+// newRedactor returns a redactor for all forms in which secrets may occur.
 func newRedactor(forms []string) *Redactor {
 	r := &Redactor{forms: newMatcher(forms)}
 	for _, form := range forms {

@@ -33,6 +33,8 @@ func (s *Secrets) Header(name, value string) {
 		return
 	}
 	s.Add(value)
+
+	// A server may quote the token without its scheme, and a Basic token also in plain text.
 	scheme, token, found := strings.Cut(value, " ")
 	if !found {
 		return
@@ -53,6 +55,8 @@ func (s *Secrets) Header(name, value string) {
 func (s *Secrets) Address(address string) {
 	address, _, _ = strings.Cut(address, "#")
 
+	// A value is added in both forms, because a response may quote the address or the decoded
+	// value.
 	rest, query, _ := strings.Cut(address, "?")
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -72,6 +76,7 @@ func (s *Secrets) Address(address string) {
 		s.Add(user, password)
 	}
 
+	// Some services have keys in the path. Only a part that looks generated counts.
 	for segment := range strings.SplitSeq(path, "/") {
 		if plain, err := url.PathUnescape(segment); err == nil && isKey(plain) && !strings.ContainsAny(segment, "{}") {
 			s.Add(segment, plain)
@@ -101,6 +106,8 @@ func (s *Secrets) Add(texts ...string) {
 		}
 		s.forms = append(s.forms, text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString([]byte(text)))
 		s.forms = append(s.forms, base64Forms(text)...)
+
+		// JSON encoders differ in whether they escape HTML characters.
 		for _, escapeHTML := range []bool{true, false} {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)

@@ -63,6 +63,7 @@ func joins(r, before, after rune) bool {
 	return unicode.In(before, joining...) && unicode.In(after, joining...)
 }
 
+// pictograph reports whether a character is an emoji or another symbol.
 func pictograph(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '↔' || r == '↕' || r == '\uFE0F' || r >= 0x1F3FB && r <= 0x1F3FF // the last range is skin tones
 }

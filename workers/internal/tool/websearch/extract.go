@@ -43,6 +43,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 		return nil, fmt.Errorf("parsing page: %w", err)
 	}
 
+	// Read the metadata first: it may forbid using the text, and pruning removes it.
 	head := readHead(doc)
 	if head.unreadable != "" {
 		return nil, fmt.Errorf("%w: %s", errUnread, head.unreadable)
@@ -54,6 +55,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 		return nil, fmt.Errorf("taking page apart: %w", context.Cause(ctx))
 	}
 
+	// Prefer the article if it contains most of the running text. Otherwise the page is no article.
 	whole := render(doc)
 	if n := maxNodes - left.nodes; n <= maxArticle {
 		if article := findArticle(doc); article != nil && running(article) >= articleShare*running(doc) {
@@ -76,6 +78,8 @@ func (p *page) finish(contentLanguage string) {
 	if kept := cutText(p.text, maxText); kept != p.text {
 		p.text, p.truncated = kept, true
 	}
+
+	// The page's own declaration takes precedence over the header, and both over a guess.
 	if p.language == "" {
 		p.language = declaredLanguage(contentLanguage)
 	}

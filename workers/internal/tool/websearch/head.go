@@ -93,6 +93,7 @@ func forbidden(rules string) bool {
 	return false
 }
 
+// attr returns the value of an attribute, or "" if the element does not have it.
 func attr(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {

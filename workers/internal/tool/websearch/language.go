@@ -58,6 +58,8 @@ func languageFor(text string) string {
 			continue
 		}
 		all++
+
+		// Languages that share a script are distinguished by letters that only one of them uses.
 		for i, s := range scripts {
 			if unicode.In(r, s.letters...) {
 				counts[i]++

@@ -40,6 +40,8 @@ type wikiAnswer struct {
 }
 
 func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
+	// One request returns the results and the pattern of page addresses, which differs between
+	// wikis.
 	params := url.Values{
 		"action": {"query"}, "format": {"json"}, "formatversion": {"2"},
 		"list": {"search"}, "srsearch": {cutRunes(query, wikiQuery)}, "srlimit": {strconv.Itoa(maxHits)}, "srprop": {"snippet"},

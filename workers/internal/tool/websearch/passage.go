@@ -59,6 +59,7 @@ func passages(text, query string) []string {
 		spans = []span{grow(all, span{0, 0}, nil)}
 	}
 
+	// Adjacent passages read better as one.
 	spans = merge(all, spans)
 	found := make([]string, 0, len(spans))
 	for _, s := range spans {
@@ -149,6 +150,7 @@ func scoreSentences(text string, all []sentence, query terms) {
 		}
 	}
 
+	// A word that occurs in few sentences weighs more. Long sentences are only slightly penalized.
 	n, mean := float64(len(all)), max(sum/float64(len(all)), 1)
 	for i := range all {
 		for _, m := range found[i] {
@@ -181,6 +183,7 @@ func center(all []sentence, spans []span) (int, bool) {
 	return best, best >= 0 && score >= worthwhile*top
 }
 
+// inside reports whether sentence i belongs to one of the spans.
 func inside(i int, spans []span) bool {
 	for _, s := range spans {
 		if i >= s.first && i <= s.last {
@@ -220,8 +223,10 @@ func neighbour(all []sentence, s span, i int, others []span) (at int, gain float
 	return i, gain
 }
 
+// include extends a span to sentence i.
 func include(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }
 
+// size returns the length of a span in characters.
 func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
 
 // merge joins adjacent spans, unless the result would be too long.

@@ -25,6 +25,7 @@ type hit struct {
 
 // provider is a client of a search engine. Its errors are a *tool.Error or ctx's error.
 type provider interface {
+	// search returns the results in the order of the search engine.
 	search(ctx context.Context, query string) ([]hit, error)
 }
 

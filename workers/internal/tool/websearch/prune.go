@@ -30,6 +30,7 @@ type extent struct{ text, links, nodes int }
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
+		// RemoveChild clears the sibling pointers, so the next child is read first.
 		next := c.NextSibling
 		below, keep := p.look(c, at)
 		if keep {
@@ -52,6 +53,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		return extent{}, false
 	}
 
+	// Comments and other nodes without text are removed.
 	switch n.Type {
 	case html.TextNode:
 		n.Data = visible(n.Data)
@@ -65,6 +67,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		return extent{}, false
 	}
 
+	// Prune the children first: only the remaining content decides about the node itself.
 	inside := position{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
 	below := p.prune(n, inside)
 	if n.Data == "a" {
@@ -73,6 +76,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	return below, !notice(n, below) && !menu(n, below)
 }
 
+// letters counts the characters of a text that are not white space.
 func letters(s string) int {
 	n := 0
 	for _, r := range s {
@@ -96,6 +100,7 @@ var surroundingRoles = map[string]bool{
 	"tooltip": true,
 }
 
+// surrounding reports whether an element surrounds the content instead of being part of it.
 func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
@@ -128,6 +133,7 @@ func menu(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
+// part reports whether an element may be pruned as a unit.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":
@@ -137,6 +143,7 @@ func part(n *html.Node) bool {
 	}
 }
 
+// names returns the id and the class names of an element.
 func names(n *html.Node) string { return attr(n, "id") + " " + attr(n, "class") }
 
 // mentions reports whether a small part contains one of the words.

@@ -153,6 +153,7 @@ func readable(res *http.Response) error {
 	return nil
 }
 
+// mediaType returns the media type without parameters. It also accepts malformed parameters.
 func mediaType(header http.Header) string {
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
@@ -168,6 +169,8 @@ func parsePage(ctx context.Context, body []byte, header http.Header) (*page, err
 	if mediaType(header) != "text/plain" {
 		return mainText(ctx, text, header.Get("Content-Language"))
 	}
+
+	// Plain text has no navigation or advertisements to remove.
 	p := &page{text: tidy(text)}
 	p.finish(header.Get("Content-Language"))
 	if p.text == "" {

@@ -48,6 +48,8 @@ func (r *renderer) node(n *html.Node) {
 	default:
 	}
 	r.begin(n)
+
+	// Marks are written by the parent, which knows the position of each item.
 	item := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode {
@@ -59,6 +61,7 @@ func (r *renderer) node(n *html.Node) {
 	r.end(n)
 }
 
+// begin updates the state before the content of an element.
 func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -74,6 +77,7 @@ func (r *renderer) begin(n *html.Node) {
 	}
 }
 
+// end updates the state after the content of an element.
 func (r *renderer) end(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -152,6 +156,7 @@ func (r *renderer) text(s string) {
 
 // flush writes the requested line ends or the requested space.
 func (r *renderer) flush() {
+	// White space is written only before text, so the result neither begins nor ends with it.
 	if r.out.Len() > 0 && r.lines > 0 {
 		r.out.WriteString("\n\n"[:r.lines])
 	} else if r.out.Len() > 0 && r.space {

@@ -31,6 +31,7 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 		return nil, err
 	}
 
+	// Without results, unresponsive engines are a failure and not an empty search result.
 	if len(answer.Results) == 0 && len(answer.Unresponsive) > 0 {
 		return nil, &tool.Error{
 			Message:   "None of the search engines answered.",

@@ -19,6 +19,8 @@ var unspaced = []*unicode.RangeTable{
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
 	start, paired := -1, false // start and kind of the current run of letters
+
+	// A change between scripts ends a word, because the scripts are divided in different ways.
 	for i, r := range text {
 		if !inWord(r) {
 			emit(text, start, i, paired, yield)
@@ -60,6 +62,8 @@ func emit(text string, start, end int, paired bool, yield func(string)) {
 		yield(row)
 		return
 	}
+
+	// The pairs overlap, so that each boundary between words is covered.
 	for at, size := 0, first; at+size < len(row); {
 		_, next := utf8.DecodeRuneInString(row[at+size:])
 		yield(row[at : at+size+next])
@@ -145,6 +149,8 @@ func (t terms) count(text string) (found []match, all float64) {
 		}
 		found = append(found, match{word, times})
 	}
+
+	// A word counts once: exactly, or else as an inflected form with less weight.
 	eachWord(text, func(word string) {
 		all++
 		if i, ok := t.exact[word]; ok {

@@ -95,6 +95,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, failure(ctx, err)
 	}
 
+	// Pages that cannot be read are represented by the snippets of their results.
 	hits = distinct(hits, maxResults)
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
 }

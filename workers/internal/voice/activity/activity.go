@@ -171,6 +171,9 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 
 	d.last[d.count%onsetSpan] = onsetFrame{measurement: got, voice: voice}
 	d.count++
+
+	// Only a frame with voice can complete an onset, and only after the position of the last
+	// restart.
 	if voice == unvoiced || d.at-frameSamples < d.since {
 		return found
 	}
@@ -221,12 +224,14 @@ func (d *Detector) onset() (first int64, ok bool) {
 		high.level, high.crossings = max(high.level, h.level), max(high.crossings, h.crossings)
 	}
 
+	// A steady tone, such as a hum or a dial tone, is periodic like a voice but does not vary.
 	steady := high.level-low.level < steadyLevel && high.crossings-low.crossings <= steadyCross
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
 // goOn processes a frame during speech. It ends the speech if the silence has lasted long enough.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
+	// The threshold is lower during speech, so that quiet ends of words do not end it.
 	active := over > max(d.margin-2, 1)
 	if active {
 		switch {
@@ -242,6 +247,8 @@ func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 		return found
 	}
 
+	// Audio up to this position belongs to the finished speech, so the next onset must not include
+	// it.
 	d.speaking, d.since, d.count = false, d.at, 0
 	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }

@@ -31,11 +31,16 @@ type meter struct {
 	every            int
 }
 
+// newMeter returns a meter for the band of speech, 120 to 3800 Hz. It looks for a pitch below 900
+// Hz.
 func newMeter() *meter {
 	return &meter{high: highPass(120), top: lowPass(3800), pitch: lowPass(900)}
 }
 
+// add processes one sample in the range from -1 to 1.
 func (m *meter) add(sample float64) {
+	// Settle the filters at the first sample. Otherwise a constant offset would look like a loud
+	// click.
 	if !m.begun {
 		m.begun = true
 		m.pitch.settle(m.top.settle(m.high.settle(sample)))
@@ -77,6 +82,8 @@ func (m *meter) periodicity() float64 {
 		power += x * x
 	}
 
+	// The best lag is the length of one period of the voice. Signals in opposite phase do not
+	// count.
 	var best float64
 	for lag := minLag; lag <= maxLag; lag++ {
 		before := all[maxLag-lag : maxLag-lag+pitchSpan]

@@ -16,6 +16,7 @@ func lowPass(hertz float64) biquad {
 	return biquad{b0: (1 - c) / 2 / a0, b1: (1 - c) / a0, b2: (1 - c) / 2 / a0, a1: -2 * c / a0, a2: (1 - alpha) / a0}
 }
 
+// highPass returns a second-order high-pass filter with the given cutoff frequency.
 func highPass(hertz float64) biquad {
 	w := 2 * math.Pi * hertz / rate
 	alpha, c := math.Sin(w)/math.Sqrt2, math.Cos(w)
@@ -23,6 +24,7 @@ func highPass(hertz float64) biquad {
 	return biquad{b0: (1 + c) / 2 / a0, b1: -(1 + c) / a0, b2: (1 + c) / 2 / a0, a1: -2 * c / a0, a2: (1 - alpha) / a0}
 }
 
+// next returns the output for the next sample.
 func (f *biquad) next(x float64) float64 {
 	y := f.b0*x + f.z1
 	f.z1 = f.b1*x - f.a1*y + f.z2

@@ -22,6 +22,8 @@ type floor struct {
 	known  float64 // estimated noise level in dB
 }
 
+// newFloor returns a floor without any measurement. Until enough is measured, it is
+// maxInitialFloor.
 func newFloor() floor {
 	f := floor{least: math.Inf(1), known: maxInitialFloor}
 	for i := range f.parts {
@@ -30,6 +32,7 @@ func newFloor() floor {
 	return f
 }
 
+// add processes the level of one frame, in dB.
 func (f *floor) add(level float64) {
 	power := math.Pow(10, level/10)
 	if f.frames == 0 {
@@ -40,11 +43,13 @@ func (f *floor) add(level float64) {
 	f.least = min(f.least, f.power)
 	f.frames++
 
+	// The minimum over the last parts is the noise, because speech pauses in that time.
 	least := f.least
 	for _, part := range f.parts {
 		least = min(least, part)
 	}
 
+	// A complete part replaces the oldest one.
 	if f.frames%floorPart == 0 {
 		f.parts[f.frames/floorPart%floorParts], f.least = f.least, math.Inf(1)
 	}

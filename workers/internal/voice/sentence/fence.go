@@ -50,6 +50,8 @@ func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	if f.count < 3 {
 		return 0, false
 	}
+
+	// A fence in the middle of a segment ends the segment before the fence.
 	if f.from > 0 {
 		return f.from, true
 	}

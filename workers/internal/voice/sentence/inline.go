@@ -35,6 +35,7 @@ func inline(line string) string {
 // maxNesting is the maximum nesting of links.
 const maxNesting = 4
 
+// say writes the spoken form of a text. depth is the number of brackets around it.
 func (s *speaker) say(line string, depth int) {
 	before := ' '
 	for len(line) > 0 {
@@ -52,6 +53,8 @@ func (s *speaker) say(line string, depth int) {
 // special processes the Markdown at the beginning of line. It returns the number of bytes that it
 // has processed, or 0 if the line begins with an ordinary character.
 func (s *speaker) special(line string, c, before rune, depth int) int {
+	// Each case consumes the Markdown that it recognizes. An unrecognized mark is an ordinary
+	// character.
 	switch c {
 	case '\\':
 		return s.escaped(line)
@@ -98,6 +101,7 @@ func (s *speaker) escaped(line string) int {
 	return 2
 }
 
+// entity writes the character of an HTML entity, and returns the length of the entity.
 func (s *speaker) entity(found string) int {
 	s.text(html.UnescapeString(found))
 	return len(found)
@@ -129,6 +133,8 @@ func (s *speaker) bracket(line string, depth int) int {
 			return end + 1 + len(to)
 		}
 	}
+
+	// A bracket that is neither link nor citation is omitted, but its content is spoken.
 	if found := citation.FindString(line); found != "" {
 		return s.drop(len(found))
 	}
@@ -172,6 +178,8 @@ func (s *speaker) address(found string) int {
 	if found == "" {
 		return 0
 	}
+
+	// A full address is tedious to hear, so only its host is spoken.
 	full := found
 	if !strings.Contains(full, "://") {
 		full = "https://" + full
@@ -189,6 +197,8 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	n := len(line) - len(rest)
 	after, _ := utf8.DecodeRuneInString(rest)
 	alone := unicode.IsSpace(before) && (unicode.IsSpace(after) || rest == "")
+
+	// The characters on both sides decide: a mark between spaces or digits is not emphasis.
 	switch {
 	case c == '~' && n == 1, n == 1 && alone && rest != "", c == '*' && n == 1 && unicode.IsDigit(before) && unicode.IsDigit(after):
 		return 0 // the mark is an ordinary character
@@ -199,11 +209,13 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	return s.drop(n)
 }
 
+// drop records that n bytes are not spoken, and returns n.
 func (s *speaker) drop(n int) int {
 	s.dropped = s.dropped || n > 0
 	return n
 }
 
+// text writes a text without interpreting it.
 func (s *speaker) text(text string) {
 	for _, r := range text {
 		s.write(r)
@@ -220,6 +232,8 @@ func (s *speaker) write(r rune) {
 		}
 		return
 	}
+
+	// A citation before a full stop leaves a space, which must not be heard as a pause.
 	if s.dropped && s.last == ' ' && strings.ContainsRune(".,;:!?)", r) {
 		text := strings.TrimRight(s.out.String(), " ")
 		s.out.Reset()
@@ -247,10 +261,12 @@ func emoji(text string) int {
 	return n
 }
 
+// joins reports whether a character only modifies the emoji next to it.
 func joins(r rune) bool {
 	return r == '\u200d' || r == '\ufe0e' || r >= 0x1F3FB && r <= 0x1F3FF || r >= 0xE0020 && r <= 0xE007F
 }
 
+// picture reports whether a character is an emoji or another symbol that is not spoken.
 func picture(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2B00 && r <= 0x2BFF || r >= 0x231A && r <= 0x23FF ||
 		r >= 0x2500 && r <= 0x25FF || r >= 0x2190 && r <= 0x21FF || r == '\ufe0f' || r == '\u20e3' || r == '\ufffc'

@@ -52,6 +52,7 @@ type reading struct {
 	clauseAt                int // length at clause
 }
 
+// newReading returns the state at the beginning of a segment.
 func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
 
 // next processes the character c at offset at, which has size bytes. It returns the end of the
@@ -61,10 +62,14 @@ func (r *reading) next(c rune, at, size int) int {
 		r.end.kind = noEnding
 		return cut
 	}
+
+	// A possible end is decided by the character after it, so this comes before the character
+	// itself.
 	if cut := r.resolve(c, at); cut > 0 {
 		return cut
 	}
 	r.take(c, at)
+	// The target of a link is not spoken, so it does not count for the length.
 	if !r.link {
 		r.length += weight(c)
 	}
@@ -81,6 +86,8 @@ func (r *reading) resolve(c rune, at int) int {
 	if r.marker >= 0 {
 		return r.resolveMarker(c)
 	}
+
+	// Line ends, white space and closing quotation marks belong to the end, so the decision waits.
 	switch {
 	case c == '\n':
 		r.end.lines++
@@ -125,6 +132,7 @@ func (r *reading) ended(c rune, at int) int {
 		r.word = word{}
 	}
 
+	// An end inside code, brackets or a link is not real, nor is the dot of an abbreviation.
 	switch {
 	case r.code || r.brackets > 0 || r.link || r.joined(was, c) || was.lines == 0 && w.goesOn(was.kind, c):
 		return 0
@@ -135,6 +143,7 @@ func (r *reading) ended(c rune, at int) int {
 		return 0
 	}
 
+	// Remember the end even if the segment is still too short: tooLong may need it later.
 	r.sentence = at
 	if r.spoken && r.length >= r.enough(was.lines) {
 		return at
@@ -160,6 +169,8 @@ func (r *reading) enough(lines int) int {
 	return enough
 }
 
+// clauseEnds records the end of a clause. It returns at if the first segment may end there,
+// otherwise 0.
 func (r *reading) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
@@ -188,9 +199,10 @@ func (r *reading) take(c rune, at int) {
 	default:
 		r.mark(c)
 	}
-
 	r.fresh = false
 	r.spoken = r.spoken || unicode.IsLetter(c) || unicode.IsDigit(c)
+
+	// The word before a dot decides whether the dot is part of an abbreviation.
 	if r.end.kind == noEnding {
 		r.word.next(c)
 	}
@@ -255,8 +267,10 @@ func (r *reading) tooLong(here int) int {
 	return 0
 }
 
+// isTerminal reports whether a character may end a sentence.
 func isTerminal(c rune) bool { return terminal(c) != noEnding }
 
+// terminal returns how a character ends a sentence, or noEnding.
 func terminal(c rune) ending {
 	switch c {
 	case '.':

@@ -36,6 +36,8 @@ func Speak(markdown string) string {
 // isSpoken reports whether a character is spoken.
 func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
+// opensFence reports whether a line begins a code block. A line with backticks on both sides is
+// inline code.
 func opensFence(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
@@ -81,6 +83,7 @@ func unmark(line string) (text string, own bool) {
 		return line, true
 	}
 
+	// The number of an ordered item is spoken.
 	digits := strings.TrimLeft(line, "0123456789")
 	return line, digits != line && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }

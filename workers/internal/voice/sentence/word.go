@@ -18,6 +18,7 @@ type word struct {
 
 func (w *word) space() { w.spaced = true }
 
+// next appends a character. After white space it begins a new word.
 func (w *word) next(c rune) {
 	if w.spaced {
 		*w = word{}
@@ -33,6 +34,7 @@ var abbreviations = tableFor("mr mrs ms dr prof st rev hon gen col sgt capt lt g
 	"sra srta dña ud uds pág núm avda mme mlle éd z.b d.h u.a o.ä bzw ggf inkl evtl nr str hr vgl zzgl bspw geb gest " +
 	"dhr mevr bijv blz dott sig sigg ecc núms т.е т.д г ул стр рис см им")
 
+// tableFor returns the set of the words in a list that is separated by spaces.
 func tableFor(words string) map[string]bool {
 	table := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
