@@ -25,6 +25,7 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, err
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)
 	}
+
 	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -82,10 +82,14 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
 		KeyID: s.Caller.KeyID,
 	}
+
+	// A run without a session gets a session for itself. Its id is derived from the run's id.
 	if run.SessionID == "" {
 		run.SessionID, run.OwnSession = sessiondb.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
+
+	// Without an idempotency key the run's id is unique, so the run is never a duplicate.
 	unique := s.KeyScope + "\x00" + s.Key
 	if s.Key == "" {
 		unique = runID
@@ -148,12 +152,14 @@ func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadlin
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
 	checked := hash == nil
+
 	if !checked && (!t.Returns() || r.dispatch.Seen(hash)) {
 		checked = true
 		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
 			return sub, err
 		}
 	}
+
 	refused := t.Pay()
 	sub, err := (*Submitted)(nil), refused
 	if refused == nil {
@@ -168,6 +174,9 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 	case checked:
 		return nil, err
 	}
+
+	// The request was refused, or its acceptance failed. A run that already has the key is returned
+	// nevertheless, because a replay is free.
 	holder, held, holderErr := r.held(ctx, s, hash)
 	if !held && holderErr == nil {
 		return nil, err
@@ -202,6 +211,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	run.Fingerprint = s.fingerprint()
+
+	// The caller subscribes to the run's events here, so it misses none of them.
 	accepting(run.ID)
 	return r.dispatch.Submit(ctx, run)
 }
@@ -211,6 +222,8 @@ func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr
 	}
+
+	// A request whose new run turns out to exist is prepared only once.
 	before := s.Before
 	s.Before = nil
 	s.beforeErr = before(ctx)
@@ -226,6 +239,8 @@ func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitte
 	if err := s.Prepare(ctx); err != nil {
 		return nil, err
 	}
+
+	// The fingerprint of an erased run is not compared: its readers get ErasedKey instead.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}

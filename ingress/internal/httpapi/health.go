@@ -20,7 +20,9 @@ const (
 
 // cachedChecks caches the outcomes of the last readiness check.
 type cachedChecks struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+
+	// when the checks ended
 	asked   time.Time
 	results map[string]string
 }

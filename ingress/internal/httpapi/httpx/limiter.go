@@ -69,6 +69,7 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 
 	organization := stream.Limit{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
 	seats := []stream.Limit{credential, organization}
+
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}

@@ -33,6 +33,7 @@ type State struct {
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
+// stateKey is the key of the State in gin's context.
 const stateKey = "parley"
 
 // StateFor returns the state of a request and creates it at the first call.

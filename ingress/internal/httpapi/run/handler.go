@@ -130,6 +130,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	return err
 }
 
+// findFile is the finder of files. It returns not_found for a file that the caller may not read.
 func (h *Handler) findFile(c *gin.Context, fileID string) error {
 	_, content, err := h.openFile(c, fileID)
 	if err == nil {

@@ -127,6 +127,8 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
+	// The run is read again after the wait, because the result of the wait may lack parts of it.
 	if wait > 0 && !run.Run.Status.Terminal() {
 		sub := dispatch.Attach(run)
 		defer h.Dispatch.Release(sub)

@@ -120,6 +120,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 	return out
 }
 
+// cursorContext binds a cursor to its organization, so that another one cannot use it.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads the cursor of a list of sessions. It returns 0 for the beginning.
@@ -136,6 +137,7 @@ func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int6
 	return ref
 }
 
+// addCursorProblem reports a cursor that cannot be decoded.
 func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
@@ -159,6 +161,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		return
 	}
 
+	// The first read stops at a large response. Such a page is read again, once there is capacity.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -210,6 +213,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 		shown.NextCursor = &cursor
 	}
 
+	// Turns are stored newest first, but a client shows messages in the order of the conversation.
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
@@ -284,6 +288,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 		found.Add("id", httpx.CodeRequired, "is required: the session's id")
 	}
 
+	// An id that no session can have is treated as missing.
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
 	principal, chosen := httpx.QueryValue(c, "principal", found)
@@ -320,6 +325,7 @@ func (h *Handler) onlySession(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
+
 	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
@@ -354,6 +360,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 	return "", false, false
 }
 
+// noSession returns the error for a session that does not exist or that the caller may not read.
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // entryFor returns a session in the form that lists show.

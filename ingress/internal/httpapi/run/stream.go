@@ -45,6 +45,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 	if run != nil {
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
+
+	// The header is set even with an error, so that a caller can find the run that was accepted.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}

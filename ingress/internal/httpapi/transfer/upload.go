@@ -64,6 +64,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 		steps = steps[1:]
 	}
 
+	// A body of known length needs no further step.
 	if length >= 0 {
 		steps = steps[:1]
 	}
