@@ -79,6 +79,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	}
 
 	who := httpx.Caller(c)
+
 	hook := body.hook()
 	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
 		if hook.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
@@ -91,6 +92,7 @@ func (h *Handler) createHook(c *gin.Context) {
 		return
 	}
 
+	// The id is part of the context under which the secret is sealed, so it is created here.
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {

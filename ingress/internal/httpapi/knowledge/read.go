@@ -172,6 +172,8 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	}
 
 	org := httpx.Caller(c).OrganizationID
+
+	// One passage more than the maximum shows whether the page is truncated.
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
@@ -215,6 +217,7 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 	return doc, err
 }
 
+// noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // textFor joins passages to the text that they were taken from. Text between the passages is white

@@ -51,6 +51,8 @@ func (h *Handler) addDocuments(c *gin.Context) {
 	}
 
 	h.notify(c, queued...)
+
+	// A single document is the response itself. Several documents are a list.
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
@@ -205,6 +207,7 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
 		found.Add("url", httpx.CodeInvalidValue, "cannot be removed without new content for the document")
 	}
+
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
 		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or as it was read")
@@ -218,6 +221,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	if known.URL != nil && *known.URL == address.Value {
 		address = httpx.Optional[string]{} // unchanged
 	}
+
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		h.editDocument(c, known, &body.documentFields)
 		return

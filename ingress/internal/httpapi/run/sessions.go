@@ -213,7 +213,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 		shown.NextCursor = &cursor
 	}
 
-	// Turns are stored newest first, but a client shows messages in the order of the conversation.
+	// Turns are read newest first, but a client shows messages in the order of the conversation.
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
