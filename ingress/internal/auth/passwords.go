@@ -79,6 +79,7 @@ func (p *Passwords) Hashes(ctx context.Context, password string, schemes []strin
 		return nil, err
 	}
 	defer leave()
+
 	under := schemes
 	if len(schemes) == 0 {
 		under = []string{p.dummy}
@@ -117,6 +118,7 @@ func hash(scheme, password string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading stored password: %w", err)
 	}
+
 	key := argon2.IDKey([]byte(password), salt, cost.Iterations, cost.Memory, cost.Parallelism, PasswordCost.KeyLength)
 	return scheme + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
@@ -129,6 +131,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 		return leave, nil
 	default:
 	}
+
 	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)

@@ -43,6 +43,7 @@ func readVoice(req *http.Request) (presented, error) {
 	if err != nil {
 		return p, err
 	}
+
 	offered, err := Protocols(req)
 	if err != nil {
 		return p, err

@@ -70,6 +70,8 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	return e
 }
 
+// unreadable refuses a message that is not an event. It closes the connection after maxBroken such
+// messages in a row.
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
@@ -141,6 +143,7 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	c.next(e, now)
 }
 
+// clearOutput refuses an event that exists for WebRTC only.
 func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is only for WebRTC: over a WebSocket the client controls playback")
 }

@@ -30,6 +30,7 @@ type heldAudio struct {
 	samples []byte
 }
 
+// shown returns the session in the form that the client sees.
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
 // listening reports whether the worker detects speech in the input.
@@ -54,6 +55,7 @@ func (c *Conversation) config() contract.VoiceConfig {
 	return config
 }
 
+// configure sends the current configuration to the worker.
 func (c *Conversation) configure(e *effects) {
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceConfigure, Config: new(c.config())})
 }

@@ -88,6 +88,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 }
 
+// prepare creates the parts of the connection. It starts no goroutine.
 func (c *connection) prepare() {
 	g := c.gate
 	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()

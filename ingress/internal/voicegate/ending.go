@@ -23,6 +23,7 @@ type end struct {
 	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
 }
 
+// closing returns a close frame. Its reason must have at most 123 bytes.
 func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
@@ -113,6 +114,7 @@ func (c *connection) close() {
 	if why.how.Code == 0 { // the client is gone
 		_ = c.conn.Close()
 	}
+
 	c.out.finish(words, why.alone, why.how)
 	late := time.NewTimer(c.gate.times.end)
 	defer late.Stop()
@@ -188,6 +190,7 @@ func (c *connection) watchPermit() {
 	}
 }
 
+// shortestLook is the minimum time between two checks of the permit.
 const shortestLook = 50 * time.Millisecond
 
 // report counts and logs the end of the connection, without any content.
