@@ -45,6 +45,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 // begin submits a turn. If there is no turn to submit, it rejects the client's request.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
+
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
 	switch {
@@ -54,6 +55,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	default:
 		instructions = *asked.instructions
 	}
+
 	if strings.TrimSpace(message) == "" {
 		if reported {
 			c.refuse(e, asked.eventID, codeNothing, "",
@@ -61,9 +63,11 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 		}
 		return
 	}
+
 	for _, it := range taken {
 		it.taken = true
 	}
+
 	c.active = now
 	c.now = &answer{id: c.newID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
 	e.Begin = append(e.Begin, Turn{
@@ -143,6 +147,7 @@ func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }
 
+// joined joins two texts with an empty line between them, unless one of them is empty.
 func joined(first, second string) string {
 	if first == "" || second == "" {
 		return first + second

@@ -142,6 +142,7 @@ func (l *line) pump() {
 	}
 }
 
+// full reports whether the worker must process some audio before more is sent.
 func (l *line) full() bool {
 	n := len(l.ahead)
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
