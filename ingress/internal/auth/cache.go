@@ -79,6 +79,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 		return e, nil
 	}
 
+	// Concurrent requests for a missing key wait for the same batch.
 	e, err := c.group.Do(ctx, key)
 	switch {
 	case errors.Is(err, batch.ErrFull):

@@ -41,6 +41,8 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
 		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
+
+	// At each use lasting compares the hash with the stored one.
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
 		s.Hash = sum[:]

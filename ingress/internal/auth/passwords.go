@@ -84,6 +84,7 @@ func (p *Passwords) Hashes(ctx context.Context, password string, schemes []strin
 	if len(schemes) == 0 {
 		under = []string{p.dummy}
 	}
+
 	for _, scheme := range under {
 		for _, spelling := range spellings(password) {
 			made, err := hash(scheme, spelling)
@@ -137,6 +138,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 		return nil, busy(errPasswordsBusy)
 	}
 	defer p.waiting.Add(-1)
+
 	timer := time.NewTimer(passwordWait)
 	defer timer.Stop()
 	select {

@@ -70,6 +70,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	if err != nil {
 		return p, err
 	}
+
+	// An explicit credential wins over the cookie, which browsers send automatically.
 	switch {
 	case key != "":
 		p.via, p.token = ViaKey, key

@@ -48,6 +48,7 @@ func readVoice(req *http.Request) (presented, error) {
 	if err != nil {
 		return p, err
 	}
+
 	for _, name := range offered {
 		if token, ok := strings.CutPrefix(name, protocolKey); ok {
 			switch {

@@ -99,6 +99,8 @@ func (b *backlog) watch(ctx context.Context) {
 
 		began := time.Now()
 		b.recount(ctx)
+
+		// The pause grows with the duration of the count, to limit the load of counting.
 		rest := time.NewTimer(min(max(backlogLeast, backlogPart*time.Since(began)), backlogEvery))
 		select {
 		case <-ctx.Done():

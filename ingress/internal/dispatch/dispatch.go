@@ -41,10 +41,12 @@ type Config struct {
 // Dispatcher accepts runs and waits for their results. It is safe for concurrent use while Run
 // runs.
 type Dispatcher struct {
-	cfg     Config
-	store   *store.Store
-	bus     *bus.Bus
-	log     zerolog.Logger
+	cfg   Config
+	store *store.Store
+	bus   *bus.Bus
+	log   zerolog.Logger
+
+	// subject of the replies from workers to this process
 	inbox   string
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]
@@ -54,6 +56,7 @@ type Dispatcher struct {
 	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
+	// closed by Drain
 	drained chan struct{}
 	drains  atomic.Bool
 }
@@ -184,6 +187,8 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 		if a.Err != nil || a.Existing {
 			continue
 		}
+
+		// A run without a job waits for a slot, and a delayed run waits for its time.
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Hold == 0 {

@@ -267,6 +267,8 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 		if err := reserve(run.Deferred); err != nil {
 			return nil, err
 		}
+
+		// The run may have expired or been erased since it was found.
 		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
 		if apierr.CodeFor(err) == apierr.NotFound {
 			return nil, ExpiredKey()

@@ -33,7 +33,9 @@ type waiters struct {
 
 // watched is a run with at least one waiting request.
 type watched struct {
-	org   string
+	org string
+
+	// the beginning of the first wait
 	since time.Time
 	waits map[*wait]struct{}
 	stop  func() // ends the subscription to the done notice, if there is one
@@ -213,6 +215,8 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 			due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 		}
 	}
+
+	// Younger waits are left out, because their replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {

@@ -118,6 +118,7 @@ func serve(c *gin.Context, found web.Asset, age string) {
 		return
 	}
 
+	// Assets are compressed once per process, not for each request.
 	body := found.Body
 	if acceptsGzip(c.Request.Header) {
 		header.Set("Content-Encoding", "gzip")

@@ -81,6 +81,7 @@ func (a *api) runChecks(ctx context.Context) map[string]string {
 	results := make(map[string]string, len(a.Checks))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+
 	for name, ask := range a.Checks {
 		wg.Go(func() {
 			result := "ok"

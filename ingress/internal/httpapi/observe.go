@@ -131,6 +131,7 @@ func traceparent(req *http.Request) string {
 		}
 	}
 
+	// The specification forbids ids of zeros only.
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}

@@ -125,6 +125,8 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 		if a.final.Message != nil {
 			full = *a.final.Message
 		}
+
+		// The events may lack the end of the text, which the run object contains.
 		fresh, ok := a.attempts.Rest(full)
 		if !ok {
 			runRestarted(c, e, now, a)

@@ -44,6 +44,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 		return e
 	}
 	c.broken = 0
+
 	r.object.faults = &r.found
 	var eventID string
 	if r.object.text("event_id", &eventID, maxEventID) {
@@ -56,6 +57,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	if r.kind == appendType {
 		return slowAppend(c, &e, r)
 	}
+
 	c.active = now
 	handle, known := handlers[r.kind]
 	switch {
@@ -120,6 +122,8 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}
+
+	// The worker may have reported the beginning of this speech already, so its item's id is kept.
 	var name string
 	if in.speech != nil {
 		name = in.speech.item

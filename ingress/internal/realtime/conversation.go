@@ -108,16 +108,20 @@ func (c *Conversation) Resume() Resumption {
 	low := in.floor(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
+
+	// The new worker gets the speech in progress and the pending utterances under the client's ids.
 	if in.speech != nil {
 		in.speech.line = in.speech.item
 		out.Open.Speech = &contract.VoiceSpeech{Item: in.speech.item, From: in.speech.from}
 	}
+
 	for i := range in.waits {
 		w := &in.waits[i]
 		w.line = w.item
 		in.behind = max(in.behind, w.to)
 		out.Commands = append(out.Commands, contract.VoiceCommand{Type: contract.VoiceCommit, Item: w.item, From: w.from, To: w.to})
 	}
+
 	out.Commands = c.now.resay(out.Commands)
 	return out
 }

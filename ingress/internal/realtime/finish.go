@@ -105,6 +105,8 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
+
+	// The item may have been dropped or deleted in the meantime.
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it

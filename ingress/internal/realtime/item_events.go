@@ -39,6 +39,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		it.id = c.newID("item")
 	}
 	c.added(e, at, it, true)
+
 	if it.waiting {
 		c.heldAudio = append(c.heldAudio, heldAudio{it.id, audio})
 		c.release(e)

@@ -236,6 +236,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 		}
 		it.parts = append(it.parts, p)
 	}
+
 	if n := utf8.RuneCountInString(it.said()); n > maxMessage {
 		o.wrong("content", codeTooLong, "must have at most %d characters, not %d", maxMessage, n)
 	}

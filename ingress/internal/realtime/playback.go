@@ -111,6 +111,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 
 	a := it.answer
+
 	p := &a.spoken.playhead
 	if sent := (p.sent + perMS - 1) / perMS; int64(ms) > sent {
 		r.object.wrong("audio_end_ms", codeValue, "exceeds the %d ms of audio sent for this item", sent)

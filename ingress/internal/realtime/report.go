@@ -236,6 +236,7 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 		return
 	}
 	c.emit(e, "error", errorEvent{said})
+
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }

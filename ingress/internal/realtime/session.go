@@ -87,6 +87,7 @@ func (s *session) update(model string, o object) {
 	s.text = modality(o, s.text)
 	refuseTools(o)
 	refuseMoved(o, betaSession)
+
 	if audio, ok := o.object("audio"); ok {
 		if input, ok := audio.object("input"); ok {
 			s.updateInput(input)
@@ -149,6 +150,7 @@ func (s *session) updateDetection(o object) {
 	}
 	o.flag("create_response", &d.create)
 	o.flag("interrupt_response", &d.interrupt)
+
 	if kind == semanticVAD {
 		o.text("eagerness", &d.eagerness, nameMax)
 		if _, known := eagernesses[d.eagerness]; !known {

@@ -48,6 +48,9 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
+
+	// Without a message of the user, the response's instructions become the message, such as "greet
+	// the user".
 	switch {
 	case asked.instructions == nil:
 	case message == "":
@@ -69,6 +72,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	}
 
 	c.active = now
+
 	c.now = &answer{id: c.newID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
 	e.Begin = append(e.Begin, Turn{
 		Answer: c.now.id, Message: message, Instructions: joined(instructions, c.items.systemText()), History: history,

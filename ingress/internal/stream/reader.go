@@ -97,6 +97,8 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 	if err != nil {
 		return refusal(err)
 	}
+
+	// Small logs need no reservation.
 	if bytes > rundb.ShortBytes {
 		if err := reserve(bytes); err != nil {
 			return err
@@ -153,6 +155,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 		r.ready = nil
 		return events, nil
 	}
+
+	// Received events come first, because they cost no query. The log is read only when it is due.
 	for !r.ended {
 		if events := r.takeReceived(); len(events) > 0 {
 			r.lookAt = time.Now().Add(r.idle())
@@ -172,6 +176,7 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 			return nil, err
 		}
 	}
+
 	if r.failure != nil {
 		return nil, r.failure
 	}

@@ -155,6 +155,9 @@ func (c *connection) hear(m incoming) {
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
 	c.reader.release(m.body)
+
+	// Audio that arrives too fast only makes the client wait. A flood of other events ends the
+	// connection.
 	if len(effects.Audio) > 0 {
 		if wait := c.appends.owe(now, 1); wait > 0 {
 			c.held = true
@@ -207,6 +210,8 @@ func (c *connection) turn(n news) {
 
 // apply performs effects.
 func (c *connection) apply(effects realtime.Effects) {
+	// Queued audio is dropped before new events are queued, because these may contain audio that
+	// must be sent.
 	if len(effects.Drop) > 0 {
 		c.out.drop(effects.Drop)
 	}
@@ -214,6 +219,9 @@ func (c *connection) apply(effects realtime.Effects) {
 		c.end(endSlow)
 	}
 	c.line.send(effects.Audio, effects.Commands)
+
+	// Ends come before begins: the next run of a session must see how much of the previous answer
+	// was played.
 	for _, ended := range effects.End {
 		c.turns.end(ended)
 	}
@@ -310,6 +318,7 @@ func (c *connection) lookAround() {
 			return
 		}
 	}
+
 	switch idle := c.gate.cfg.IdleTimeout; {
 	case c.leaving && !busy:
 		c.end(endDrain)

@@ -156,6 +156,8 @@ func (c *connection) ping(ctx context.Context) {
 		case <-c.over:
 			return
 		}
+
+		// The client is mute only if it was read during the whole wait.
 		stalls := c.stalls.Load()
 		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
 		err := c.socket.Ping(within)

@@ -185,6 +185,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 				return
 			}
 		}
+
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot follow the run of a voice turn any further")

@@ -57,6 +57,7 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 		e.Name = e.Payload.text("type")
 	}
 
+	// The source's values are untrusted, so they are made fit for storage and lists.
 	e.ID, e.Name = deliveryID(e.ID, body), shortName(e.Name)
 	return e
 }

@@ -90,6 +90,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	if c.piece, err = parsePlace(f.Path); err != nil {
 		return c, "path", err
 	}
+
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}

@@ -235,6 +235,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
+		// White space inside strings is kept, so the loop tracks whether it is inside one.
 		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}

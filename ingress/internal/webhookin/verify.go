@@ -209,6 +209,8 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	if len(out.signatures) == 0 {
 		return signed{}, ErrMalformed
 	}
+
+	// During a rotation Stripe sends a signature for each secret, and one match is enough.
 	out.before = at + "."
 	return out, fresh(at, now)
 }
@@ -239,6 +241,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 		}
 		values[i] = value
 	}
+
 	out := signed{before: values[0] + "." + values[1] + "."}
 	for field := range strings.SplitSeq(values[2], " ") {
 		text, ok := strings.CutPrefix(field, "v1,")

@@ -117,6 +117,8 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 			httpx.Fail(c, err)
 			return
 		}
+
+		// The body has any bytes, but JSON strings are UTF-8.
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}

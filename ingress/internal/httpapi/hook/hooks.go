@@ -48,6 +48,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 		return
 	}
 
+	// The sizes are read first, so that a large page waits for capacity before its hooks are read.
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
@@ -217,6 +218,8 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	}
 
 	secret := body.Secret.Or("")
+
+	// The length of a chosen secret depends on the source, so it is checked here and not by Check.
 	if body.Secret.Set {
 		found := &httpx.Problems{}
 		checkSecret(found, known.Source, secret)

@@ -43,6 +43,8 @@ func ReadAccept(header http.Header) []MediaRange {
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 
+	// A more specific range overrides a less specific one, whatever their weights. Among equal
+	// ranges the highest weight counts.
 	best := -1
 	for _, r := range ranges {
 		precision := -1

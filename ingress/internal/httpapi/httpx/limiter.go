@@ -73,6 +73,8 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
+
+	// A client can invent any number of visitors, so its address has a separate limit.
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})

@@ -21,6 +21,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 		found.Add("Idempotency-Key", CodeDuplicate, "was sent more than once")
 		return ""
 	}
+
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {

@@ -101,6 +101,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 		}
 	}()
 
+	// All events are written at a time, which costs one system call and one flush.
 	*buf = (*buf)[:0]
 	for _, e := range events {
 		*buf = frame(*buf, e)

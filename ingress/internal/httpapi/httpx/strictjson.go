@@ -325,6 +325,8 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 		back := d.enter(name)
 
 		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
+
+		// The value is decoded nevertheless, so that the decoding can continue after it.
 		if dst.MapIndex(key).IsValid() {
 			d.add(CodeDuplicate, "is given twice")
 		}

@@ -70,6 +70,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 
 // readDocuments reads the documents of a request. The caller must call leave when they are stored.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
+	// A form may have several files, which share the form's metadata. A JSON body has one document.
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {

@@ -214,6 +214,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		return ""
 	}
 
+	// The content is decoded separately, so its problems get the path of the content in the body.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {

@@ -90,6 +90,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
 		Status: domain.RunStatus(value("status")),
 	}
+
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
 	}
@@ -156,6 +157,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 		return false, reader
 	}
 
+	// A stream has no length and no end that HEAD could report.
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}

@@ -327,6 +327,8 @@ func (h *Handler) onlySession(
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 
 	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
+
+	// The caller's own session wins over sessions of others that the caller may read.
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
@@ -380,6 +382,9 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
+
+	// A completed run has an answer, even an empty one. Other runs have one only if a part of it is
+	// stored.
 	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
@@ -387,6 +392,8 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations = turn.Citations
+
+	// The session shows what the user heard, which may be less than the agent answered.
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true

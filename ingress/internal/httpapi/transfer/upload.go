@@ -127,6 +127,8 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	if r.Err = r.advance(); r.Err != nil {
 		return 0, r.Err
 	}
+
+	// One byte above the edge is enough to know that the body needs the next step.
 	if len(r.steps) > 0 {
 		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}

@@ -166,6 +166,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 		}
 		hook.Secrets = append(hook.Secrets, secret)
 	}
+
 	if len(hook.Secrets) == 0 && unopened != nil {
 		return hook, unopened
 	}

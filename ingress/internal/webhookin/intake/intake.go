@@ -85,6 +85,8 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	}
 
 	was := accepted.Delivery
+
+	// Repeated deliveries and deliveries that joined a run are free; see charged.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
@@ -97,6 +99,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 	if d.Run == nil {
 		return nil
 	}
+
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
