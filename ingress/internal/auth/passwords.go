@@ -32,9 +32,9 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 // memory and any client can request one. It rejects requests that would wait long.
 type Passwords struct {
 	cost    argon2id.Params
-	slots   chan struct{}
-	waiting atomic.Int32
-	dummy   string // the scheme used to compute a hash if no account exists
+	slots   chan struct{} // has an element for each hash in progress
+	waiting atomic.Int32  // requests that wait for a slot
+	dummy   string        // the scheme used to compute a hash if no account exists
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots

@@ -38,7 +38,7 @@ const (
 type presented struct {
 	via   Via
 	token string
-	org   string
+	org   string // empty: the header is missing
 	demo  bool
 }
 

@@ -44,8 +44,8 @@ type Lookup interface {
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
-	keys    *cache[string, accountdb.Credential]
-	logins  *cache[[32]byte, accountdb.Credential]
+	keys    *cache[string, accountdb.Credential]   // by key id
+	logins  *cache[[32]byte, accountdb.Credential] // by the token's hash
 	touches *touches
 	widgets *Widgets
 }

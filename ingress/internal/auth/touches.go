@@ -20,8 +20,8 @@ type touches struct {
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	last    map[string]time.Time
-	pending map[string]time.Time
+	last    map[string]time.Time // the last use noted of each credential
+	pending map[string]time.Time // uses to be written
 }
 
 // newTouches returns touches that write with write, a map from a credential's id to its last use.

@@ -40,8 +40,8 @@ type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
 	now     func() time.Time
-	agents  *cache[string, agentdb.Widget]
-	origins *cache[string, agentdb.Origin]
+	agents  *cache[string, agentdb.Widget] // widgets by agent id
+	origins *cache[string, agentdb.Origin] // the origins that any widget lists
 }
 
 // Opener opens stored secrets, and reports those that no key opens.

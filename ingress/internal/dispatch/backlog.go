@@ -25,9 +25,9 @@ const (
 // these may have filled the backlog, it counts again. Each ingress counts for itself.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
-	maximum int // queued runs of all organizations
-	share   int // queued runs of one organization
-	look    chan struct{}
+	maximum int           // queued runs of all organizations
+	share   int           // queued runs of one organization
+	look    chan struct{} // asks watch for a count before the next tick
 
 	mu            sync.Mutex
 	total         level

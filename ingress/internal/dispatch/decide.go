@@ -13,7 +13,7 @@ type Answer struct {
 	OrganizationID string
 	Principal      string // the run's principal; "" allows any
 	RunID          string
-	ToolCallID     string
+	ToolCallID     string // the call that the decision is about
 	Decision       domain.Decision
 	By             string // the person who decides
 }

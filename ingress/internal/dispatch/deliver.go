@@ -28,11 +28,11 @@ const (
 // hookRuns caches which organizations have too many queued runs from hooks.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
-	maximum int
+	maximum int // queued runs from the hooks of one organization
 
 	mu    sync.Mutex
 	known map[string]hookRunsOf
-	swept time.Time
+	swept time.Time // when expired entries were last removed
 }
 
 // hookRunsOf is the cached value of one organization. It is valid until the given time.

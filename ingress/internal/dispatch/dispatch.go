@@ -48,9 +48,9 @@ type Dispatcher struct {
 
 	// subject of the replies from workers to this process
 	inbox   string
-	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]
-	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]
-	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery]
+	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
+	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
+	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks
 	waiting *waiters
 	backlog *backlog
 	left    *leftovers
@@ -58,7 +58,7 @@ type Dispatcher struct {
 	seen    *seen
 	// closed by Drain
 	drained chan struct{}
-	drains  atomic.Bool
+	drains  atomic.Bool // Drain was called
 }
 
 // New returns a dispatcher. It accepts runs once Run has started.
@@ -130,8 +130,8 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 // existing run may be Deferred.
 type Submitted struct {
 	Run      rundb.StoredRun
-	Existing bool
-	wait     *wait
+	Existing bool  // found by its idempotency key, and not accepted by this request
+	wait     *wait // nil: no wait has begun
 }
 
 // Submit accepts a run and publishes its job. The caller must call Release with the result.

@@ -23,7 +23,7 @@ type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
 	Caller       domain.Caller
-	Principal    string
+	Principal    string // whose session the run belongs to
 	AgentID      string // either AgentID or TemplateID is set
 	TemplateID   string
 	SessionID    string // empty: a new session for this run
@@ -34,7 +34,7 @@ type Submission struct {
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
-	AutomationID string
+	AutomationID string         // name of the automation or hook; empty: none
 	Traceparent  string         // the request's W3C traceparent
 	Retention    time.Duration  // 0: until the session is erased
 	Last         domain.EventID // Follow returns the events after this one

@@ -19,7 +19,7 @@ const (
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
-	wake  chan struct{}
+	wake  chan struct{} // signals that lanes is not empty
 }
 
 func newLeftovers() *leftovers {

@@ -28,7 +28,7 @@ type waiters struct {
 	mu   sync.Mutex
 	runs map[string]*watched
 	due  map[string]bool // runs to read now
-	wake chan struct{}
+	wake chan struct{}   // signals that due is not empty
 }
 
 // watched is a run with at least one waiting request.

@@ -38,8 +38,8 @@ func answerHead(c *gin.Context) {
 // headWriter counts the bytes of a body instead of sending it.
 type headWriter struct {
 	gin.ResponseWriter
-	length int
-	wrote  bool
+	length int  // bytes of the body
+	wrote  bool // the handler has begun its response
 }
 
 func (w *headWriter) Write(p []byte) (int, error) {

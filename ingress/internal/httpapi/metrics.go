@@ -25,9 +25,9 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	arrived  *prometheus.CounterVec
-	cut      *prometheus.CounterVec
-	show     gin.HandlerFunc
+	arrived  *prometheus.CounterVec // webhook deliveries
+	cut      *prometheus.CounterVec // uploads that lost their slot
+	show     gin.HandlerFunc        // responds with all metrics of the registry
 }
 
 // newMetrics registers the metrics of the HTTP API. A nil registry is replaced by a new one.

@@ -23,7 +23,7 @@ type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
-	seed    maphash.Seed
+	seed    maphash.Seed           // distributes clients over turns
 	turns   [stripes]chan struct{} // one at a time per client; concurrent counts would occupy connections to wait for a row
 
 	mu     sync.Mutex

@@ -22,13 +22,13 @@ type tier struct {
 	counter   Counter
 	name      string
 	limit     int
-	perSecond float64
-	chunk     int
+	perSecond float64 // rate at which buckets refill
+	chunk     int     // tokens of a lease
 	now       func() time.Time
 
 	mu      sync.RWMutex
 	buckets map[string]*bucket
-	sweepAt int
+	sweepAt int // number of buckets at which idle ones are dropped
 }
 
 // newTier returns a tier that allows limit requests per Window and key. A limit of 0 refuses all.

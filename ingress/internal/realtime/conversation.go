@@ -12,7 +12,7 @@ type Conversation struct {
 
 	set       Settings
 	session   session
-	id        string
+	id        string // conversation_id in the protocol
 	input     input
 	items     items
 	heldAudio []heldAudio // audio of items, which waits while the user speaks
@@ -21,7 +21,7 @@ type Conversation struct {
 	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
 	due       bool        // the user's turn needs a response
 	broken    int         // consecutive messages that were not valid events
-	active    time.Time
+	active    time.Time   // time of the last activity; see Idle
 }
 
 // heldAudio is the audio of an item that waits to be transcribed.

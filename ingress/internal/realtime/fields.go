@@ -31,7 +31,7 @@ func (f *faults) add(field, code, message string, args ...any) {
 // object reads a JSON object member by member. Errors of a member are added to faults with its
 // path. Other members are ignored, because the protocol grows.
 type object struct {
-	path    string
+	path    string // empty for the event itself
 	members map[string]json.RawMessage
 	faults  *faults
 }

@@ -40,13 +40,13 @@ const (
 // item is a message of the conversation.
 type item struct {
 	id      string
-	role    string
+	role    string // user, assistant or system
 	status  string
 	parts   []part
-	waiting bool // its transcript is pending
-	taken   bool // passed to a run, and stored with it
-	refused bool // the run was refused, so no session stores it
-	answer  *answer
+	waiting bool    // its transcript is pending
+	taken   bool    // passed to a run, and stored with it
+	refused bool    // the run was refused, so no session stores it
+	answer  *answer // the answer that the item shows; nil for other items
 }
 
 // part is one part of an item's content.

@@ -13,8 +13,8 @@ import (
 type answer struct {
 	id       string // the message's id; it also identifies the answer to the worker and the gate
 	response string
-	run      string
-	text     bool // text only, without speech
+	run      string // empty until the run is accepted
+	text     bool   // text only, without speech
 	voice    string
 	metadata map[string]string
 	given    []*item                // input of the run, until it is accepted
@@ -29,13 +29,13 @@ type answer struct {
 	mute     *contract.VoiceFailure // why it is not spoken any further; the rest is sent as text
 	recorded bool                   // it was recorded as played in part
 	attempts stream.SentText
-	spoken   spoken
+	spoken   spoken // the text so far, and its speech
 }
 
 // status is the outcome of a response.
 type status struct {
 	name   string
-	reason string
+	reason string // why it is cancelled or incomplete; empty: none
 	err    *openaiapi.Error
 }
 

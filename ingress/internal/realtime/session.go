@@ -31,21 +31,21 @@ type session struct {
 	text         bool // answers are text only
 	instructions string
 	voice        string
-	speed        float64
+	speed        float64 // 1 is normal
 	language     string
-	prompt       string
+	prompt       string     // hints for the transcription
 	detection    *detection // nil: the client commits turns
 }
 
 // detection is the turn detection, as the client sets it.
 type detection struct {
 	kind      string
-	threshold float64
+	threshold float64 // for server_vad, from 0 to 1
 	prefixMS  int
 	silenceMS int
-	eagerness string
-	create    bool // respond to the user's turn
-	interrupt bool // stop answering when the user speaks
+	eagerness string // for semantic_vad: a key of eagernesses
+	create    bool   // respond to the user's turn
+	interrupt bool   // stop answering when the user speaks
 }
 
 // newSession returns the protocol's default session: spoken answers at normal speed, and

@@ -24,16 +24,16 @@ type spoken struct {
 // segment is a piece of the text, from the end of the previous one, and the number of samples
 // received for it.
 type segment struct {
-	end     int
+	end     int // offset in the text, in bytes
 	samples int64
-	whole   bool
+	whole   bool // all of its samples were received
 }
 
 // playhead computes how much of an answer's audio has been played, if it is played as it arrives:
 // from the first samples on, in real time, with pauses while there are no samples.
 type playhead struct {
-	sent   int64
-	played int64
+	sent   int64 // samples sent to the client
+	played int64 // samples played at the time asOf
 	asOf   time.Time
 }
 

@@ -16,8 +16,8 @@ const (
 
 // ask is a response that the client requests.
 type ask struct {
-	eventID      *string
-	text         bool
+	eventID      *string // the client's event that requests it; nil: none
+	text         bool    // text only, without speech
 	voice        string
 	instructions *string // replace the session's instructions; nil: none
 	metadata     map[string]string

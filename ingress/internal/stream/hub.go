@@ -48,10 +48,10 @@ type Hub struct {
 	bus     Bus
 	log     zerolog.Logger
 	reads   *batch.Group[executiondb.EventLogRequest, *executiondb.EventLog]
-	drained atomic.Bool
+	drained atomic.Bool // set by Drain, before the readers are woken
 
 	mu   sync.Mutex
-	runs map[string][]*Reader
+	runs map[string][]*Reader // the open readers by run
 }
 
 // New returns a hub. Its readers receive nothing before Run.

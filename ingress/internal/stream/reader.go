@@ -50,10 +50,10 @@ type Reader struct {
 	// The fields below are shared with the hub's goroutine.
 	mu sync.Mutex
 
-	receive [][]byte
-	bytes   int
-	look    bool // the log must be read
-	wake    chan struct{}
+	receive [][]byte      // messages received and not yet taken
+	bytes   int           // size of receive, including perMessage for each message
+	look    bool          // the log must be read
+	wake    chan struct{} // signals a message, or that the log must be read
 }
 
 // hear buffers a message. A nil message, or a full buffer, makes the reader read the log.

@@ -32,7 +32,7 @@ type connection struct {
 	began        time.Time
 	conversation *realtime.Conversation
 
-	socket *websocket.Conn
+	socket *websocket.Conn // reads and writes messages on conn
 	conn   net.Conn
 	reader *reader
 	in     chan incoming
@@ -47,11 +47,11 @@ type connection struct {
 
 	hold    *time.Timer // while the client must wait for its rate
 	held    bool
-	look    *time.Timer
-	drain   <-chan struct{}
-	leaving bool
-	events  bucket
-	appends bucket
+	look    *time.Timer     // signals the next lookAround
+	drain   <-chan struct{} // closed when the gate begins to drain, and then when it ends all connections
+	leaving bool            // the gate drains
+	events  bucket          // rate of events other than audio
+	appends bucket          // rate of audio events
 
 	announced bool // the client was notified of the session, because a worker is connected
 	ending    *end

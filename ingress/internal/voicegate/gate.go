@@ -92,7 +92,7 @@ type Gate struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	open     int
+	open     int           // number of connections
 	draining chan struct{} // closed: new connections are refused, and silent ones end
 	cut      chan struct{} // closed: all connections end
 	empty    chan struct{} // closed when the gate drains and no connection is left

@@ -34,8 +34,8 @@ type incoming struct {
 // messages.
 type reader struct {
 	socket *websocket.Conn
-	free   chan []byte
-	pings  bucket
+	free   chan []byte // released memory for messages
+	pings  bucket      // rate of pings that are answered
 }
 
 // newReader returns a reader without a socket. The caller sets the socket before read.

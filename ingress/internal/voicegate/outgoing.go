@@ -27,8 +27,8 @@ type sent struct {
 type outgoing struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
-	bytes     int
-	written   []sent
+	bytes     int             // size of queue
+	written   []sent          // audio written and not yet reported
 	last      *realtime.Close // after the queue is written
 	wake      chan struct{}   // signals a new event
 	announced chan struct{}   // signals new entries in written

@@ -38,16 +38,16 @@ type news struct {
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
-	may  time.Duration
+	may  time.Duration // time limit of a job
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when news is no longer received
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
-	closed  bool
-	more    chan struct{}
-	pending int // jobs, including the current one
+	closed  bool          // no more jobs are added
+	more    chan struct{} // signals a new job, or closed
+	pending int           // jobs, including the current one
 
 	following map[string]context.CancelFunc // cancels following, by answer; only the goroutine that performs the jobs uses it
 	followers sync.WaitGroup

@@ -11,7 +11,7 @@ type Rules struct {
 	message   []piece
 	filter    []condition
 	key       []piece
-	coalesces bool
+	coalesces bool // the hook coalesces deliveries by key
 
 	// the paths of all rules
 	wanted *wanted

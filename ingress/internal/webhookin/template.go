@@ -125,7 +125,7 @@ const wholePayload = -1
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
-	values            [][]byte
+	values            [][]byte       // JSON of the paths, by index; nil if missing
 	texts             map[int]string // texts in the message, by index
 	hashes            map[int]string // texts in the key, by index
 	decoded           map[int]string // texts that filters compare, by index

@@ -41,7 +41,7 @@ type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
 	mu    sync.Mutex
-	total int64
+	total int64 // bytes of open
 	open  []*LargeAnswer
 
 	queue answerQueue
@@ -52,7 +52,7 @@ type LargeAnswer struct {
 	all   *LargeAnswers
 	owner string // the organization or demo visitor that it counts against; see answerOwner
 	bytes int64
-	sent  int64
+	sent  int64 // bytes that the client has taken
 	conn  *http.ResponseController
 	began time.Time
 	cut   bool // its connection was closed in favor of another response

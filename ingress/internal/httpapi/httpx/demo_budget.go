@@ -21,7 +21,7 @@ type demoBudget struct {
 
 	mu sync.Mutex
 
-	known int64
+	known int64 // tokens at the time at
 	at    time.Time
 }
 

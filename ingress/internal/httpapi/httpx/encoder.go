@@ -36,7 +36,7 @@ type encodedEvents struct {
 	permit SessionCheck
 
 	log   zerolog.Logger
-	ended bool
+	ended bool // the last message was returned
 }
 
 // Next returns the translation of the next events. If the permit expires or the source fails, it

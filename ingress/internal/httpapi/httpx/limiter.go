@@ -40,7 +40,7 @@ type Limiter struct {
 	limits *ratelimit.Limits
 	auth   *auth.Resolver // determines client addresses
 	demo   demoBudget
-	seats  stream.Counter
+	seats  stream.Counter // counts the open streams
 }
 
 // TakeStream takes one slot in addition to those of TakeStreams. It returns false if there is none.

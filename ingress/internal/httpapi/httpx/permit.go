@@ -31,12 +31,12 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 // identity expires, so that a revocation ends open streams, too.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
-	Request *http.Request
-	Org     string
-	Reads   []string  // principals whose sessions the stream may show; nil: all
-	Next    time.Time // time of the next check; zero: never
-	Seen    time.Time // time of the last successful check
-	Last    time.Time // time when the stream ends in any case; zero: never
+	Request *http.Request // contains the credential
+	Org     string        // the stream ends if the credential acts in another organization
+	Reads   []string      // principals whose sessions the stream may show; nil: all
+	Next    time.Time     // time of the next check; zero: never
+	Seen    time.Time     // time of the last successful check
+	Last    time.Time     // time when the stream ends in any case; zero: never
 }
 
 // SessionCheck returns the permit of the request's caller. Demo visitors have no credential that could be

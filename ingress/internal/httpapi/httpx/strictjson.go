@@ -57,8 +57,8 @@ func decode(d Decoder, dst any) (ok bool) {
 // problems to Found.
 type Decoder struct {
 	Src   []byte
-	pos   int
-	depth int
+	pos   int    // offset of the next byte
+	depth int    // open objects and lists
 	Path  []byte // the path of the current value
 	buf   []byte // the last string with escapes
 	Found *Problems

@@ -89,7 +89,7 @@ type shape struct {
 // field is one field of a struct.
 type field struct {
 	name     string
-	index    []int
+	index    []int // the path of embedded fields for reflect's FieldByIndex
 	shape    *shape
 	required bool
 }

@@ -46,8 +46,8 @@ type documentForm struct {
 	found  httpx.Problems
 	unread int64 // bytes that may still be read after a problem was found
 
-	files       []knowledgedb.NewDocument
-	seen        int // files seen, including rejected ones
+	files       []knowledgedb.NewDocument // stored contents, in the form's order
+	seen        int                       // files seen, including rejected ones
 	metadata    map[string]string
 	hasMetadata bool // the form has a metadata part
 }

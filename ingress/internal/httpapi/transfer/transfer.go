@@ -64,9 +64,9 @@ type Slot struct {
 	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
-	began   time.Time
-	Cut     bool  // its slot was taken by another transfer
-	needed  int64 // pace in bytes per second that would have kept the slot
+	began   time.Time // the deadline counts from here
+	Cut     bool      // its slot was taken by another transfer
+	needed  int64     // pace in bytes per second that would have kept the slot
 
 	complete bool      // the client has sent everything: the transfer does not depend on it any more
 	waiting  time.Time // since when the transfer waits for the client; zero while the service itself is busy
@@ -348,9 +348,9 @@ type download struct {
 	http.ResponseWriter
 	from   *Slot
 	permit httpx.SessionCheck
-	sent   int64
+	sent   int64 // bytes written
 	status int
-	err    error
+	err    error // the error of the last Write
 }
 
 // WriteHeader sends only the status of a success.

@@ -28,7 +28,7 @@ const (
 type Hook struct {
 	hookdb.ReceivingHook
 
-	Secrets []string
+	Secrets []string // the current one first; a second one during a rotation
 
 	rules *webhookin.Rules
 }
@@ -50,7 +50,7 @@ type Hooks struct {
 	mu      sync.Mutex
 	known   map[string]knownHook
 	missing map[string]time.Time // ids without a hook, and when each entry expires
-	swept   time.Time
+	swept   time.Time            // when expired entries were last removed
 }
 
 // knownHook is a cache entry. It is reused until the given time, and after that only shows that the

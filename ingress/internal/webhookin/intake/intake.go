@@ -42,8 +42,8 @@ type Intake struct {
 type Delivered struct {
 	ContentType string
 	Body        []byte
-	Traceparent string
-	Again       bool // a user redelivers it, so the filter does not apply
+	Traceparent string // W3C trace context of the request
+	Again       bool   // a user redelivers it, so the filter does not apply
 }
 
 // Receipt is the outcome of a delivery as the response to its source shows it.
