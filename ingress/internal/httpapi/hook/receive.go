@@ -167,6 +167,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	if result.RunID != nil {
 		httpx.SetLogIDs(c, hook.AgentID, *result.RunID, "")
 	}
+
+	// The source expects the response to its challenge and nothing else.
 	if event.Answer != nil {
 		httpx.WriteJSON(c, http.StatusOK, event.Answer)
 		return

@@ -123,6 +123,7 @@ func (f *documentForm) readError() error {
 // f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
+
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
 	default: // no browser sends one, and RFC 7578 deprecates it
@@ -259,6 +260,8 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	}
 
 	f.hasMetadata = true
+
+	// One byte more than the maximum shows that the part is too long.
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
 		return f.readError()

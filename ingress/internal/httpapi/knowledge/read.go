@@ -85,6 +85,7 @@ func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit
 // readDocument responds with a document, its content, a page or a passage.
 func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	part := requestedPart(c, found)
+
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
 	if err = found.Err(); err == nil { // problems of the query are reported before a missing document

@@ -243,6 +243,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
+	// The content is stored first, because the change only refers to it.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
@@ -331,6 +332,8 @@ func (h *Handler) retryDocument(c *gin.Context) {
 // documents.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
+
+	// Several documents may have the same job, which is published once.
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
 			job := *q.Job

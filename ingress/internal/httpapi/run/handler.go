@@ -98,6 +98,7 @@ func (h *Handler) Routes() []httpx.Route {
 // findTarget looks up the agent or template that a chat's query names.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
+
 	switch {
 	case len(agents) == 1 && len(templates) == 0 && agents[0] != "":
 		if !id.Valid(id.Agent, agents[0]) {

@@ -314,6 +314,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run rundb.StoredRun
+
 	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)

@@ -150,6 +150,7 @@ func (h *Handler) getSession(c *gin.Context) {
 	if _, present := httpx.Query(c)["limit"]; !present {
 		limit = httpx.MaxPage
 	}
+
 	if err == nil {
 		err = found.Err()
 	}
@@ -203,6 +204,8 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	}
 
 	n := httpx.EntriesThatFit(messages, limit)
+
+	// A page has at least one turn, even if that is larger than a page.
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
@@ -291,6 +294,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	// An id that no session can have is treated as missing.
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
+
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()
