@@ -16,8 +16,7 @@ const (
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
 
-	// timeout of one count
-	backlogTime = 3 * time.Second
+	backlogTime = 3 * time.Second // timeout of one count
 )
 
 // backlog refuses new runs while too many runs are queued, in total or in their organization. It

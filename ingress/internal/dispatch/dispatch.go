@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// rows of one acceptance, lookup or cancellation
-	batchMax      = 256
+	batchMax      = 256  // rows of one acceptance, lookup or cancellation
 	acceptWaiting = 8192 // requests that may wait to be accepted; more are refused
 	acceptTimeout = 10 * time.Second
 )
@@ -46,8 +45,7 @@ type Dispatcher struct {
 	bus   *bus.Bus
 	log   zerolog.Logger
 
-	// subject of the replies from workers to this process
-	inbox   string
+	inbox   string                                                                  // subject of the replies from workers to this process
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
 	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks
@@ -56,9 +54,8 @@ type Dispatcher struct {
 	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
-	// closed by Drain
-	drained chan struct{}
-	drains  atomic.Bool // Drain was called
+	drained chan struct{} // closed by Drain
+	drains  atomic.Bool   // Drain was called
 }
 
 // New returns a dispatcher. It accepts runs once Run has started.

@@ -35,8 +35,7 @@ type waiters struct {
 type watched struct {
 	org string
 
-	// the beginning of the first wait
-	since time.Time
+	since time.Time // the beginning of the first wait
 	waits map[*wait]struct{}
 	stop  func() // ends the subscription to the done notice, if there is one
 }

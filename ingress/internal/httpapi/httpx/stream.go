@@ -71,7 +71,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 			ping = now.Add(PingEvery)
 		}
 
-		// The first pass writes even without events, because the headers tell the client that the
+		// The first pass writes even without events, because the headers show the client that the
 		// stream is open.
 		if !begun || beat || len(next) > 0 {
 			_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
