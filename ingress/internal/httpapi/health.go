@@ -22,8 +22,7 @@ const (
 type cachedChecks struct {
 	mu sync.Mutex
 
-	// when the checks ended
-	asked   time.Time
+	asked   time.Time // when the checks ended
 	results map[string]string
 }
 

@@ -87,8 +87,8 @@ func WriteVersion(c *gin.Context, status, version int, value any) {
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
-			// A matching If-None-Match means 304 for a read and not an error. Check sees only If-
-			// Match.
+			// A matching If-None-Match means 304 for a read and not an error. Check sees only
+			// If-Match.
 			known := condition.has(version)
 			condition.noneMatch = nil
 			err = condition.Check(version)
