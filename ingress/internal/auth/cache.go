@@ -33,6 +33,7 @@ type cache[K comparable, V any] struct {
 	entries map[K]entry[V]
 }
 
+// entry is a cached value or its cached absence. It is valid until the given time.
 type entry[V any] struct {
 	found *V // nil: absent
 	until time.Time
@@ -48,10 +49,12 @@ func newCache[K comparable, V any](
 		began := c.now() // the time before the read, because the read may miss a later change
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
+
 		found, err := read(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
+
 		out := make([]entry[V], len(keys))
 		for i, key := range keys {
 			life := remember
@@ -75,6 +78,8 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 	if ok && now.Before(e.until) {
 		return e, nil
 	}
+
+	// Concurrent requests for a missing key wait for the same batch.
 	e, err := c.group.Do(ctx, key)
 	switch {
 	case errors.Is(err, batch.ErrFull):
@@ -96,6 +101,7 @@ func busy(err error) error {
 	return e
 }
 
+// put caches entries. found has one entry for each key, in order.
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,6 +130,7 @@ func (c *cache[K, V]) shrink() {
 	}
 }
 
+// forget drops the entry of a key, so that the next get reads it again.
 func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,4 +149,5 @@ func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	}
 }
 
+// hashed returns the SHA-256 of a token, the only form in which tokens are stored and cached.
 func hashed(token string) [32]byte { return sha256.Sum256([]byte(token)) }

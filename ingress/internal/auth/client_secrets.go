@@ -41,6 +41,8 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
 		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
+
+	// At each use lasting compares the hash with the stored one.
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
 		s.Hash = sum[:]
@@ -54,6 +56,7 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		}
 		s.Hash = found.found.SecretHash
 	}
+
 	plain := rendered(s)
 	if len(plain) > secrets.ClientSecretRoom {
 		return "", apierr.Invalid("session", "too_long", "exceeds the size limit of a client secret by %d bytes: send the rest in session.update",
@@ -74,6 +77,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	if err != nil || json.Unmarshal(plain, &s) != nil || len(s.Hash) != len([32]byte{}) {
 		return Identity{}, unauthenticated("the client secret is malformed")
 	}
+
 	expires := time.Unix(s.Expires, 0)
 	switch {
 	case !before && !r.now().Before(expires):
@@ -85,10 +89,13 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	if err != nil {
 		return Identity{}, err
 	}
+
 	ident := Identity{Until: found.until, Via: ViaSecret, Caller: domain.Caller{
 		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Lineage: found.found.Lineage,
 		Credential: found.found.Label,
 	}}
+
+	// The maker chose the organization, so it applies as if the maker had named it in the header.
 	made := p
 	made.via, made.org = ViaKey, s.Org
 	standing, err := organization(found.found, made)

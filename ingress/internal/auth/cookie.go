@@ -18,6 +18,8 @@ func ClearCookie(w http.ResponseWriter, secure bool) {
 	http.SetCookie(w, sessionCookie("", time.Unix(1, 0), -1, secure))
 }
 
+// sessionCookie returns the cookie. A negative maxAge (seconds) deletes it. SameSite=Lax keeps it
+// out of requests that other sites send, except for links.
 func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
 		Name: CookieName, Value: token, Path: "/", Expires: expires, MaxAge: maxAge,

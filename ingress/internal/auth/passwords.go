@@ -32,9 +32,9 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 // memory and any client can request one. It rejects requests that would wait long.
 type Passwords struct {
 	cost    argon2id.Params
-	slots   chan struct{}
-	waiting atomic.Int32
-	dummy   string // the scheme used to compute a hash if no account exists
+	slots   chan struct{} // has an element for each hash in progress
+	waiting atomic.Int32  // requests that wait for a slot
+	dummy   string        // the scheme used to compute a hash if no account exists
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
@@ -79,10 +79,12 @@ func (p *Passwords) Hashes(ctx context.Context, password string, schemes []strin
 		return nil, err
 	}
 	defer leave()
+
 	under := schemes
 	if len(schemes) == 0 {
 		under = []string{p.dummy}
 	}
+
 	for _, scheme := range under {
 		for _, spelling := range spellings(password) {
 			made, err := hash(scheme, spelling)
@@ -117,6 +119,7 @@ func hash(scheme, password string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading stored password: %w", err)
 	}
+
 	key := argon2.IDKey([]byte(password), salt, cost.Iterations, cost.Memory, cost.Parallelism, PasswordCost.KeyLength)
 	return scheme + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
@@ -129,11 +132,13 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 		return leave, nil
 	default:
 	}
+
 	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)
 	}
 	defer p.waiting.Add(-1)
+
 	timer := time.NewTimer(passwordWait)
 	defer timer.Stop()
 	select {

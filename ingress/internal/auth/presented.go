@@ -38,7 +38,7 @@ const (
 type presented struct {
 	via   Via
 	token string
-	org   string
+	org   string // empty: the header is missing
 	demo  bool
 }
 
@@ -57,6 +57,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	if p.org, err = single(req, headerOrganization, "x-organization-id"); err != nil {
 		return p, err
 	}
+
 	key, err := single(req, headerKey, "x-api-key")
 	if err != nil {
 		return p, err
@@ -64,10 +65,13 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	if _, both := req.Header[headerAuthorization]; both && key != "" {
 		return p, apierr.New(apierr.ConflictingCredentials, "send either x-api-key or authorization, not both")
 	}
+
 	bearer, err := bearerToken(req)
 	if err != nil {
 		return p, err
 	}
+
+	// An explicit credential wins over the cookie, which browsers send automatically.
 	switch {
 	case key != "":
 		p.via, p.token = ViaKey, key
@@ -121,6 +125,8 @@ func isVisible(s string) bool {
 	return true
 }
 
+// bearerToken returns the token of the Authorization header, or "" without the header. Any other
+// scheme than Bearer is an error.
 func bearerToken(req *http.Request) (string, error) {
 	const field = "authorization"
 	values, present := req.Header[headerAuthorization]
@@ -146,6 +152,7 @@ func bearerToken(req *http.Request) (string, error) {
 	return token, nil
 }
 
+// cookieToken returns the token of the session cookie, or "" without the cookie.
 func cookieToken(req *http.Request) (string, error) {
 	cookies := req.CookiesNamed(CookieName)
 	switch {

@@ -19,6 +19,8 @@ func (p Proxies) Trust(addr netip.Addr) bool {
 	return false
 }
 
+// peer returns the address at the other end of the connection. It is the zero Addr for a unix
+// socket, which no proxy list contains.
 func peer(req *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {
@@ -49,6 +51,7 @@ func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	if !p.Trust(addr) {
 		return addr
 	}
+
 	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.Trust(addr); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))

@@ -44,8 +44,8 @@ type Lookup interface {
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
-	keys    *cache[string, accountdb.Credential]
-	logins  *cache[[32]byte, accountdb.Credential]
+	keys    *cache[string, accountdb.Credential]   // by key id
+	logins  *cache[[32]byte, accountdb.Credential] // by the token's hash
 	touches *touches
 	widgets *Widgets
 }
@@ -101,6 +101,8 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	return ident, err
 }
 
+// resolve is Resolve without the check for browsers. The order of the cases decides which error a
+// request with several faults gets.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
@@ -135,6 +137,7 @@ func fromBrowser(req *http.Request) bool {
 	return origin || fetch
 }
 
+// keyRequired returns the error for a request without an API key where only keys are accepted.
 func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
@@ -148,6 +151,8 @@ func noKey(p presented) error {
 	return keyRequired()
 }
 
+// nobody returns the identity of a request without a credential, or the error if the endpoint needs
+// one.
 func nobody(need Need) (Identity, error) {
 	switch need {
 	case NeedPublic:
@@ -159,6 +164,7 @@ func nobody(need Need) (Identity, error) {
 	}
 }
 
+// demo returns the identity of a demo visitor, or demo_restricted for endpoints closed to the demo.
 func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	if need != NeedDemo && need != NeedPublic {
 		return Identity{}, DemoRestricted()
@@ -188,9 +194,11 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 		ident.Caller.Kind = domain.CallerSystem
 	}
 	ident.Caller.Credential = cred.Label
+
 	if p.via != ViaKey {
 		ident.Token = p.token
 	}
+
 	standing, err := organization(cred, p)
 	if err != nil && need != NeedPublic { // public endpoints need no organization
 		return Identity{Caller: ident.Caller}, err // the caller is known, so the request counts against its limit
@@ -226,6 +234,7 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
 		return entry[accountdb.Credential]{}, ended()
 	}
+
 	now := r.now()
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
 		return entry[accountdb.Credential]{}, unauthenticated("the credential has expired")
@@ -237,6 +246,8 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 // Used records that a request acted as a key without its secret, as a hook's delivery does.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
+// ended returns the error for a credential that is not valid. It does not say which of the reasons
+// applies.
 func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
 // malformed describes the expected form of a credential. Clients made for other services send the
@@ -256,6 +267,7 @@ func malformed(p presented) error {
 	}
 }
 
+// unauthenticated returns an error with the code unauthenticated.
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
 // organization returns the organization in which a request acts. An organization's key acts in its
@@ -268,6 +280,7 @@ func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, 
 		}
 		return accountdb.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
 	}
+
 	if p.org == "" {
 		if p.via == ViaKey {
 			return accountdb.Standing{}, apierr.New(apierr.OrganizationRequired, "a user's API key needs the header x-organization-id")
@@ -276,6 +289,7 @@ func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, 
 			return cred.Memberships[0], nil
 		}
 	}
+
 	for _, m := range cred.Memberships {
 		if m.OrganizationID == p.org {
 			return m, nil

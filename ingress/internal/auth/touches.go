@@ -20,10 +20,11 @@ type touches struct {
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	last    map[string]time.Time
-	pending map[string]time.Time
+	last    map[string]time.Time // the last use noted of each credential
+	pending map[string]time.Time // uses to be written
 }
 
+// newTouches returns touches that write with write, a map from a credential's id to its last use.
 func newTouches(write func(context.Context, map[string]time.Time) error) *touches {
 	return &touches{
 		write: write, wake: make(chan struct{}, 1),
@@ -31,6 +32,8 @@ func newTouches(write func(context.Context, map[string]time.Time) error) *touche
 	}
 }
 
+// note records a use. It never blocks and does nothing if the credential was noted within
+// touchEvery.
 func (t *touches) note(name string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,6 +43,7 @@ func (t *touches) note(name string, now time.Time) {
 	if len(t.last) >= touchSize {
 		clear(t.last) // each credential is written at most once more than necessary
 	}
+
 	t.last[name], t.pending[name] = now, now
 	select {
 	case t.wake <- struct{}{}:
@@ -64,6 +68,7 @@ func (t *touches) run(ctx context.Context) {
 	}
 }
 
+// flush writes the pending records. It drops them if the write fails.
 func (t *touches) flush(ctx context.Context) {
 	t.mu.Lock()
 	used := t.pending
@@ -72,6 +77,7 @@ func (t *touches) flush(ctx context.Context) {
 	if len(used) == 0 {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
 	_ = t.write(ctx, used) // the next use, a minute later, writes it again

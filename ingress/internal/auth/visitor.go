@@ -43,10 +43,13 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	if !before && !r.now().Before(expires) {
 		return Identity{}, unauthenticated("the widget token has expired")
 	}
+
 	denied := apierr.New(apierr.PermissionDenied, "the widget is not allowed on this page")
 	if origins := req.Header[headerOrigin]; len(origins) != 1 || origins[0] != token.Origin {
 		return Identity{}, denied
 	}
+
+	// The token is only a claim: the widget may have been disabled since it was made.
 	found, err := r.widgets.embedded(req.Context(), token.Agent, token.Origin)
 	if err != nil {
 		return Identity{}, err
@@ -54,6 +57,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	if found.found == nil {
 		return Identity{}, denied
 	}
+
 	org := found.found.OrganizationID
 	if p.org != "" && p.org != org {
 		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the widget")

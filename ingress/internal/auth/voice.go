@@ -43,10 +43,12 @@ func readVoice(req *http.Request) (presented, error) {
 	if err != nil {
 		return p, err
 	}
+
 	offered, err := Protocols(req)
 	if err != nil {
 		return p, err
 	}
+
 	for _, name := range offered {
 		if token, ok := strings.CutPrefix(name, protocolKey); ok {
 			switch {

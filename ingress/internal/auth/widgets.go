@@ -40,8 +40,8 @@ type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
 	now     func() time.Time
-	agents  *cache[string, agentdb.Widget]
-	origins *cache[string, agentdb.Origin]
+	agents  *cache[string, agentdb.Widget] // widgets by agent id
+	origins *cache[string, agentdb.Origin] // the origins that any widget lists
 }
 
 // Opener opens stored secrets, and reports those that no key opens.
@@ -60,6 +60,7 @@ func NewWidgets(l WidgetLookup, box *secrets.Box, opener Opener) *Widgets {
 	return w
 }
 
+// run reads widgets and origins until ctx ends.
 func (w *Widgets) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.agents.group.Run(ctx) })
@@ -73,6 +74,8 @@ func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentd
 	return found.found, err
 }
 
+// embedded is Embedded with the time until which the answer is cached. found is nil if the origin
+// may not embed the widget.
 func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
@@ -156,6 +159,7 @@ func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh s
 		}
 		ok = err == nil
 	}
+
 	if fresh = name; !w.box.HasCurrentKey(name) {
 		fresh = w.seal(of, v)
 	}
@@ -179,10 +183,12 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	if err != nil || of.Secret == "" {
 		return "", "", wrong
 	}
+
 	secret, err := w.secrets.OpenText(sealdb.KindWidget, of.OrganizationID, of.AgentID, of.Secret)
 	if err != nil {
 		return "", "", fmt.Errorf("opening identity secret: %w", err)
 	}
+
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(of.AgentID + "\n" + who.ID)) // a hash never fails
 	if !hmac.Equal(mac.Sum(nil), given) {
@@ -191,12 +197,16 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
 }
 
+// seal returns the name in the form that the browser stores. Only the same agent's widget can open
+// it.
 func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
 	return w.box.SealVisitorToken(rendered(v), visitorPlace(of))
 }
 
+// visitorPlace returns the context that binds a sealed name to its organization and agent.
 func visitorPlace(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
 
+// rendered returns the JSON of a token's content.
 func rendered(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -15,7 +15,8 @@ const (
 	// the last count took.
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
-	backlogTime  = 3 * time.Second
+
+	backlogTime = 3 * time.Second // timeout of one count
 )
 
 // backlog refuses new runs while too many runs are queued, in total or in their organization. It
@@ -23,9 +24,9 @@ const (
 // these may have filled the backlog, it counts again. Each ingress counts for itself.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
-	maximum int // queued runs of all organizations
-	share   int // queued runs of one organization
-	look    chan struct{}
+	maximum int           // queued runs of all organizations
+	share   int           // queued runs of one organization
+	look    chan struct{} // asks watch for a count before the next tick
 
 	mu            sync.Mutex
 	total         level
@@ -42,6 +43,8 @@ func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
 
+// newBacklog returns a backlog that admits up to maximum runs, of which one organization may have
+// share. It counts nothing until watch runs.
 func newBacklog(count func(context.Context, int) (map[string]int, error), maximum, share int) *backlog {
 	return &backlog{count: count, maximum: maximum, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
@@ -57,7 +60,10 @@ func (b *backlog) admit(org string) error {
 		of = &level{}
 		b.organizations[org] = of
 	}
+
 	share := max(1, min(b.share, b.maximum-b.total.counted))
+
+	// One more run could reach a limit, so the decision needs a newer count.
 	full, over := b.total.over(b.maximum), of.over(share)
 	if full || over || b.total.counted+b.total.admitted+1 >= b.maximum || of.counted+of.admitted+1 >= share {
 		select {
@@ -89,8 +95,11 @@ func (b *backlog) watch(ctx context.Context) {
 		case <-ticker.C:
 		case <-b.look:
 		}
+
 		began := time.Now()
 		b.recount(ctx)
+
+		// The pause grows with the duration of the count, to limit the load of counting.
 		rest := time.NewTimer(min(max(backlogLeast, backlogPart*time.Since(began)), backlogEvery))
 		select {
 		case <-ctx.Done():
@@ -115,6 +124,9 @@ func (b *backlog) recount(ctx context.Context) {
 		organizations[org] = &level{counted: n}
 		total += n
 	}
+
+	// The new levels forget the runs admitted while the query ran. The next count includes these
+	// runs.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total, b.organizations = level{counted: total}, organizations

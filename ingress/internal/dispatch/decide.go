@@ -13,7 +13,7 @@ type Answer struct {
 	OrganizationID string
 	Principal      string // the run's principal; "" allows any
 	RunID          string
-	ToolCallID     string
+	ToolCallID     string // the call that the decision is about
 	Decision       domain.Decision
 	By             string // the person who decides
 }
@@ -25,6 +25,7 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, err
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)
 	}
+
 	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -28,13 +28,14 @@ const (
 // hookRuns caches which organizations have too many queued runs from hooks.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
-	maximum int
+	maximum int // queued runs from the hooks of one organization
 
 	mu    sync.Mutex
 	known map[string]hookRunsOf
-	swept time.Time
+	swept time.Time // when expired entries were last removed
 }
 
+// hookRunsOf is the cached value of one organization. It is valid until the given time.
 type hookRunsOf struct {
 	full  bool
 	until time.Time
@@ -53,6 +54,7 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests share the count
 	defer cancel()
+
 	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
 		return full
@@ -69,6 +71,8 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
+
+	// Without this, the map would keep an entry for each organization that ever had a delivery.
 	if now.Sub(h.swept) > time.Minute {
 		h.swept = now
 		maps.DeleteFunc(h.known, func(_ string, of hookRunsOf) bool { return now.After(of.until) })
@@ -77,6 +81,8 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 	if now.Before(of.until) {
 		return of.full, true
 	}
+
+	// The new value is valid for as long as the count may take.
 	h.known[org] = hookRunsOf{of.full, now.Add(hookRunsTime)}
 	return of.full, false
 }
@@ -88,6 +94,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 // While too many runs are queued, Deliver refuses new deliveries that start a run. It does not wait
 // for the run to finish.
 func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+	// A delivery that starts no run is not limited here: it adds nothing to the queue.
 	if delivery.Run != nil {
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
 			return d.delivered(ctx, &delivery, tooManyByHooks())
@@ -99,10 +106,12 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	ctx, span := tracing.Child(ctx, tracing.Producer, "hook.deliver", "")
 	defer span.End()
 	if span.On() && delivery.Run != nil {
+		// The caller's run is copied, because the caller may still use it.
 		run := *delivery.Run
 		run.Traceparent = tracing.Traceparent(ctx)
 		delivery.Run = &run
 	}
+
 	accepted, err := whileLocked(ctx, func() (queuedb.AcceptedDelivery, error) {
 		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
 		if err == nil {
@@ -131,6 +140,7 @@ func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDeliver
 	return queuedb.AcceptedDelivery{Delivery: seen, Existing: true}, nil
 }
 
+// tooManyByHooks returns the error for an organization whose hooks have too many queued runs.
 func tooManyByHooks() error {
 	e := apierr.New(apierr.Overloaded, "too many webhook runs of this organization are queued; try again shortly")
 	e.RetryAfter = hookRunsWait

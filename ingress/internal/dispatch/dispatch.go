@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	batchMax      = 256
+	batchMax      = 256  // rows of one acceptance, lookup or cancellation
 	acceptWaiting = 8192 // requests that may wait to be accepted; more are refused
 	acceptTimeout = 10 * time.Second
 )
@@ -40,32 +40,36 @@ type Config struct {
 // Dispatcher accepts runs and waits for their results. It is safe for concurrent use while Run
 // runs.
 type Dispatcher struct {
-	cfg     Config
-	store   *store.Store
-	bus     *bus.Bus
-	log     zerolog.Logger
-	inbox   string
-	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]
-	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]
-	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery]
+	cfg   Config
+	store *store.Store
+	bus   *bus.Bus
+	log   zerolog.Logger
+
+	inbox   string                                                                  // subject of the replies from workers to this process
+	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
+	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
+	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks
 	waiting *waiters
 	backlog *backlog
 	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
-	drained chan struct{}
-	drains  atomic.Bool
+	drained chan struct{} // closed by Drain
+	drains  atomic.Bool   // Drain was called
 }
 
 // New returns a dispatcher. It accepts runs once Run has started.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
+
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
 	}
 	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
+
+	// Lookups run without waiting for more to arrive: each one delays a request.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
@@ -76,6 +80,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 // Run serves until ctx ends. Requests that are being accepted at that time still receive their
 // result.
 func (d *Dispatcher) Run(ctx context.Context) error {
+	// Replies must be received before any run is accepted with this inbox.
 	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
 	if err != nil {
 		return fmt.Errorf("receiving replies: %w", err)
@@ -85,6 +90,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll, d.dispatchLeftovers} {
 		loops.Go(func() { run(ctx) })
 	}
+
 	d.backlog.watch(ctx)
 	loops.Wait()
 	return nil
@@ -121,8 +127,8 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 // existing run may be Deferred.
 type Submitted struct {
 	Run      rundb.StoredRun
-	Existing bool
-	wait     *wait
+	Existing bool  // found by its idempotency key, and not accepted by this request
+	wait     *wait // nil: no wait has begun
 }
 
 // Submit accepts a run and publishes its job. The caller must call Release with the result.
@@ -130,6 +136,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
+
 	run.ReplyTo = d.inbox
 	// The wait begins before the run exists, because the reply may arrive before this call returns.
 	w := d.waiting.add(rundb.RunRef{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
@@ -139,6 +146,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		run.Traceparent = tracing.Traceparent(ctx)
 		span.Str("parley.run.id", run.ID)
 	}
+
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
 		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
 		if err == nil {
@@ -170,11 +178,14 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 		return nil, err
 	}
 	failpoint.Here(failpoint.AcceptAfter)
+
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
 			continue
 		}
+
+		// A run without a job waits for a slot, and a delayed run waits for its time.
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Hold == 0 {
@@ -209,6 +220,9 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	if limit <= 0 {
 		return Result{}, nil
 	}
+
+	// Only the process that accepted the run gets its reply. Every other request subscribes and
+	// polls.
 	if s.wait == nil {
 		d.attach(ctx, s, limit)
 	}

@@ -24,12 +24,15 @@ func (s *seen) add(hash []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// The older half is dropped as a whole, so that no order of use must be kept.
 	if len(s.newer) == maxSeen {
 		s.newer, s.older = map[uint64]struct{}{}, s.newer
 	}
 	s.newer[binary.BigEndian.Uint64(hash)] = struct{}{}
 }
 
+// has reports whether add was called with this hash recently. hash must not be nil.
 func (s *seen) has(hash []byte) bool {
 	beginning := binary.BigEndian.Uint64(hash)
 	s.mu.Lock()

@@ -23,7 +23,7 @@ type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
 	Caller       domain.Caller
-	Principal    string
+	Principal    string // whose session the run belongs to
 	AgentID      string // either AgentID or TemplateID is set
 	TemplateID   string
 	SessionID    string // empty: a new session for this run
@@ -34,7 +34,7 @@ type Submission struct {
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
-	AutomationID string
+	AutomationID string         // name of the automation or hook; empty: none
 	Traceparent  string         // the request's W3C traceparent
 	Retention    time.Duration  // 0: until the session is erased
 	Last         domain.EventID // Follow returns the events after this one
@@ -82,10 +82,14 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
 		KeyID: s.Caller.KeyID,
 	}
+
+	// A run without a session gets a session for itself. Its id is derived from the run's id.
 	if run.SessionID == "" {
 		run.SessionID, run.OwnSession = sessiondb.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
+
+	// Without an idempotency key the run's id is unique, so the run is never a duplicate.
 	unique := s.KeyScope + "\x00" + s.Key
 	if s.Key == "" {
 		unique = runID
@@ -148,12 +152,14 @@ func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadlin
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
 	checked := hash == nil
+
 	if !checked && (!t.Returns() || r.dispatch.Seen(hash)) {
 		checked = true
 		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
 			return sub, err
 		}
 	}
+
 	refused := t.Pay()
 	sub, err := (*Submitted)(nil), refused
 	if refused == nil {
@@ -168,6 +174,9 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 	case checked:
 		return nil, err
 	}
+
+	// The request was refused, or its acceptance failed. A run that already has the key is returned
+	// nevertheless, because a replay is free.
 	holder, held, holderErr := r.held(ctx, s, hash)
 	if !held && holderErr == nil {
 		return nil, err
@@ -202,6 +211,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	run.Fingerprint = s.fingerprint()
+
+	// The caller subscribes to the run's events here, so it misses none of them.
 	accepting(run.ID)
 	return r.dispatch.Submit(ctx, run)
 }
@@ -211,6 +222,8 @@ func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr
 	}
+
+	// A request whose new run turns out to exist is prepared only once.
 	before := s.Before
 	s.Before = nil
 	s.beforeErr = before(ctx)
@@ -226,6 +239,8 @@ func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitte
 	if err := s.Prepare(ctx); err != nil {
 		return nil, err
 	}
+
+	// The fingerprint of an erased run is not compared: its readers get ErasedKey instead.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}
@@ -252,6 +267,8 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 		if err := reserve(run.Deferred); err != nil {
 			return nil, err
 		}
+
+		// The run may have expired or been erased since it was found.
 		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
 		if apierr.CodeFor(err) == apierr.NotFound {
 			return nil, ExpiredKey()

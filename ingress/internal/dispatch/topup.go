@@ -19,13 +19,14 @@ const (
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
-	wake  chan struct{}
+	wake  chan struct{} // signals that lanes is not empty
 }
 
 func newLeftovers() *leftovers {
 	return &leftovers{lanes: map[queuedb.Lane]bool{}, wake: make(chan struct{}, 1)}
 }
 
+// add marks a lane for the next top-up and wakes dispatchLeftovers. It never blocks.
 func (l *leftovers) add(lane queuedb.Lane) {
 	l.mu.Lock()
 	l.lanes[lane] = true
@@ -36,6 +37,7 @@ func (l *leftovers) add(lane queuedb.Lane) {
 	}
 }
 
+// take removes and returns all marked lanes.
 func (l *leftovers) take() []queuedb.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,6 +60,8 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 		}
 		began := time.Now()
 		d.topUp(ctx, d.left.take())
+
+		// Lanes added during the pause share the next query.
 		rest := time.NewTimer(max(topUpEvery, topUpDuty*time.Since(began)))
 		select {
 		case <-ctx.Done():

@@ -28,13 +28,14 @@ type waiters struct {
 	mu   sync.Mutex
 	runs map[string]*watched
 	due  map[string]bool // runs to read now
-	wake chan struct{}
+	wake chan struct{}   // signals that due is not empty
 }
 
 // watched is a run with at least one waiting request.
 type watched struct {
-	org   string
-	since time.Time
+	org string
+
+	since time.Time // the beginning of the first wait
 	waits map[*wait]struct{}
 	stop  func() // ends the subscription to the done notice, if there is one
 }
@@ -54,10 +55,13 @@ func waitsFor(run domain.Run) string {
 	return run.RequiredAction.ToolCallID + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
 }
 
+// newWaiters returns the map without waits. Its waits end only while poll runs.
 func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
+// add begins a wait for a run. known is the decision that the caller already knows of, as waitsFor
+// names it. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan Result, 1)}
 	ws.mu.Lock()
@@ -98,6 +102,8 @@ func (ws *waiters) keepStop(runID string, stop func()) {
 	}
 }
 
+// remove ends a wait. The last wait of a run also ends the run's subscription, outside the lock,
+// because that calls the bus.
 func (ws *waiters) remove(w *wait) {
 	ws.mu.Lock()
 	run := ws.runs[w.runID]
@@ -135,8 +141,10 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	if run == nil {
 		return
 	}
+
 	ended.OrganizationID = run.org
 	r := Result{Ended: true, Run: ended}
+
 	failpoint.Here(failpoint.AnswerBefore)
 	for w := range run.waits {
 		select {
@@ -195,6 +203,8 @@ func (ws *waiters) poll(ctx context.Context) {
 	}
 }
 
+// takeDue returns the runs that look has marked, and clears the marks. With all it adds the runs
+// whose waits are older than pollEvery, because their replies may be lost.
 func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -204,6 +214,8 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 			due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 		}
 	}
+
+	// Younger waits are left out, because their replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {
@@ -216,6 +228,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	return due
 }
 
+// read reads the rows of runs in statements of pollMax and ends the waits that are over.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
@@ -233,11 +246,14 @@ func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	if err != nil {
 		return err
 	}
+
 	over := make(map[string]bool, len(ended))
 	for _, r := range ended {
 		over[r.Run.ID] = true
 		ws.resolve(r)
 	}
+
+	// A run that has not finished may wait for a person, which ends its waits too.
 	open := make([]rundb.RunRef, 0, len(due))
 	for _, of := range due {
 		if !over[of.RunID] {

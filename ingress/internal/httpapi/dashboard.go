@@ -25,6 +25,8 @@ const (
 // requires a session cookie, except for the demo's pages.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
+
+	// An unreachable database must not look like a missing login.
 	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
@@ -96,6 +98,7 @@ func widgetScript(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	header := c.Writer.Header()
 	header.Set("Access-Control-Allow-Origin", "*") // for pages that check the script's integrity hash
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
@@ -109,11 +112,13 @@ func serve(c *gin.Context, found web.Asset, age string) {
 	header.Set("ETag", found.ETag)
 	header.Set("Vary", "Accept-Encoding")
 	header.Set("Content-Type", found.Type)
+
 	if matches(c.Request.Header.Values("If-None-Match"), found.ETag) {
 		c.Status(http.StatusNotModified)
 		return
 	}
 
+	// Assets are compressed once per process, not for each request.
 	body := found.Body
 	if acceptsGzip(c.Request.Header) {
 		header.Set("Content-Encoding", "gzip")
@@ -132,6 +137,8 @@ func acceptsGzip(header http.Header) bool {
 			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
 				continue
 			}
+
+			// A weight of 0 means that the client refuses gzip.
 			name, weight, _ := strings.Cut(strings.TrimSpace(parameters), "=")
 			quality, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
 			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0

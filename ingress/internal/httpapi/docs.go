@@ -34,6 +34,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			httpx.Fail(c, err)
 			return
 		}
+
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
 		c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
 		serve(c, made, "no-cache") // cache it, but revalidate
@@ -54,10 +55,12 @@ func matches(lists []string, etag string) bool {
 
 func openAPIDocument() ([]byte, error) { return openapi.Document(), nil }
 
+// docsPage renders the API reference with the service's public address in its examples.
 func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
+// errorsPage renders the list of error codes, which the type of each error response links to.
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{
 		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleFor("InvalidRequest"),
@@ -65,6 +68,7 @@ func errorsPage() ([]byte, error) {
 	})
 }
 
+// llmsText renders the API reference as plain text for language models.
 func (a *api) llmsText() ([]byte, error) {
 	ref := openapi.Read()
 	return web.RenderLLMs(web.LLMs{Docs: web.Docs{Reference: ref, BaseURL: a.PublicURL}, Samples: ref.Featured()})

@@ -20,10 +20,12 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 		defer httpx.EndReservation(c)
 		defer httpx.ReleaseBody(c) // if no run was accepted
 		a.widget.Share(c, r)
+
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
+
 		if _, named := httpx.Query(c)["id"]; named && r.One != nil {
 			r.One(c)
 			return
@@ -56,12 +58,14 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 		}
 	}
 
+	// A malformed query is reported only after the credential, the permission and the limit.
 	var malformed error
 	st.Query, malformed = httpx.ReadQuery(c.Request.URL.RawQuery)
 	if refused == nil {
 		refused = checkAccess(c, r)
 	}
 
+	// Rejected requests count, too. Otherwise a caller could probe without limit.
 	overLimit := a.count(c, r)
 	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
@@ -70,6 +74,7 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 		return overLimit
 	}
 
+	// From here on errors blame the request, so the caller must be allowed to read the resource.
 	if r.Find != nil {
 		st.Find = func() error { return a.findLate(c, &r) }
 	}
@@ -85,6 +90,7 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
 	}
+
 	cause := a.origins.Check(c.Request)
 	if cause == nil {
 		return nil
@@ -109,6 +115,8 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 	if err := r.CheckQuery(c); err != nil {
 		return err
 	}
+
+	// A precondition that the handler would ignore must not look as if it were checked.
 	if changes := r.Method == http.MethodPut || r.Method == http.MethodDelete; changes && !r.Match {
 		if err := httpx.RefuseMatch(c.Request.Header); err != nil {
 			return err
@@ -121,6 +129,7 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 // route that takes no body.
 func checkBody(c *gin.Context, r *httpx.Route) error {
 	req := c.Request
+
 	switch {
 	case r.RefusesFields():
 		return httpx.RefuseFields(c)

@@ -27,6 +27,7 @@ func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {
 		return
 	}
+
 	w := &headWriter{ResponseWriter: c.Writer}
 	c.Writer = w
 	c.Next()
@@ -37,8 +38,8 @@ func answerHead(c *gin.Context) {
 // headWriter counts the bytes of a body instead of sending it.
 type headWriter struct {
 	gin.ResponseWriter
-	length int
-	wrote  bool
+	length int  // bytes of the body
+	wrote  bool // the handler has begun its response
 }
 
 func (w *headWriter) Write(p []byte) (int, error) {
@@ -49,14 +50,17 @@ func (w *headWriter) Write(p []byte) (int, error) {
 
 func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
+// WriteHeaderNow only records the call: end sends the headers when the length is known.
 func (w *headWriter) WriteHeaderNow() { w.wrote = true }
 
 func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
 
+// Flush does nothing, because the headers must wait for the length.
 func (w *headWriter) Flush() {}
 
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// end sends the headers. It keeps a length that the handler has set.
 func (w *headWriter) end() {
 	header := w.Header()
 	if header.Get("Content-Length") == "" && w.length > 0 {

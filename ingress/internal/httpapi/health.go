@@ -20,8 +20,9 @@ const (
 
 // cachedChecks caches the outcomes of the last readiness check.
 type cachedChecks struct {
-	mu      sync.Mutex
-	asked   time.Time
+	mu sync.Mutex
+
+	asked   time.Time // when the checks ended
 	results map[string]string
 }
 
@@ -79,6 +80,7 @@ func (a *api) runChecks(ctx context.Context) map[string]string {
 	results := make(map[string]string, len(a.Checks))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+
 	for name, ask := range a.Checks {
 		wg.Go(func() {
 			result := "ok"

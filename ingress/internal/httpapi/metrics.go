@@ -25,9 +25,9 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	arrived  *prometheus.CounterVec
-	cut      *prometheus.CounterVec
-	show     gin.HandlerFunc
+	arrived  *prometheus.CounterVec // webhook deliveries
+	cut      *prometheus.CounterVec // uploads that lost their slot
+	show     gin.HandlerFunc        // responds with all metrics of the registry
 }
 
 // newMetrics registers the metrics of the HTTP API. A nil registry is replaced by a new one.
@@ -45,6 +45,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"route", "method"}),
 	}
+
 	m.arrived = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries, by source and outcome.",
 	}, []string{"source", "outcome"})
@@ -54,6 +55,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_http_requests_in_flight", Help: "Requests in progress, including those that wait for runs.",
 	})
+
 	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.cut, m.inFlight} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
@@ -68,6 +70,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	return m, nil
 }
 
+// count counts a finished request. took is the time since its headers arrived.
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
 	if route == "" { // callers can invent any number of paths and methods
@@ -94,6 +97,9 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
+
+		// The hashes have equal lengths, so the comparison reveals nothing about the token's
+		// length.
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
 			httpx.Fail(c, apierr.New(apierr.PermissionDenied,

@@ -39,6 +39,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		}
 		st.RequestID = requestIDFor(c.Request)
 		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparent(c.Request))
+
 		header := c.Writer.Header()
 		header[headerRequestID] = []string{st.RequestID}
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -130,6 +131,7 @@ func traceparent(req *http.Request) string {
 		}
 	}
 
+	// The specification forbids ids of zeros only.
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}
@@ -172,6 +174,7 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e.Msg("request")
 }
 
+// isOperational reports whether a path is only for probes and monitoring, which request it often.
 func isOperational(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

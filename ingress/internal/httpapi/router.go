@@ -81,6 +81,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
+
 	e.UseRawPath = true // proxies in front of the ingress may protect paths, and to them an escaped slash is not a separator
 	e.ContextWithFallback = false
 	// auth determines client addresses behind proxies; gin itself trusts no proxy.
@@ -134,12 +135,14 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 
 	none.Other = group[1].Action
+
 	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
 		actions[r.Action] = a.gate(r)
 	}
 
+	// The gate checks the credential and the limit of a request with an unknown action, too.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
@@ -172,6 +175,7 @@ func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 			httpx.Fail(c, answer)
 			return
 		}
+
 		if err != nil || ident.Caller.Kind == domain.CallerDemo {
 			if err := a.CountDemo(c); err != nil {
 				httpx.Fail(c, err)
@@ -187,4 +191,5 @@ func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	}
 }
 
+// toDashboard handles GET /.
 func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, account.DashboardPath) }

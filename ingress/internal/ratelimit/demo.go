@@ -23,13 +23,14 @@ type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
-	seed    maphash.Seed
+	seed    maphash.Seed           // distributes clients over turns
 	turns   [stripes]chan struct{} // one at a time per client; concurrent counts would occupy connections to wait for a row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // refused clients, and when the refusal ends
 }
 
+// newDemoTier returns a tier that allows each client limit requests per Window.
 func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 	d := &demoTier{counter: c, limit: limit, now: now, seed: maphash.MakeSeed(), denied: map[string]time.Time{}}
 	for i := range d.turns {
@@ -38,12 +39,15 @@ func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 	return d
 }
 
+// take counts one request of a client. With an error it also returns a refusal, because an
+// uncounted request must not pass.
 func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 {
 		return d.refusal(wait), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
+
 	turn := d.turns[maphash.String(d.seed, client)%stripes]
 	select {
 	case turn <- struct{}{}:
@@ -54,6 +58,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 { // refused while this request waited
 		return d.refusal(wait), nil
 	}
+
 	v, err := d.counter.CountDemo(ctx, client, d.limit, Window)
 	if err != nil {
 		return d.refusal(awayTime), pg.Unavailable(err)
@@ -65,6 +70,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	return Decision{Allowed: true, Tier: "demo", Limit: d.limit, Remaining: v.Remaining, Reset: v.Reset}, nil
 }
 
+// refusal returns the decision for a client that may retry after wait.
 func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
@@ -84,6 +90,8 @@ func (d *demoTier) remembered(client string) time.Duration {
 	return wait
 }
 
+// remember caches a refusal. If the cache is full of valid refusals, the client is counted in the
+// database again.
 func (d *demoTier) remember(client string, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,6 +103,7 @@ func (d *demoTier) remember(client string, wait time.Duration) {
 	}
 }
 
+// dropOver drops refusals that have ended. d.mu must be locked.
 func (d *demoTier) dropOver() {
 	now := d.now()
 	for client, until := range d.denied {

@@ -16,6 +16,7 @@ type Failures struct {
 	counts map[string]failureCount
 }
 
+// failureCount is the number of failures of a name. It starts again at 0 when the window ends.
 type failureCount struct {
 	n     int
 	until time.Time
@@ -41,6 +42,7 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 		}
 		c = failureCount{until: now.Add(f.window)}
 	}
+
 	if c.n >= f.limit {
 		return c.until.Sub(now)
 	}

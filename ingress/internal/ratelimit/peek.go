@@ -33,6 +33,7 @@ func (d *demoTier) peek(client string) (Decision, bool) {
 	return d.refusal(wait), wait > 0
 }
 
+// peek returns the state of a bucket. It takes no token and leases none.
 func (t *tier) peek(key string) Decision {
 	if t.limit < 1 {
 		return t.closed()
@@ -49,6 +50,7 @@ func (t *tier) peek(key string) Decision {
 	switch {
 	case now.Before(b.until) && b.tokens > 0:
 		return t.standing(b, now)
+	// A pause after a refusal or a failure counts as a refusal.
 	case now.Before(b.paused):
 		wait := b.paused.Sub(now)
 		return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}

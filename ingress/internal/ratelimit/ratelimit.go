@@ -15,7 +15,10 @@ const Window = time.Minute
 
 // Counter keeps the counts that all ingresses share. The store implements it.
 type Counter interface {
+	// CountDemo counts a request of an address if it has fewer than limit within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
+	// LeaseTokens takes up to want tokens from a bucket, which refills with perSecond up to
+	// capacity.
 	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error)
 }
 
@@ -67,6 +70,7 @@ func New(c Counter, s Settings) (*Limits, error) {
 	return over(c, s, time.Now), nil
 }
 
+// over returns the limits for valid settings. Tests pass another clock.
 func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
 		demo:      newDemoTier(c, s.Demo, now),
@@ -111,6 +115,7 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 		l.user.refund(caller.Credential)
 		return total, err
 	}
+
 	if total.Remaining < of.Remaining {
 		return total, nil
 	}

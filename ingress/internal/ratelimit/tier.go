@@ -22,15 +22,16 @@ type tier struct {
 	counter   Counter
 	name      string
 	limit     int
-	perSecond float64
-	chunk     int
+	perSecond float64 // rate at which buckets refill
+	chunk     int     // tokens of a lease
 	now       func() time.Time
 
 	mu      sync.RWMutex
 	buckets map[string]*bucket
-	sweepAt int
+	sweepAt int // number of buckets at which idle ones are dropped
 }
 
+// newTier returns a tier that allows limit requests per Window and key. A limit of 0 refuses all.
 func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 	return &tier{
 		counter: c, name: name, limit: limit, chunk: max(1, limit/chunks), now: now,
@@ -74,14 +75,19 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			b.mu.Unlock()
 			return d, nil
 		}
+
 		if now.Before(b.paused) {
 			d, err := t.refusal(b, b.paused.Sub(now)), b.err
 			b.mu.Unlock()
 			return d, err
 		}
+
+		// Only one lease runs at a time. All requests without a token wait for it, and then try
+		// again.
 		if b.leasing == nil {
 			t.lease(ctx, key, b)
 		}
+
 		over := b.leasing
 		b.mu.Unlock()
 		select {
@@ -101,6 +107,9 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 		defer close(over)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
 		defer cancel()
+
+		// The lock is not held during the query, so that other requests can use the remaining
+		// tokens.
 		g, err := t.counter.LeaseTokens(ctx, t.name+":"+key, t.limit, t.perSecond, t.chunk)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -122,6 +131,8 @@ func (t *tier) untilToken(left float64) time.Duration {
 // closed returns the decision of a tier with a limit of zero.
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
+// refusal returns the decision during a pause: a refusal if the bucket is empty, or the zero
+// Decision after a failed lease, whose error take returns. b.mu must be locked.
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	if !b.refused {
 		return Decision{}
@@ -140,6 +151,7 @@ func (t *tier) plenty(key string) bool {
 	return t.now().Before(b.until) && b.tokens > max(1, t.chunk/2)
 }
 
+// refund returns one token, unless the bucket's tokens have expired.
 func (t *tier) refund(key string) {
 	b := t.bucket(key)
 	b.mu.Lock()
@@ -149,6 +161,7 @@ func (t *tier) refund(key string) {
 	}
 }
 
+// bucket returns the bucket of a key and creates it if necessary.
 func (t *tier) bucket(key string) *bucket {
 	t.mu.RLock()
 	b := t.buckets[key]
@@ -156,6 +169,7 @@ func (t *tier) bucket(key string) *bucket {
 	if b != nil {
 		return b
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if b = t.buckets[key]; b != nil {

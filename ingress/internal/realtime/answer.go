@@ -75,6 +75,8 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 	return e
 }
 
+// takeRunEvent applies an event of the run to its answer. It ignores types without a counterpart in
+// the protocol. An error means that the event's data is not valid.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -105,6 +107,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 	return nil
 }
 
+// runEnded applies the run's final state. data contains the run object.
 func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte) error {
 	var reported struct {
 		Run domain.Run `json:"run"`
@@ -122,6 +125,8 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 		if a.final.Message != nil {
 			full = *a.final.Message
 		}
+
+		// The events may lack the end of the text, which the run object contains.
 		fresh, ok := a.attempts.Rest(full)
 		if !ok {
 			runRestarted(c, e, now, a)

@@ -38,6 +38,7 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	return c.append(idBytes(r.id), []byte(encoded))
 }
 
+// idBytes returns an event's id as bytes, or nil for none.
 func idBytes(eventID *string) []byte {
 	if eventID == nil {
 		return nil
@@ -45,6 +46,7 @@ func idBytes(eventID *string) []byte {
 	return []byte(*eventID)
 }
 
+// named reverses idBytes.
 func named(eventID []byte) *string {
 	if eventID == nil {
 		return nil
@@ -70,6 +72,7 @@ func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	return found.eventID, found.audio, true
 }
 
+// quickMembers are the members of an append event. The slices refer to the message.
 type quickMembers struct {
 	typed          bool
 	eventID, audio []byte
@@ -126,4 +129,5 @@ func plain(raw []byte) (text, rest []byte, ok bool) {
 	return raw[1 : 1+end], raw[2+end:], true
 }
 
+// spaces returns raw without leading white space.
 func spaces(raw []byte) []byte { return bytes.TrimLeft(raw, " \t\r\n") }

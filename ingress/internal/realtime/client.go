@@ -44,6 +44,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 		return e
 	}
 	c.broken = 0
+
 	r.object.faults = &r.found
 	var eventID string
 	if r.object.text("event_id", &eventID, maxEventID) {
@@ -56,6 +57,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	if r.kind == appendType {
 		return slowAppend(c, &e, r)
 	}
+
 	c.active = now
 	handle, known := handlers[r.kind]
 	switch {
@@ -70,6 +72,8 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	return e
 }
 
+// unreadable refuses a message that is not an event. It closes the connection after maxBroken such
+// messages in a row.
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
@@ -118,6 +122,8 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}
+
+	// The worker may have reported the beginning of this speech already, so its item's id is kept.
 	var name string
 	if in.speech != nil {
 		name = in.speech.item
@@ -141,6 +147,7 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	c.next(e, now)
 }
 
+// clearOutput refuses an event that exists for WebRTC only.
 func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is only for WebRTC: over a WebSocket the client controls playback")
 }

@@ -12,7 +12,7 @@ type Conversation struct {
 
 	set       Settings
 	session   session
-	id        string
+	id        string // conversation_id in the protocol
 	input     input
 	items     items
 	heldAudio []heldAudio // audio of items, which waits while the user speaks
@@ -21,7 +21,7 @@ type Conversation struct {
 	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
 	due       bool        // the user's turn needs a response
 	broken    int         // consecutive messages that were not valid events
-	active    time.Time
+	active    time.Time   // time of the last activity; see Idle
 }
 
 // heldAudio is the audio of an item that waits to be transcribed.
@@ -30,6 +30,7 @@ type heldAudio struct {
 	samples []byte
 }
 
+// shown returns the session in the form that the client sees.
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
 // listening reports whether the worker detects speech in the input.
@@ -54,6 +55,7 @@ func (c *Conversation) config() contract.VoiceConfig {
 	return config
 }
 
+// configure sends the current configuration to the worker.
 func (c *Conversation) configure(e *effects) {
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceConfigure, Config: new(c.config())})
 }
@@ -106,16 +108,20 @@ func (c *Conversation) Resume() Resumption {
 	low := in.floor(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
+
+	// The new worker gets the speech in progress and the pending utterances under the client's ids.
 	if in.speech != nil {
 		in.speech.line = in.speech.item
 		out.Open.Speech = &contract.VoiceSpeech{Item: in.speech.item, From: in.speech.from}
 	}
+
 	for i := range in.waits {
 		w := &in.waits[i]
 		w.line = w.item
 		in.behind = max(in.behind, w.to)
 		out.Commands = append(out.Commands, contract.VoiceCommand{Type: contract.VoiceCommit, Item: w.item, From: w.from, To: w.to})
 	}
+
 	out.Commands = c.now.resay(out.Commands)
 	return out
 }

@@ -23,6 +23,7 @@ const (
 
 const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
+// uncommitted begins the message for events that would send too much audio to the worker again.
 const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
@@ -35,6 +36,7 @@ type errorShown struct {
 	EventID *string `json:"event_id,omitempty"` // the client's event that caused it
 }
 
+// errorEvent is the content of an error event.
 type errorEvent struct {
 	Error errorShown `json:"error"`
 }

@@ -17,6 +17,9 @@ type eventHead struct {
 	ID   string `json:"event_id"`
 }
 
+// The following types are the contents of events, without type and id. Each is named after its
+// event, and all fields have the protocol's names and units.
+
 type sessionEvent struct {
 	Session *shownSession `json:"session"`
 }
@@ -119,6 +122,8 @@ func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
+// event returns an event's JSON. says must have the JSON form of an object, whose members follow
+// the head.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
@@ -149,4 +154,5 @@ func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	return Event{Body: b, Answer: a.id, Samples: int64(len(samples)) / bytesOf}
 }
 
+// seconds returns the duration of samples in seconds.
 func seconds(samples int64) float64 { return float64(samples) / contract.VoiceRate }

@@ -23,6 +23,7 @@ const (
 // faults collects the errors of an event or a session.
 type faults []apierr.Field
 
+// add adds a fault. field is the path of the member.
 func (f *faults) add(field, code, message string, args ...any) {
 	*f = append(*f, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
@@ -30,7 +31,7 @@ func (f *faults) add(field, code, message string, args ...any) {
 // object reads a JSON object member by member. Errors of a member are added to faults with its
 // path. Other members are ignored, because the protocol grows.
 type object struct {
-	path    string
+	path    string // empty for the event itself
 	members map[string]json.RawMessage
 	faults  *faults
 }
@@ -54,6 +55,7 @@ func kind(raw json.RawMessage) byte {
 	return raw[0]
 }
 
+// at returns the path of a member.
 func (o object) at(name string) string {
 	if o.path == "" {
 		return name
@@ -73,6 +75,7 @@ func (o object) null(name string) bool {
 	return there && kind(raw) == 'n'
 }
 
+// wrong adds a fault for a member.
 func (o object) wrong(name, code, message string, args ...any) {
 	o.faults.add(o.at(name), code, message, args...)
 }
@@ -135,6 +138,7 @@ func (o object) number(name string, it *float64, least, limit float64) {
 	}
 }
 
+// plainly returns a number without an exponent, for messages.
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
 // whole reads an integer member into *it. It adds a fault if the number is not between least and

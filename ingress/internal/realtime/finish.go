@@ -82,6 +82,7 @@ func (a *answer) release() {
 	a.spoken.text, a.spoken.segments = slices.Clip(a.spoken.text), slices.Clip(a.spoken.segments)
 }
 
+// ending reports whether the effects already end the answer, so that it is ended only once.
 func ending(e *effects, name string) bool {
 	for _, ended := range e.End {
 		if ended.Answer == name {
@@ -101,8 +102,11 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 		c.emit(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.place(), text})
 	}
 	c.emit(e, "response.content_part.done", partEvent{a.place(), a.part(text)})
+
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
+
+	// The item may have been dropped or deleted in the meantime.
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it

@@ -50,6 +50,7 @@ type block struct {
 	pcm []byte
 }
 
+// end returns the number of the sample after the block's last one.
 func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
@@ -129,6 +130,7 @@ func (in *input) room(bytes int) []byte {
 			in.blocks = in.blocks[:n-1]
 		}
 	}
+
 	made := make([]byte, 0, max(bytes, blockBytes))
 	in.blocks = append(in.blocks, block{at: in.end, pcm: made})
 	return made[:cap(made)]
@@ -185,6 +187,8 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 		add(h.samples)
 		inserted = append(inserted, span{item: h.item, line: h.item, from: from, to: in.end})
 	}
+
+	// Speech in the items' audio is not the user's current speech, so it is not reported.
 	in.start, in.behind = in.end, in.end
 	for _, frame := range rest {
 		add(frame.PCM)

@@ -25,6 +25,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if c.faulty(e, r) {
 		return
 	}
+
 	if it.waiting && !roomFor(c, audio) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
@@ -33,10 +34,12 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		c.refuse(e, r.id, codeUncommitted, "item.content", uncommitted)
 		return
 	}
+
 	if it.id == "" {
 		it.id = c.newID("item")
 	}
 	c.added(e, at, it, true)
+
 	if it.waiting {
 		c.heldAudio = append(c.heldAudio, heldAudio{it.id, audio})
 		c.release(e)
@@ -50,6 +53,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 	for _, h := range c.heldAudio {
 		bytes += int64(len(h.samples))
 	}
+
 	kept := c.input.end - c.input.floor(c.session.listening())
 	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
 }

@@ -40,15 +40,16 @@ const (
 // item is a message of the conversation.
 type item struct {
 	id      string
-	role    string
+	role    string // user, assistant or system
 	status  string
 	parts   []part
-	waiting bool // its transcript is pending
-	taken   bool // passed to a run, and stored with it
-	refused bool // the run was refused, so no session stores it
-	answer  *answer
+	waiting bool    // its transcript is pending
+	taken   bool    // passed to a run, and stored with it
+	refused bool    // the run was refused, so no session stores it
+	answer  *answer // the answer that the item shows; nil for other items
 }
 
+// part is one part of an item's content.
 type part struct {
 	kind        string
 	text        string // the transcript, for audio
@@ -66,6 +67,8 @@ type shownItem struct {
 	Content []shownPart `json:"content"`
 }
 
+// shownPart is a part in the protocol. Text or Transcript is set, depending on the type, or neither
+// while a transcript is pending.
 type shownPart struct {
 	Type        string                         `json:"type"`
 	Text        *string                        `json:"text,omitempty"`
@@ -73,6 +76,7 @@ type shownPart struct {
 	Annotations []openaiapi.ResponseAnnotation `json:"annotations,omitempty"`
 }
 
+// shown returns the item in the form that the client sees.
 func (i *item) shown() shownItem {
 	out := shownItem{ID: i.id, Object: "realtime.item", Type: "message", Status: i.status, Role: i.role, Content: []shownPart{}}
 	for _, p := range i.parts {
@@ -119,6 +123,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	if at > 0 {
 		previous = &(*l)[at-1].id
 	}
+
 	bytes := 0
 	for _, i := range *l {
 		bytes += i.bytes()
@@ -190,6 +195,7 @@ func readItem(o object) (*item, []byte) {
 		o.wrong("role", codeValue, "must be user, assistant or system")
 		return it, nil
 	}
+
 	entries, given := o.list("content")
 	switch {
 	case !given && !o.has("content"):
@@ -202,6 +208,8 @@ func readItem(o object) (*item, []byte) {
 	return it, nil
 }
 
+// readParts parses the parts of an item into it and returns the audio part's samples, if there is
+// one. Faults are added to o; parts with faults are skipped.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)
@@ -228,12 +236,14 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 		}
 		it.parts = append(it.parts, p)
 	}
+
 	if n := utf8.RuneCountInString(it.said()); n > maxMessage {
 		o.wrong("content", codeTooLong, "must have at most %d characters, not %d", maxMessage, n)
 	}
 	return audio
 }
 
+// readText parses the text of a part into p. An assistant's audio part has a transcript instead.
 func readText(entry object, p *part) {
 	name := "text"
 	if p.kind == partOutputAudio {

@@ -23,6 +23,8 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	c.cancel(e, now, reason, a.heard(now))
 }
 
+// cancel ends the response in progress as cancelled and stores how much was played. It cancels the
+// run unless that has finished.
 func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
@@ -97,6 +99,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if c.faulty(e, r) {
 		return
 	}
+
 	_, it := c.items.find(itemID)
 	switch {
 	case it == nil:
@@ -106,7 +109,9 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 		c.refuse(e, r.id, codeValue, "item_id", "only items of the assistant can be truncated")
 		return
 	}
+
 	a := it.answer
+
 	p := &a.spoken.playhead
 	if sent := (p.sent + perMS - 1) / perMS; int64(ms) > sent {
 		r.object.wrong("audio_end_ms", codeValue, "exceeds the %d ms of audio sent for this item", sent)
@@ -120,6 +125,8 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 // correct sets how many milliseconds of an answer were played. An answer in progress is cancelled.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
+
+	// A client reports whole milliseconds, so the last one may be incomplete.
 	whole := a.whole && samples+perMS > a.spoken.samples()
 	heard := new(a.spoken.heard(samples))
 	if whole {
@@ -127,6 +134,7 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	}
 	heard.AudioMS = ms
 	a.spoken.playhead.played, a.spoken.playhead.asOf = min(samples, a.spoken.playhead.sent), now
+
 	if a == c.now {
 		c.cancel(e, now, reasonClient, heard)
 		return
@@ -135,6 +143,8 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	if a.spoken.playhead.sent < a.spoken.samples() {
 		e.Drop = append(e.Drop, a.id)
 	}
+
+	// The session already stores the complete answer.
 	if whole && !a.recorded {
 		return
 	}

@@ -34,6 +34,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	return e
 }
 
+// reportAlive records the worker's progress and drops samples that no worker needs any more.
 func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in := &c.input
 	in.heard = max(in.heard, min(r.Heard, in.end))
@@ -53,8 +54,10 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 		return
 	}
 	c.active = now
+
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
 	c.emit(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
+
 	if !c.session.interrupts() {
 		return
 	}
@@ -71,6 +74,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 		return
 	}
 	c.active = now
+
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
@@ -94,6 +98,7 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 		return
 	}
 	c.active = now
+
 	text := clean(r.Text)
 	at := it.transcript(text)
 	c.emit(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
@@ -154,6 +159,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 		return e
 	}
 	c.active = now
+
 	g := a.spoken.segment(audio.Start, audio.End)
 	g.samples += int64(len(audio.PCM)) / bytesOf
 	c.transcript(&e, a, g.end)
@@ -230,6 +236,7 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 		return
 	}
 	c.emit(e, "error", errorEvent{said})
+
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }

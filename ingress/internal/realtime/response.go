@@ -13,8 +13,8 @@ import (
 type answer struct {
 	id       string // the message's id; it also identifies the answer to the worker and the gate
 	response string
-	run      string
-	text     bool // text only, without speech
+	run      string // empty until the run is accepted
+	text     bool   // text only, without speech
 	voice    string
 	metadata map[string]string
 	given    []*item                // input of the run, until it is accepted
@@ -29,13 +29,13 @@ type answer struct {
 	mute     *contract.VoiceFailure // why it is not spoken any further; the rest is sent as text
 	recorded bool                   // it was recorded as played in part
 	attempts stream.SentText
-	spoken   spoken
+	spoken   spoken // the text so far, and its speech
 }
 
 // status is the outcome of a response.
 type status struct {
 	name   string
-	reason string
+	reason string // why it is cancelled or incomplete; empty: none
 	err    *openaiapi.Error
 }
 
@@ -54,12 +54,15 @@ type shownResponse struct {
 	Metadata        map[string]string `json:"metadata"`
 }
 
+// shownDetails says why a response has its status.
 type shownDetails struct {
 	Type   string           `json:"type"`
 	Reason string           `json:"reason,omitempty"`
 	Error  *openaiapi.Error `json:"error,omitempty"`
 }
 
+// shownUsage is the run's usage. All tokens count as text, because the agent works with
+// transcripts.
 type shownUsage struct {
 	TotalTokens  int64       `json:"total_tokens"`
 	InputTokens  int64       `json:"input_tokens"`
@@ -73,6 +76,8 @@ type shownTokens struct {
 	Audio int64 `json:"audio_tokens"`
 }
 
+// shownResponse returns a response in the form that the client sees. Output, details and usage are
+// set only once it has ended.
 func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	out := &shownResponse{
 		ID: a.response, Object: "realtime.response", Status: s.name, Output: []shownItem{}, ConversationID: c.id,
@@ -102,6 +107,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	return out
 }
 
+// voiceIn returns the voice that says the answer: the response's, else the session's.
 func (a *answer) voiceIn(s *session) string {
 	if a.voice != "" {
 		return a.voice
@@ -118,6 +124,7 @@ func (a *answer) message(s status) *item {
 	if s.name == statusInProgress {
 		return it
 	}
+
 	it.parts = []part{{kind: partOutputAudio, text: string(a.spoken.text[:a.spoken.reported]), heardBy: true}}
 	if a.text {
 		it.parts[0].kind = partOutputText
@@ -128,8 +135,10 @@ func (a *answer) message(s status) *item {
 	return it
 }
 
+// place identifies the answer's text in events.
 func (a *answer) place() partPlace { return partPlace{ResponseID: a.response, ItemID: a.id} }
 
+// part returns the answer's only part with the text, in the protocol.
 func (a *answer) part(text string) shownPart {
 	if a.text {
 		return shownPart{Type: modalityText, Text: &text}

@@ -25,6 +25,8 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
+// readAsk parses the settings of a response into asked. It refuses settings that would change the
+// agent.
 func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
 	refuseTools(o)
@@ -36,6 +38,7 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	if o.has("input") {
 		o.wrong("input", codeUnsupported, "is not supported: a response answers the conversation's items")
 	}
+
 	var instructions string
 	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
 		asked.instructions = &instructions

@@ -31,27 +31,30 @@ type session struct {
 	text         bool // answers are text only
 	instructions string
 	voice        string
-	speed        float64
+	speed        float64 // 1 is normal
 	language     string
-	prompt       string
+	prompt       string     // hints for the transcription
 	detection    *detection // nil: the client commits turns
 }
 
 // detection is the turn detection, as the client sets it.
 type detection struct {
 	kind      string
-	threshold float64
+	threshold float64 // for server_vad, from 0 to 1
 	prefixMS  int
 	silenceMS int
-	eagerness string
-	create    bool // respond to the user's turn
-	interrupt bool // stop answering when the user speaks
+	eagerness string // for semantic_vad: a key of eagernesses
+	create    bool   // respond to the user's turn
+	interrupt bool   // stop answering when the user speaks
 }
 
+// newSession returns the protocol's default session: spoken answers at normal speed, and
+// server_vad.
 func newSession(s Settings) session {
 	return session{voice: s.Voice, instructions: s.Instructions, speed: 1, detection: newDetection(serverVAD)}
 }
 
+// newDetection returns the protocol's defaults for a kind of detection.
 func newDetection(kind string) *detection {
 	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
 }
@@ -84,6 +87,7 @@ func (s *session) update(model string, o object) {
 	s.text = modality(o, s.text)
 	refuseTools(o)
 	refuseMoved(o, betaSession)
+
 	if audio, ok := o.object("audio"); ok {
 		if input, ok := audio.object("input"); ok {
 			s.updateInput(input)
@@ -96,6 +100,7 @@ func (s *session) update(model string, o object) {
 	}
 }
 
+// updateInput merges the settings of the input. Null removes transcription hints, or detection.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -112,8 +117,10 @@ func (s *session) updateInput(input object) {
 	}
 }
 
+// languageForm matches a language code, possibly with a region.
 var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
+// updateTranscription merges the hints for transcription: the language and a prompt.
 func (s *session) updateTranscription(o object) {
 	language := s.language
 	if o.text("language", &language, nameMax) && language != "" && !languageForm.MatchString(language) {
@@ -124,6 +131,8 @@ func (s *session) updateTranscription(o object) {
 	o.text("prompt", &s.prompt, promptMax)
 }
 
+// updateDetection merges the settings of turn detection. A change of its kind resets the settings
+// to the defaults of the new kind.
 func (s *session) updateDetection(o object) {
 	kind := serverVAD
 	if s.detection != nil {
@@ -134,12 +143,14 @@ func (s *session) updateDetection(o object) {
 		o.wrong("type", codeValue, "must be server_vad or semantic_vad, or turn_detection null")
 		return
 	}
+
 	d := newDetection(kind)
 	if s.detection != nil && s.detection.kind == kind {
 		*d = *s.detection
 	}
 	o.flag("create_response", &d.create)
 	o.flag("interrupt_response", &d.interrupt)
+
 	if kind == semanticVAD {
 		o.text("eagerness", &d.eagerness, nameMax)
 		if _, known := eagernesses[d.eagerness]; !known {

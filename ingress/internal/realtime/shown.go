@@ -61,8 +61,10 @@ type shownDetection struct {
 	Interrupt bool     `json:"interrupt_response"`
 }
 
+// pcm is the only supported format, for input and output.
 var pcm = shownFormat{Type: "audio/pcm", Rate: contract.VoiceRate}
 
+// shown returns the session in the form that the client sees.
 func (s *session) shown(set Settings) *shownSession {
 	out := &shownSession{
 		Type: "realtime", Object: "realtime.session", ID: set.SessionID, Model: set.Model, Modalities: modalities(s.text),
@@ -80,6 +82,8 @@ func (s *session) shown(set Settings) *shownSession {
 	return out
 }
 
+// shown returns the detection in the form that the client sees, with the settings of its kind only.
+// It returns nil for nil.
 func (d *detection) shown() *shownDetection {
 	switch {
 	case d == nil:
@@ -92,6 +96,7 @@ func (d *detection) shown() *shownDetection {
 	}
 }
 
+// modalities returns the protocol's name of spoken or text-only answers.
 func modalities(text bool) []string {
 	if text {
 		return []string{modalityText}

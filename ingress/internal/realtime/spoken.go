@@ -24,19 +24,21 @@ type spoken struct {
 // segment is a piece of the text, from the end of the previous one, and the number of samples
 // received for it.
 type segment struct {
-	end     int
+	end     int // offset in the text, in bytes
 	samples int64
-	whole   bool
+	whole   bool // all of its samples were received
 }
 
 // playhead computes how much of an answer's audio has been played, if it is played as it arrives:
 // from the first samples on, in real time, with pauses while there are no samples.
 type playhead struct {
-	sent   int64
-	played int64
+	sent   int64 // samples sent to the client
+	played int64 // samples played at the time asOf
 	asOf   time.Time
 }
 
+// advance moves the playhead to now and returns the number of samples played. A time before the
+// last one does not move it back.
 func (p *playhead) advance(now time.Time) int64 {
 	if now.Before(p.asOf) { // audio sent before is still playing
 		return p.played
@@ -51,6 +53,7 @@ func (p *playhead) advance(now time.Time) int64 {
 	return p.played
 }
 
+// more records that samples were sent at a time.
 func (p *playhead) more(now time.Time, samples int64) {
 	p.advance(now)
 	p.sent += samples
@@ -77,6 +80,7 @@ func (s *spoken) segment(start, end int) *segment {
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
 	}
+
 	if n := len(s.segments); n == 0 || s.segments[n-1].whole {
 		s.segments = append(s.segments, segment{})
 	}
@@ -134,6 +138,7 @@ func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples
 	}
+
 	var samples, characters int64
 	from := 0
 	for _, before := range s.segments {
@@ -152,6 +157,7 @@ func (s *spoken) length(start int, g segment) int64 {
 
 // words returns the words of a text that were said, with the spaces between them.
 func words(text string, said, of int64) string {
+	// Each word is assumed to take the same time.
 	count := int64(len(strings.Fields(text)))
 	left := count * said / of
 	at, inside := 0, false

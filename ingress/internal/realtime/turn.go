@@ -16,8 +16,8 @@ const (
 
 // ask is a response that the client requests.
 type ask struct {
-	eventID      *string
-	text         bool
+	eventID      *string // the client's event that requests it; nil: none
+	text         bool    // text only, without speech
 	voice        string
 	instructions *string // replace the session's instructions; nil: none
 	metadata     map[string]string
@@ -45,8 +45,12 @@ func (c *Conversation) next(e *effects, now time.Time) {
 // begin submits a turn. If there is no turn to submit, it rejects the client's request.
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
+
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
+
+	// Without a message of the user, the response's instructions become the message, such as "greet
+	// the user".
 	switch {
 	case asked.instructions == nil:
 	case message == "":
@@ -54,6 +58,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	default:
 		instructions = *asked.instructions
 	}
+
 	if strings.TrimSpace(message) == "" {
 		if reported {
 			c.refuse(e, asked.eventID, codeNothing, "",
@@ -61,10 +66,13 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 		}
 		return
 	}
+
 	for _, it := range taken {
 		it.taken = true
 	}
+
 	c.active = now
+
 	c.now = &answer{id: c.newID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
 	e.Begin = append(e.Begin, Turn{
 		Answer: c.now.id, Message: message, Instructions: joined(instructions, c.items.systemText()), History: history,
@@ -143,6 +151,7 @@ func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }
 
+// joined joins two texts with an empty line between them, unless one of them is empty.
 func joined(first, second string) string {
 	if first == "" || second == "" {
 		return first + second

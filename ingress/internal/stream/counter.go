@@ -19,6 +19,8 @@ type Limit struct {
 func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// All limits are checked before any is counted, so a refused stream holds no slot.
 	for i := range limits {
 		if s.taken[limits[i].Name] >= limits[i].Max {
 			return &limits[i]

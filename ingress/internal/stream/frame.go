@@ -17,6 +17,8 @@ func AppendFrame(b []byte, runID string, e domain.Event) []byte {
 	if len(e.Data) > 2 { // more than {}
 		b = append(b, ',')
 	}
+
+	// e.Data is a JSON object. Its opening brace is replaced, so runId becomes its first member.
 	b = append(b, e.Data[1:]...)
 	return append(b, "\n\n"...)
 }

@@ -26,7 +26,9 @@ const (
 
 // Logs reads event logs.
 type Logs interface {
+	// EventLogs returns one log for each request, in order. A log is nil if its run does not exist.
 	EventLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error)
+	// EventLogBytes returns the size of a log in bytes, or the coded error not_found or erased.
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
@@ -46,10 +48,10 @@ type Hub struct {
 	bus     Bus
 	log     zerolog.Logger
 	reads   *batch.Group[executiondb.EventLogRequest, *executiondb.EventLog]
-	drained atomic.Bool
+	drained atomic.Bool // set by Drain, before the readers are woken
 
 	mu   sync.Mutex
-	runs map[string][]*Reader
+	runs map[string][]*Reader // the open readers by run
 }
 
 // New returns a hub. Its readers receive nothing before Run.
@@ -73,6 +75,8 @@ func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
+	// Each reader wakes, sees the flag and returns ErrDrained.
 	for _, readers := range h.runs {
 		for _, r := range readers {
 			r.rouse()
@@ -80,6 +84,7 @@ func (h *Hub) Drain() {
 	}
 }
 
+// readLogs reads the logs of one batch in one statement. It is the function of h.reads.
 func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -107,6 +112,9 @@ func (h *Hub) Follow(runID string) *Reader {
 // errors of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
+
+	// The subscription must be active before the log is read. Otherwise events between the two
+	// would be missed until the next read.
 	if err := h.bus.Flush(ctx); err != nil {
 		h.log.Debug().Err(err).Str("run_id", runID).Msg("no event subscription yet; polling the event log")
 	}
@@ -126,6 +134,8 @@ func (h *Hub) receive(m bus.RunMessage) {
 	}
 }
 
+// unfollow removes a reader. The last reader of a run ends the run's subscription. It does nothing
+// for a reader that was removed before.
 func (h *Hub) unfollow(r *Reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

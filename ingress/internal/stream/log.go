@@ -20,6 +20,7 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	if run.StartedAt != nil {
 		events = append(events, domain.StartedEvent(*run.StartedAt))
 	}
+
 	for _, stored := range log.Chunks {
 		told, err := domain.EventChunk{Fence: log.Fence, First: stored.FirstN, Lines: []byte(stored.Events)}.Events()
 		if err != nil {
@@ -27,6 +28,8 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 		}
 		events = append(events, told...)
 	}
+
+	// The run has not finished.
 	if log.EndFence == 0 {
 		return events, nil
 	}
@@ -34,6 +37,7 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	end := domain.EventID{Fence: log.EndFence, N: log.EndN}
 	if log.Fence == 0 && end == simpleEnd {
 		delta, err := wholeAnswer(result)
@@ -50,6 +54,8 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 // the events.
 var simpleEnd = domain.EventID{Fence: 1, N: 3}
 
+// wholeAnswer returns the single delta event of a simple log, taken from the run's result. It
+// returns nil if the answer is empty.
 func wholeAnswer(result []byte) ([]domain.Event, error) {
 	var run struct {
 		Message string `json:"message"`

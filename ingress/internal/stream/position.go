@@ -24,17 +24,21 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 	if err != nil {
 		return nil, false, err
 	}
+
 	first := domain.EventID{Fence: chunk.Fence, N: chunk.First}
 	if len(chunk.Lines) == 0 { // a notice of events too large for a message
 		return nil, first.After(p.last), nil
 	}
+
 	if chunk.Fence < p.last.Fence {
 		return nil, false, nil // the message is from a void attempt
 	}
+
 	if events, err = chunk.Events(); err != nil {
 		return nil, false, err
 	}
 	events = p.fresh(events)
+
 	switch {
 	case len(events) == 0:
 		return nil, false, nil

@@ -38,19 +38,22 @@ type Reader struct {
 
 	position position
 	ready    []domain.Event // read by Start and not yet returned
-	ended    bool           // the log is complete
-	failure  error          // why the log ended before the run; nil if it did not
-	gap      bool           // events are missing before the received ones
-	wait     time.Duration  // between reads, during a gap or failures
-	lookAt   time.Time      // when to read the log if no event arrives
-	timer    *time.Timer
-	lasts    bool // the reader continues when the hub drains
 
-	mu      sync.Mutex
-	receive [][]byte
-	bytes   int
-	look    bool // the log must be read
-	wake    chan struct{}
+	ended   bool          // the log is complete
+	failure error         // why the log ended before the run; nil if it did not
+	gap     bool          // events are missing before the received ones
+	wait    time.Duration // between reads, during a gap or failures
+	lookAt  time.Time     // when to read the log if no event arrives
+	timer   *time.Timer
+	lasts   bool // the reader continues when the hub drains
+
+	// The fields below are shared with the hub's goroutine.
+	mu sync.Mutex
+
+	receive [][]byte      // messages received and not yet taken
+	bytes   int           // size of receive, including perMessage for each message
+	look    bool          // the log must be read
+	wake    chan struct{} // signals a message, or that the log must be read
 }
 
 // hear buffers a message. A nil message, or a full buffer, makes the reader read the log.
@@ -70,6 +73,7 @@ func (r *Reader) hear(message []byte) {
 	r.rouse()
 }
 
+// rouse wakes the reader if it sleeps. It never blocks, because the hub calls it for many readers.
 func (r *Reader) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -88,10 +92,13 @@ type Reserve func(bytes int) error
 // It returns the coded error not_found if the run does not exist, and erased if it was erased.
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.position.last = org, last
+
 	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
 	if err != nil {
 		return refusal(err)
 	}
+
+	// Small logs need no reservation.
 	if bytes > rundb.ShortBytes {
 		if err := reserve(bytes); err != nil {
 			return err
@@ -148,6 +155,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 		r.ready = nil
 		return events, nil
 	}
+
+	// Received events come first, because they cost no query. The log is read only when it is due.
 	for !r.ended {
 		if events := r.takeReceived(); len(events) > 0 {
 			r.lookAt = time.Now().Add(r.idle())
@@ -167,6 +176,7 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 			return nil, err
 		}
 	}
+
 	if r.failure != nil {
 		return nil, r.failure
 	}
@@ -179,6 +189,7 @@ func (r *Reader) takeReceived() []domain.Event {
 	messages := r.receive
 	r.receive, r.bytes = nil, 0
 	r.mu.Unlock()
+
 	var out []domain.Event
 	for i, message := range messages {
 		events, gap, err := r.position.receive(message)
@@ -209,6 +220,7 @@ func (r *Reader) putBack(messages [][]byte) {
 	}
 }
 
+// takeLook reports whether the log must be read, and clears the mark.
 func (r *Reader) takeLook() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,11 +245,13 @@ func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	return events
 }
 
+// lookLater schedules the next read after a failed one. The pause doubles up to longestGap.
 func (r *Reader) lookLater() {
 	r.wait = min(max(2*r.wait, shortestGap), longestGap)
 	r.lookAt = time.Now().Add(r.wait)
 }
 
+// idle returns the time without events after which the log is read again.
 func (r *Reader) idle() time.Duration {
 	if r.hub.bus.Connected() {
 		return idleLook
@@ -267,6 +281,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	case log == nil:
 		return nil, r.gone(ctx)
 	}
+
 	events, err := eventsFor(log)
 	if err != nil {
 		return nil, err
@@ -302,8 +317,11 @@ func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	return nil
 }
 
+// drained reports whether the reader must end because its process stops.
 func (r *Reader) drained() bool { return !r.lasts && r.hub.drained.Load() }
 
+// arm sets the timer to the earlier of the next read and the caller's time. The timer is reused,
+// because a reader sleeps often.
 func (r *Reader) arm(until time.Time) {
 	if r.lookAt.Before(until) {
 		until = r.lookAt

@@ -18,11 +18,14 @@ func (t *SentText) Delta(text string) (fresh string, ok bool) {
 	if t.broken {
 		return "", false
 	}
+
+	// The part of the text that was already sent must be the same as in the earlier attempt.
 	known := min(len(text), len(t.text)-t.at)
 	if text[:known] != string(t.text[t.at:t.at+known]) {
 		t.broken = true
 		return "", false
 	}
+
 	t.at += known
 	fresh = text[known:]
 	t.text = append(t.text, fresh...)

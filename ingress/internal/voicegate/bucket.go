@@ -8,6 +8,7 @@ type bucket struct {
 	at                 time.Time
 }
 
+// newBucket returns a full bucket. rate is per second.
 func newBucket(rate, burst float64, now time.Time) bucket {
 	return bucket{rate: rate, burst: burst, level: burst, at: now}
 }

@@ -32,7 +32,7 @@ type connection struct {
 	began        time.Time
 	conversation *realtime.Conversation
 
-	socket *websocket.Conn
+	socket *websocket.Conn // reads and writes messages on conn
 	conn   net.Conn
 	reader *reader
 	in     chan incoming
@@ -47,11 +47,11 @@ type connection struct {
 
 	hold    *time.Timer // while the client must wait for its rate
 	held    bool
-	look    *time.Timer
-	drain   <-chan struct{}
-	leaving bool
-	events  bucket
-	appends bucket
+	look    *time.Timer     // signals the next lookAround
+	drain   <-chan struct{} // closed when the gate begins to drain, and then when it ends all connections
+	leaving bool            // the gate drains
+	events  bucket          // rate of events other than audio
+	appends bucket          // rate of audio events
 
 	announced bool // the client was notified of the session, because a worker is connected
 	ending    *end
@@ -88,6 +88,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 }
 
+// prepare creates the parts of the connection. It starts no goroutine.
 func (c *connection) prepare() {
 	g := c.gate
 	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()
@@ -154,6 +155,9 @@ func (c *connection) hear(m incoming) {
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
 	c.reader.release(m.body)
+
+	// Audio that arrives too fast only makes the client wait. A flood of other events ends the
+	// connection.
 	if len(effects.Audio) > 0 {
 		if wait := c.appends.owe(now, 1); wait > 0 {
 			c.held = true
@@ -206,6 +210,8 @@ func (c *connection) turn(n news) {
 
 // apply performs effects.
 func (c *connection) apply(effects realtime.Effects) {
+	// Queued audio is dropped before new events are queued, because these may contain audio that
+	// must be sent.
 	if len(effects.Drop) > 0 {
 		c.out.drop(effects.Drop)
 	}
@@ -213,6 +219,9 @@ func (c *connection) apply(effects realtime.Effects) {
 		c.end(endSlow)
 	}
 	c.line.send(effects.Audio, effects.Commands)
+
+	// Ends come before begins: the next run of a session must see how much of the previous answer
+	// was played.
 	for _, ended := range effects.End {
 		c.turns.end(ended)
 	}
@@ -309,6 +318,7 @@ func (c *connection) lookAround() {
 			return
 		}
 	}
+
 	switch idle := c.gate.cfg.IdleTimeout; {
 	case c.leaving && !busy:
 		c.end(endDrain)

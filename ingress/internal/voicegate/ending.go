@@ -23,6 +23,7 @@ type end struct {
 	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
 }
 
+// closing returns a close frame. Its reason must have at most 123 bytes.
 func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
@@ -113,6 +114,7 @@ func (c *connection) close() {
 	if why.how.Code == 0 { // the client is gone
 		_ = c.conn.Close()
 	}
+
 	c.out.finish(words, why.alone, why.how)
 	late := time.NewTimer(c.gate.times.end)
 	defer late.Stop()
@@ -154,6 +156,8 @@ func (c *connection) ping(ctx context.Context) {
 		case <-c.over:
 			return
 		}
+
+		// The client is mute only if it was read during the whole wait.
 		stalls := c.stalls.Load()
 		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
 		err := c.socket.Ping(within)
@@ -188,6 +192,7 @@ func (c *connection) watchPermit() {
 	}
 }
 
+// shortestLook is the minimum time between two checks of the permit.
 const shortestLook = 50 * time.Millisecond
 
 // report counts and logs the end of the connection, without any content.

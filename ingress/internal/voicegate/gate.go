@@ -76,6 +76,7 @@ type times struct {
 	permit     time.Duration // between checks of the permit, at most
 }
 
+// usual returns the timeouts of production.
 func usual() times {
 	return times{
 		ping: 20 * time.Second, pong: 10 * time.Second, write: 10 * time.Second, end: 5 * time.Second,
@@ -91,7 +92,7 @@ type Gate struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	open     int
+	open     int           // number of connections
 	draining chan struct{} // closed: new connections are refused, and silent ones end
 	cut      chan struct{} // closed: all connections end
 	empty    chan struct{} // closed when the gate drains and no connection is left
@@ -143,6 +144,7 @@ func (g *Gate) Drain(ctx context.Context) {
 	}
 }
 
+// enter counts a connection. It returns false if the gate drains.
 func (g *Gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,6 +158,7 @@ func (g *Gate) enter() bool {
 	}
 }
 
+// leave reverses enter. The last connection to leave a draining gate ends Drain.
 func (g *Gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,10 +186,13 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 	if g.cfg.MaxDuration > 0 {
 		a.Conversation.Expires = now.Add(g.cfg.MaxDuration)
 	}
+
+	// The settings are checked before the upgrade, because an error can still be an HTTP response.
 	conversation, err := realtime.New(a.Conversation, now)
 	if err != nil {
 		return err
 	}
+
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},
@@ -198,6 +204,7 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 	if err != nil {
 		return nil // Accept has sent the response
 	}
+
 	socket.SetReadLimit(-1) // the reader has its own limit, and reports it to the client
 	from.socket = socket
 	c := &connection{

@@ -57,7 +57,7 @@ type throttled struct {
 
 	bytes  bucket
 	once   sync.Once
-	closed chan struct{}
+	closed chan struct{} // ends a wait of Read
 }
 
 // Read reads, then waits until the rate allows the bytes read.

@@ -34,10 +34,11 @@ type incoming struct {
 // messages.
 type reader struct {
 	socket *websocket.Conn
-	free   chan []byte
-	pings  bucket
+	free   chan []byte // released memory for messages
+	pings  bucket      // rate of pings that are answered
 }
 
+// newReader returns a reader without a socket. The caller sets the socket before read.
 func newReader(now time.Time) *reader {
 	return &reader{free: make(chan []byte, 2), pings: newBucket(pingRate, pingBurst, now)}
 }
@@ -71,6 +72,7 @@ func (r *reader) message() ([]byte, error) {
 	if kind != websocket.MessageText {
 		return nil, errBinary
 	}
+
 	body := r.memory()
 	for {
 		if len(body) == cap(body) {
@@ -89,6 +91,7 @@ func (r *reader) message() ([]byte, error) {
 	}
 }
 
+// memory returns a released buffer, or a new one of 8 KiB.
 func (r *reader) memory() []byte {
 	select {
 	case b := <-r.free:

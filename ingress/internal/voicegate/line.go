@@ -54,6 +54,7 @@ type step struct {
 	command *contract.VoiceCommand
 }
 
+// newLine returns a line without a session. open must be called before anything is sent.
 func newLine(lines Lines, signer Signer, org string) *line {
 	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
 }
@@ -72,6 +73,8 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 	if err != nil {
 		return err
 	}
+
+	// The new session begins at the conversation's state, so data for the previous one is obsolete.
 	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
@@ -139,6 +142,7 @@ func (l *line) pump() {
 	}
 }
 
+// full reports whether the worker must process some audio before more is sent.
 func (l *line) full() bool {
 	n := len(l.ahead)
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples

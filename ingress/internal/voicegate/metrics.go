@@ -2,6 +2,7 @@ package voicegate
 
 import "github.com/prometheus/client_golang/prometheus"
 
+// metrics are the gate's metrics. They work without a registry, too.
 type metrics struct {
 	open   prometheus.Gauge
 	closed *prometheus.CounterVec
@@ -9,6 +10,7 @@ type metrics struct {
 	turn   prometheus.Histogram
 }
 
+// newMetrics creates the metrics and registers them. It does not register them if registry is nil.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		open: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -27,8 +27,8 @@ type sent struct {
 type outgoing struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
-	bytes     int
-	written   []sent
+	bytes     int             // size of queue
+	written   []sent          // audio written and not yet reported
 	last      *realtime.Close // after the queue is written
 	wake      chan struct{}   // signals a new event
 	announced chan struct{}   // signals new entries in written
@@ -36,6 +36,7 @@ type outgoing struct {
 	done      chan struct{}   // closed when nothing more can be written
 }
 
+// newOutgoing returns an empty queue. Nothing is written before write runs.
 func newOutgoing() *outgoing {
 	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
@@ -108,6 +109,7 @@ func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close)
 	return event, true, nil
 }
 
+// writes records that an event's audio is being written from now on.
 func (o *outgoing) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,6 +151,7 @@ func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Durati
 	return err
 }
 
+// rouse signals a channel of capacity 1. It never blocks.
 func rouse(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

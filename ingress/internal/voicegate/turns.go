@@ -38,21 +38,23 @@ type news struct {
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
-	may  time.Duration
+	may  time.Duration // time limit of a job
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when news is no longer received
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
-	closed  bool
-	more    chan struct{}
-	pending int // jobs, including the current one
+	closed  bool          // no more jobs are added
+	more    chan struct{} // signals a new job, or closed
+	pending int           // jobs, including the current one
 
 	following map[string]context.CancelFunc // cancels following, by answer; only the goroutine that performs the jobs uses it
 	followers sync.WaitGroup
 }
 
+// newTurns returns turns without jobs. may is the time limit of one job. over ends the sending of
+// news.
 func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan struct{}) *turns {
 	return &turns{
 		runs: runs, log: log, may: may, news: make(chan news), did: make(chan struct{}, 1), over: over,
@@ -77,6 +79,7 @@ func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.settle(ctx, ended) })
 }
 
+// add queues a job. It never blocks.
 func (t *turns) add(job func(context.Context)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,6 +96,7 @@ func (t *turns) close() {
 	rouse(t.more)
 }
 
+// next takes the first job. closed is true if there is none and none will follow.
 func (t *turns) next() (job func(context.Context), closed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,6 +140,7 @@ func (t *turns) safely(do func() error) (err error) {
 	return do()
 }
 
+// contain recovers from a panic and sets err. It must be deferred directly.
 func (t *turns) contain(err *error) {
 	if cause := recover(); cause != nil {
 		// The panic value may quote the conversation; the stack says where it happened.
@@ -144,6 +149,7 @@ func (t *turns) contain(err *error) {
 	}
 }
 
+// start starts a turn's run and follows it. It reports the run's id or the refusal.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
@@ -179,6 +185,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 				return
 			}
 		}
+
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot follow the run of a voice turn any further")
@@ -229,6 +236,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 	return t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
 }
 
+// transient reports whether a retry may succeed. A panic would happen again.
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
 	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code are internal
@@ -238,6 +246,7 @@ func transient(err error) bool {
 	}
 }
 
+// tell sends news to the owner. It returns false if the owner no longer receives.
 func (t *turns) tell(n news) bool {
 	select {
 	case t.news <- n:

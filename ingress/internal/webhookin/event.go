@@ -56,6 +56,8 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 		}
 		e.Name = e.Payload.text("type")
 	}
+
+	// The source's values are untrusted, so they are made fit for storage and lists.
 	e.ID, e.Name = deliveryID(e.ID, body), shortName(e.Name)
 	return e
 }
@@ -78,6 +80,9 @@ func deliveryID(given string, body []byte) string {
 	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
 	}
+
+	// An unusable id is hashed instead of the body: two deliveries with equal bodies may differ in
+	// their ids.
 	of := body
 	if given != "" {
 		of = []byte(given)
@@ -112,6 +117,7 @@ func ReadPayload(contentType string, body []byte) Payload {
 	if p.raw != nil {
 		return p
 	}
+
 	media, _, _ := mime.ParseMediaType(contentType) // an invalid type matches none
 	if media == formForm {
 		p.raw = ofForm(body)
@@ -130,6 +136,7 @@ func ofForm(body []byte) []byte {
 	if err != nil {
 		return asText(body)
 	}
+
 	if values := fields["payload"]; len(values) == 1 {
 		if raw := asJSON([]byte(values[0])); raw != nil {
 			return raw
@@ -138,6 +145,8 @@ func ofForm(body []byte) []byte {
 	if len(body) > maxText {
 		return nil
 	}
+
+	// The last of several values counts, as in JSON objects.
 	flat := make(map[string]string, len(fields))
 	for name, values := range fields {
 		flat[clean(name)] = clean(values[len(values)-1])

@@ -53,6 +53,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) > maxCompared {
 		return scalar{}, false
 	}
+
 	switch raw[0] {
 	case '"':
 		return scalar{'s', textFor(raw)}, true
@@ -73,6 +74,8 @@ func (s scalar) equal(other scalar) bool {
 	if s.text == other.text || s.kind != 'n' {
 		return s.text == other.text
 	}
+
+	// Two integers with different digits are different. As floats, large ones could be equal.
 	if !strings.ContainsAny(s.text+other.text, ".eE") {
 		return false
 	}
@@ -87,9 +90,11 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	if c.piece, err = parsePlace(f.Path); err != nil {
 		return c, "path", err
 	}
+
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
+
 	value := bytes.TrimSpace(f.Value)
 	switch f.Op {
 	case opExists:
@@ -107,6 +112,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	return c, "value", err
 }
 
+// scalars parses the values of a filter. It returns an error for objects, lists and long texts.
 func scalars(values ...[]byte) ([]scalar, error) {
 	out := make([]scalar, 0, len(values))
 	for _, raw := range values {
@@ -122,6 +128,7 @@ func scalars(values ...[]byte) ([]scalar, error) {
 	return out, nil
 }
 
+// listed parses the list of an "in" filter.
 func listed(value []byte) ([]scalar, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > maxFilterList {
@@ -140,6 +147,8 @@ func (c *condition) holds(f *placeholderValues) bool {
 	if c.op == opContains {
 		return c.contained(f, raw)
 	}
+
+	// A value that is not a scalar equals nothing, so it fails eq and in, and passes ne.
 	value, simple := readScalar(raw)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
@@ -162,6 +171,8 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	case raw[0] != '[':
 		return false
 	}
+
+	// The list is read element by element and not decoded, because it may be large.
 	in := newReader(raw)
 	_, _ = in.ReadToken()
 	for {

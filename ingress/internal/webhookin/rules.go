@@ -8,11 +8,14 @@ import (
 
 // Rules are a hook's filter, message template and coalescing key. They are safe for concurrent use.
 type Rules struct {
-	message    []piece
-	filter     []condition
-	key        []piece
-	coalesces  bool
-	wanted     *wanted
+	message   []piece
+	filter    []condition
+	key       []piece
+	coalesces bool // the hook coalesces deliveries by key
+
+	// the paths of all rules
+	wanted *wanted
+	// number of different paths
 	wantedMany int
 }
 
@@ -31,6 +34,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 			faults = append(faults, Fault{field, err})
 		}
 	}
+
 	var err error
 	r.message, err = parseTemplate(messageTemplate)
 	note("messageTemplate", err)
@@ -46,6 +50,8 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	if len(faults) > 0 {
 		return nil, faults
 	}
+
+	// Every path gets the index at which find stores its value.
 	r.want(r.message)
 	r.want(r.key)
 	for i := range r.filter {
@@ -54,12 +60,15 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
+// want registers the paths of a template's placeholders.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.place(&pieces[i])
 	}
 }
 
+// place registers a placeholder's path and sets the index of its value. It does nothing for texts
+// and names.
 func (r *Rules) place(p *piece) {
 	if p.path == nil {
 		return
@@ -95,6 +104,7 @@ func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 	return out
 }
 
+// fill reads the values of all paths from a delivery. Texts are decoded when they are first used.
 func (r *Rules) fill(e *Event) *placeholderValues {
 	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
@@ -102,6 +112,7 @@ func (r *Rules) fill(e *Event) *placeholderValues {
 	}
 }
 
+// outcome renders the message and the key of a delivery that passed the filter.
 func (r *Rules) outcome(f *placeholderValues) Outcome {
 	out := Outcome{Passed: true, Message: f.message(r.message)}
 	if r.coalesces {

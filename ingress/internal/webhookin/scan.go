@@ -22,6 +22,7 @@ type wanted struct {
 	at       int // the index of the value; negative: no rule uses this path
 }
 
+// newWanted returns a tree without paths.
 func newWanted() *wanted { return &wanted{at: -1} }
 
 // add adds a path and returns the index of its value. Equal paths share an index.
@@ -102,6 +103,7 @@ func (s *scanner) value(w *wanted) {
 	}
 }
 
+// object reads an object. Members that no rule uses are skipped without decoding.
 func (s *scanner) object(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for s.in.PeekKind() == '"' {
@@ -126,6 +128,7 @@ func (w *wanted) child(name []byte) *wanted {
 	}
 }
 
+// list reads a list. Its elements are named by their index, as in labels.0.name.
 func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for i := 0; ; i++ {
@@ -137,6 +140,7 @@ func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 }
 
+// forget removes the values of a subtree. It does nothing for nil.
 func (s *scanner) forget(w *wanted) {
 	if w == nil {
 		return
@@ -165,6 +169,7 @@ func (p Payload) text(path string) string {
 	if err != nil {
 		return "" // unreachable: the paths are constants of this package
 	}
+
 	w := newWanted()
 	at := w.add(keys, 0)
 	raw := find(p.raw, w, 1)[at]

@@ -58,6 +58,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 	if err != nil {
 		return Sent{}, fmt.Errorf("signing a delivery: %w", err)
 	}
+
 	out := Sent{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	at := strconv.FormatInt(now.Unix(), 10)
 	hexOf := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }
@@ -81,6 +82,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 	case domain.HookToken:
 		out.Header.Set(h.SignatureHeader, secret)
 	}
+
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -51,6 +51,7 @@ type piece struct {
 	at   int // index of the path's value
 }
 
+// isText reports whether the piece is literal text of the template.
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
 // parseTemplate parses a template: text with {{path}}.
@@ -69,6 +70,7 @@ func parseTemplate(text string) ([]piece, error) {
 		if !closed {
 			return nil, fmt.Errorf("a {{ has no }}")
 		}
+
 		p, err := parsePlace(strings.TrimSpace(inside))
 		if err != nil {
 			return nil, err
@@ -81,6 +83,7 @@ func parseTemplate(text string) ([]piece, error) {
 	return out, nil
 }
 
+// parsePlace parses the inside of a placeholder: a name such as @event, or a path.
 func parsePlace(name string) (piece, error) {
 	if name == ofEvent || name == ofDelivery || name == ofPayload {
 		return piece{name: name}, nil
@@ -110,6 +113,7 @@ func parsePath(text string) ([]string, error) {
 	return path, nil
 }
 
+// inPath reports whether a path's name may contain the character.
 func inPath(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-$:/", r)
 }
@@ -121,7 +125,7 @@ const wholePayload = -1
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
-	values            [][]byte
+	values            [][]byte       // JSON of the paths, by index; nil if missing
 	texts             map[int]string // texts in the message, by index
 	hashes            map[int]string // texts in the key, by index
 	decoded           map[int]string // texts that filters compare, by index
@@ -204,6 +208,9 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}
+
+	// The end must not be inside an escape or a character. An escape of a surrogate pair may be
+	// halved, which decodes to U+FFFD.
 	end := 1
 	for end < limit {
 		switch {
@@ -228,9 +235,11 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
+		// White space inside strings is kept, so the loop tracks whether it is inside one.
 		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}
+
 		if !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
 			continue
 		}
@@ -256,6 +265,7 @@ func (f *placeholderValues) message(pieces []piece) string {
 	return out.buf.String()
 }
 
+// unmarked removes the marks from a value, so that a payload cannot end its own untrusted part.
 var unmarked = strings.NewReplacer(Opening, "", Closing, "")
 
 // key fills a template without marks. whole is false if a value is missing.
@@ -296,6 +306,7 @@ type writer struct {
 	left int // characters left, plus one to detect an exact fit
 }
 
+// text writes a literal text of the template, or the part that fits.
 func (w *writer) text(s string) {
 	if n := utf8.RuneCountInString(s); n < w.left {
 		w.buf.WriteString(s)
@@ -305,6 +316,7 @@ func (w *writer) text(s string) {
 	w.end(s, "")
 }
 
+// value writes a value between marks, or the part that fits. It writes nothing for an empty value.
 func (w *writer) value(s string) {
 	if s == "" {
 		return

@@ -80,6 +80,8 @@ type signed struct {
 	token      string // the secret itself, for sources that do not sign
 }
 
+// presented parses the signature headers of a source. It checks the time, but no signature, because
+// it does not have the body.
 func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
 	switch source {
 	case domain.HookGitHub:
@@ -108,6 +110,7 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if err != nil {
 		return 0
 	}
+
 	sum := sign(key, s.before, body)
 	good := 0
 	for _, signature := range s.signatures {
@@ -130,6 +133,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 }
 
+// sign returns the HMAC-SHA256 of before and the body.
 func sign(key []byte, before string, body []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(before)) // a hash never fails
@@ -149,6 +153,7 @@ func one(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
+// hexSignature parses a header with a prefix and one signature in hexadecimal.
 func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -204,10 +209,14 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	if len(out.signatures) == 0 {
 		return signed{}, ErrMalformed
 	}
+
+	// During a rotation Stripe sends a signature for each secret, and one match is enough.
 	out.before = at + "."
 	return out, fresh(at, now)
 }
 
+// slackSignature parses Slack's two headers. The time in the second header is part of the signed
+// text.
 func slackSignature(header http.Header, now time.Time) (signed, error) {
 	out, err := hexSignature(header, HeaderSlack, "v0=")
 	if err != nil {
@@ -232,6 +241,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 		}
 		values[i] = value
 	}
+
 	out := signed{before: values[0] + "." + values[1] + "."}
 	for field := range strings.SplitSeq(values[2], " ") {
 		text, ok := strings.CutPrefix(field, "v1,")

@@ -14,6 +14,7 @@ import (
 	"parley/shared/apierr"
 )
 
+// maxForm is the maximum size of a form's body.
 const maxForm = 16 << 10 // bytes
 
 // readForm reads the fields of a form on one of the service's pages. Each field may occur only

@@ -20,6 +20,7 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
+// invitationView returns an invitation in the form that the invited person sees.
 func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
@@ -44,6 +45,7 @@ func (h *Handler) listInvitations(c *gin.Context) {
 	}))
 }
 
+// readInvitation returns one of the invitations to the caller's proven address, or not_found.
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return invitationView(found), err

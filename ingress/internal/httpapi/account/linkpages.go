@@ -118,6 +118,8 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
+// invitationGone is the same for used, expired and unknown links, so that it does not reveal which
+// links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
 // showAccept shows the forms of an invitation: one button for a person who is logged in as the
@@ -196,6 +198,7 @@ func ShowNotice(c *gin.Context, status int, words string) {
 	showRendered(c, status, page, err)
 }
 
+// showRendered responds with a rendered page, or with the error of its rendering.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
 		httpx.Fail(c, err)

@@ -21,6 +21,8 @@ type acceptBody struct {
 	Password httpx.Optional[string] `json:"password"`
 }
 
+// Check checks the fields that are present. The rules for new passwords apply only if an account is
+// created; see openAccount.
 func (b *acceptBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
 		p.Name("name", b.Name.Value, httpx.MaxName)
@@ -75,6 +77,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 		}
 	}
 
+	// The person's cached memberships are dropped, so that the new one applies immediately.
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -166,6 +169,7 @@ type resetBody struct {
 	Password string `json:"password" required:"true"`
 }
 
+// Check checks the new password.
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
 // reset handles POST /api/auth/reset: with a link's token it sets a new password, ends all login

@@ -31,6 +31,7 @@ const (
 // addresses. Correct passwords do not count.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
+// newLoginLimits returns the limits of one ingress process.
 func newLoginLimits(now func() time.Time) loginLimits {
 	return loginLimits{
 		pair:    ratelimit.NewFailures(30, 15*time.Minute, now),
@@ -68,6 +69,7 @@ func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo 
 	}, nil
 }
 
+// tooManyPasswords returns the error for an attempt over a limit.
 func tooManyPasswords(wait time.Duration) error {
 	return httpx.RateLimited(wait, "too many wrong passwords")
 }
@@ -106,6 +108,7 @@ func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Acc
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
+// setCookie sets the cookie of a new session. The session that it replaces ends here immediately.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -131,6 +134,7 @@ type signupBody struct {
 	Name     httpx.Optional[string] `json:"name"`
 }
 
+// Check checks the fields. The rules for new passwords apply.
 func (b *signupBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	checkPassword(p, "password", b.Password)
@@ -207,6 +211,7 @@ type loginBody struct {
 	Password string `json:"password" required:"true"`
 }
 
+// Check checks only the bounds, not the rules for new passwords.
 func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("email", b.Email, 1, httpx.MaxEmail)
 	p.Text("password", b.Password, 1, maxPassword)
@@ -265,6 +270,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
+	// Only a wrong password counts: not a correct one, and not a failure of the service.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}

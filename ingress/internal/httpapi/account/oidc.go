@@ -102,6 +102,7 @@ func nextFor(c *gin.Context, found *httpx.Problems) string {
 	return next
 }
 
+// setAttempt sets the cookie of a login in progress. A negative maxAge (seconds) deletes it.
 func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
 		Name: AttemptName, Value: value, Path: OIDCPath, MaxAge: maxAge,

@@ -102,6 +102,7 @@ func (h *Pages) SignupPage(c *gin.Context) {
 	}
 }
 
+// showSignup shows the sign-up page.
 func showSignup(c *gin.Context, status int, shown web.Signup) {
 	page, err := web.RenderSignup(shown)
 	showRendered(c, status, page, err)

@@ -261,6 +261,8 @@ func (h *Handler) sealer(org, agentID string) func(string) string {
 // seals contains functions that seal an agent's secrets, each kind for a separate context.
 type seals struct{ headers, identity func(string) string }
 
+// seals returns the functions for one agent. The contexts contain the organization and the agent,
+// so a sealed secret is useless anywhere else.
 func (h *Handler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
@@ -299,6 +301,7 @@ func (h *Handler) shown(agent domain.Agent) domain.Agent {
 	return agent
 }
 
+// hide replaces all values in place.
 func hide(headers map[string]string) {
 	for name := range headers {
 		headers[name] = hidden

@@ -64,6 +64,7 @@ func (b *createAgentBody) Check(p *httpx.Problems) {
 	}
 }
 
+// Check checks the fields. All of them may be missing.
 func (b *updateAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.Version.Set && b.Version.Value < 1 {
@@ -97,6 +98,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	f.Widget.Value.Check(p)
 }
 
+// invalidModel is the message for a name that modelName does not match.
 const invalidModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
 // checkFallbacks checks the names of the fallback models.

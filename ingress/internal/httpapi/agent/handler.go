@@ -61,6 +61,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
+// readTemplate returns a template, or not_found.
 func (h *Handler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
 	return h.Templates.ByID(c.Request.Context(), templateID)
 }

@@ -16,6 +16,7 @@ import (
 	"parley/shared/store/agentdb"
 )
 
+// templatesTTL is the maximum age of the cached templates.
 const templatesTTL = 5 * time.Second
 
 // Templates caches the templates for a few seconds, because the route is public.

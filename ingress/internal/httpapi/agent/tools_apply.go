@@ -56,6 +56,7 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
+// applySwitch returns a tool without settings after the request's changes.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -63,6 +64,7 @@ func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switc
 	return t
 }
 
+// apply returns the code tool after the request's changes.
 func (b *codeBody) apply(p *httpx.Problems, old *domain.CodeTool) *domain.CodeTool {
 	t := previous(p, "tools.codeExecution", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -93,6 +95,7 @@ func valueOrZero[T any](value *T) (out T) {
 	return out
 }
 
+// apply returns the voice after the request's changes.
 func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.VoiceTool {
 	t := previous(p, "tools.voice", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -171,6 +174,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 		return nil
 	}
 
+	// The names are sorted, so that the same request always gets the same problems.
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {
@@ -210,6 +214,7 @@ func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found boo
 	}
 }
 
+// find returns the sealed value of a header. Header names are compared without case.
 func (s entrySecrets) find(name string) (string, bool) {
 	for known, sealed := range s.headers {
 		if strings.EqualFold(known, name) {

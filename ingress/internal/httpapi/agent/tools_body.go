@@ -145,6 +145,7 @@ func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain
 	}
 }
 
+// checkSideEffect checks the value that says whether a call may be repeated.
 func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.SideEffect]) {
 	switch effect.Or(domain.SideEffectNone) {
 	case domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe:
@@ -188,6 +189,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	}
 }
 
+// Check checks the endpoints. Their names must be unique.
 func (b *httpBody) Check(p *httpx.Problems) {
 	const path = "tools.httpRequest.endpoints"
 	p.Count(path, len(b.Endpoints.Value), maxEndpoints)

@@ -23,6 +23,8 @@ type widgetBody struct {
 	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
+// Check checks the origins and a new secret. Whether a secret exists that *** can keep is checked
+// by apply.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {

@@ -88,6 +88,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 		}
 	}
 
+	// The rules below depend on the source, so an unknown one ends the checks.
 	if !slices.Contains(domain.HookSources, b.Source) {
 		if !p.Has("source") {
 			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
@@ -101,6 +102,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 	}
 }
 
+// Check checks the fields that do not depend on the source, which the body does not contain.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -165,6 +167,7 @@ func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	}
 }
 
+// filter returns the conditions in the form that is stored. It is never nil.
 func (f *hookFields) filter() []domain.HookFilter {
 	out := make([]domain.HookFilter, len(f.Filter.Value))
 	for i, by := range f.Filter.Value {
@@ -173,6 +176,7 @@ func (f *hookFields) filter() []domain.HookFilter {
 	return out
 }
 
+// coalesce returns the coalescing rule, or nil if the body has none or null.
 func (f *hookFields) coalesce() *domain.HookCoalesce {
 	by := f.Coalesce.Value
 	if by == nil {
@@ -212,6 +216,7 @@ type rotateHookBody struct {
 	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
 }
 
+// Check checks the overlap. The secret is checked later, because its rules depend on the source.
 func (b *rotateHookBody) Check(p *httpx.Problems) {
 	if n := b.KeepSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
@@ -224,6 +229,7 @@ type testHookBody struct {
 	Payload httpx.Optional[json.RawMessage] `json:"payload"`
 }
 
+// Check checks the event's name. Any JSON is accepted as the payload.
 func (b *testHookBody) Check(p *httpx.Problems) {
 	if b.Event.Set {
 		p.Name("event", b.Event.Value, httpx.MaxName)

@@ -117,6 +117,8 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 			httpx.Fail(c, err)
 			return
 		}
+
+		// The body has any bytes, but JSON strings are UTF-8.
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
@@ -142,6 +144,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		}
 	}
 
+	// The cursor is the row's number, because delivery ids come from the sources and have no order.
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
 	if text, present := httpx.QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -212,6 +215,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
 	}
+
+	// The cache may be up to 5 seconds old, but a user expects the current state.
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -240,9 +245,11 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		return intake.Receipt{}, err
 	}
 
+	// The original headers are not stored, so the event's name comes from the log.
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
 	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
+
 	for n := 1; n <= maxRedelivered; n++ {
 		event.ID = redeliveredID(known.ID, n)
 		free, err := h.isNew(ctx, hook, event.ID)
@@ -274,6 +281,7 @@ func redeliveredID(deliveryID string, n int) string {
 	return out
 }
 
+// isNew reports whether the hook's log has no delivery with the id.
 func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -309,6 +317,8 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 
+	// The signed delivery is verified as a real one is, so that the test finds configuration
+	// faults.
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
 		httpx.Fail(c, err)

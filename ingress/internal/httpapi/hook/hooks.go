@@ -48,6 +48,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 		return
 	}
 
+	// The sizes are read first, so that a large page waits for capacity before its hooks are read.
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
@@ -79,6 +80,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	}
 
 	who := httpx.Caller(c)
+
 	hook := body.hook()
 	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
 		if hook.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
@@ -91,6 +93,7 @@ func (h *Handler) createHook(c *gin.Context) {
 		return
 	}
 
+	// The id is part of the context under which the secret is sealed, so it is created here.
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
@@ -215,6 +218,8 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	}
 
 	secret := body.Secret.Or("")
+
+	// The length of a chosen secret depends on the source, so it is checked here and not by Check.
 	if body.Secret.Set {
 		found := &httpx.Problems{}
 		checkSecret(found, known.Source, secret)

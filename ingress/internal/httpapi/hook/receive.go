@@ -112,18 +112,23 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	httpx.StateFor(c).Source = hook.Source
+
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
+
 	if wait := h.Unsigned.Wait(sender); wait > 0 && !isExempt(c, hook, verified) {
 		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature"))
 		return
 	}
+
+	// Checks that need no body come first, so that a stranger's body is not read.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
+
 	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Unverified: !verified}
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
@@ -139,15 +144,18 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
 		h.Unsigned.Begin(sender)
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.verify(c.Request.Context(), hook, client)
 	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known now; the log line shows it
 	h.Auth.Used(hook.KeyID)
+
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
 	})
@@ -159,6 +167,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	if result.RunID != nil {
 		httpx.SetLogIDs(c, hook.AgentID, *result.RunID, "")
 	}
+
+	// The source expects the response to its challenge and nothing else.
 	if event.Answer != nil {
 		httpx.WriteJSON(c, http.StatusOK, event.Answer)
 		return

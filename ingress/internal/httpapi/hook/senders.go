@@ -82,6 +82,7 @@ func (s *verifiedSenders) shrink(now time.Time) {
 	}
 }
 
+// forget removes a sender, so that its next delivery stores it again.
 func (s *verifiedSenders) forget(sender string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

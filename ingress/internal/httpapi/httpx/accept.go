@@ -23,6 +23,7 @@ func ReadAccept(header http.Header) []MediaRange {
 	var out []MediaRange
 	for _, element := range SplitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
 		media, parameters, err := mime.ParseMediaType(element)
+
 		weight, weighed := parameters["q"]
 		if err != nil || weighed && !qvalue.MatchString(weight) {
 			continue
@@ -41,6 +42,9 @@ func ReadAccept(header http.Header) []MediaRange {
 // named is true if that range is the media type itself and not a wildcard.
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
+
+	// A more specific range overrides a less specific one, whatever their weights. Among equal
+	// ranges the highest weight counts.
 	best := -1
 	for _, r := range ranges {
 		precision := -1
@@ -77,6 +81,7 @@ func WantsEvents(header http.Header) bool {
 func SplitQuoted(list string, separator byte) []string {
 	var out []string
 	quoted, start := false, 0
+
 	add := func(end int) {
 		if element := strings.TrimSpace(list[start:end]); element != "" {
 			out = append(out, element)

@@ -67,6 +67,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	turn := &queuedAnswer{owner: owner, bytes: bytes, queuedAt: time.Now(), admitted: make(chan struct{})}
+
 	made = sync.OnceFunc(m.end)
 	m.mu.Lock()
 	own := 0
@@ -134,6 +135,8 @@ func (m *answerQueue) start() {
 	})
 	m.waiting = slices.DeleteFunc(m.waiting, func(other *queuedAnswer) bool { return other == turn })
 	m.busy, m.began = true, time.Now()
+
+	// The bytes count from the start of the turn, so that the next choice considers them.
 	m.count(turn.owner, m.made[turn.owner].now()+float64(turn.bytes))
 	close(turn.admitted)
 }

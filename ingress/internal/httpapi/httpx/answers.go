@@ -41,7 +41,7 @@ type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
 	mu    sync.Mutex
-	total int64
+	total int64 // bytes of open
 	open  []*LargeAnswer
 
 	queue answerQueue
@@ -52,7 +52,7 @@ type LargeAnswer struct {
 	all   *LargeAnswers
 	owner string // the organization or demo visitor that it counts against; see answerOwner
 	bytes int64
-	sent  int64
+	sent  int64 // bytes that the client has taken
 	conn  *http.ResponseController
 	began time.Time
 	cut   bool // its connection was closed in favor of another response
@@ -68,6 +68,7 @@ type LargeAnswer struct {
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	own := int64(0)
 	for _, other := range a.open {
 		if other.owner == owner {
@@ -80,6 +81,9 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	}
 
 	now := time.Now()
+
+	// Slow responses of other organizations make room. A response larger than the whole limit may
+	// be sent alone.
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
@@ -120,12 +124,15 @@ func (a *LargeAnswers) Bytes() int64 {
 	return a.total
 }
 
+// remove stops counting a response. It does nothing if the response is not counted. a.mu must be
+// locked.
 func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.total = slices.Delete(a.open, i, i+1), a.total-gone.bytes
 	}
 }
 
+// slow reports whether the client reads too slowly. l.all.mu must be locked.
 func (l *LargeAnswer) slow(now time.Time) bool {
 	return !l.rendering && now.Sub(l.began) >= slowAfter && l.pace(now) < minPace
 }
@@ -177,6 +184,7 @@ func (l *LargeAnswer) extend() error {
 	return nil
 }
 
+// read records that the client took n bytes.
 func (l *LargeAnswer) read(n int) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -218,6 +226,7 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 		return nil
 	}
 
+	// A request has at most one reservation. A second estimate replaces the first.
 	EndReservation(c)
 	owner := answerOwner(Caller(c))
 	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
@@ -278,10 +287,12 @@ func SendBody(c *gin.Context, status int, body []byte) {
 		RefuseAnswer(c, err)
 		return
 	}
+
 	if large == nil {
 		c.Data(status, ContentJSON, body)
 		return
 	}
+
 	defer large.Leave()
 
 	c.Header("Content-Type", ContentJSON)

@@ -49,6 +49,7 @@ func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 // making them an error. If it returns an error, the body could not be decoded.
 func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
 
+// collectUpTo is Collect for bodies of the given maximum size in bytes.
 func collectUpTo[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeStrict)
 }
@@ -73,6 +74,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 			buffers.Put(buf)
 		}
 	}()
+
 	if err := ReadBody(c, buf, maximum); err != nil {
 		return body, nil, err
 	}
@@ -81,12 +83,15 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	if !decode(buf.Bytes(), &body, found) || found.Has(BodyPath) {
 		return body, nil, found.Err()
 	}
+
+	// Check runs even if fields have problems, so that the response lists all of them.
 	if b, ok := any(&body).(Checked); ok {
 		b.Check(found)
 	}
 	return body, found, nil
 }
 
+// buffers avoids an allocation for each request's body.
 var buffers sync.Pool // contains *bytes.Buffer
 
 // ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.

@@ -19,8 +19,9 @@ const (
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 
-	mu    sync.Mutex
-	known int64
+	mu sync.Mutex
+
+	known int64 // tokens at the time at
 	at    time.Time
 }
 
@@ -28,6 +29,8 @@ type demoBudget struct {
 func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
+	// The lock is held during the query, so concurrent requests share it.
 	if now.Sub(b.at) >= demoSpendAge {
 		tokens, err := b.spent(ctx)
 		if err != nil {

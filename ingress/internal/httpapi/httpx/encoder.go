@@ -26,6 +26,7 @@ func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit
 	SendStream(c, source, appendBytes, SessionCheck{}) // source checks the permit, because the protocol has its own message for that end
 }
 
+// appendBytes is the frame function of an encoded stream, whose events are already bytes.
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
 
 // encodedEvents is a Source that translates the events of another Source.
@@ -33,8 +34,9 @@ type encodedEvents struct {
 	events Source[domain.Event]
 	to     Encoder
 	permit SessionCheck
-	log    zerolog.Logger
-	ended  bool
+
+	log   zerolog.Logger
+	ended bool // the last message was returned
 }
 
 // Next returns the translation of the next events. If the permit expires or the source fails, it
@@ -46,6 +48,7 @@ func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, er
 	}
 
 	events, err := s.events.Next(ctx, s.permit.Earlier(until))
+
 	out := s.encode(events)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -76,6 +79,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	return out
 }
 
+// cut appends the encoder's message of an early end, and ends the source.
 func (s *encodedEvents) cut(out []byte) []byte {
 	s.ended = true
 	return s.to.Cut(out)

@@ -19,6 +19,7 @@ var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,
 // list means that the header is missing.
 type Precondition struct{ match, noneMatch []string }
 
+// anyVersion is the header value that matches every version.
 const anyVersion = "*"
 
 // ReadPrecondition reads the headers of a conditional request. A malformed If-Match is an error,
@@ -49,6 +50,7 @@ func tags(header http.Header, name string) ([]string, error) {
 	return SplitQuoted(list, ','), nil
 }
 
+// etag returns the strong entity tag of a version.
 func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
 
 // Check returns precondition_failed if the headers exclude the current version. If-Match compares
@@ -85,6 +87,8 @@ func WriteVersion(c *gin.Context, status, version int, value any) {
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
+			// A matching If-None-Match means 304 for a read and not an error. Check sees only
+			// If-Match.
 			known := condition.has(version)
 			condition.noneMatch = nil
 			err = condition.Check(version)

@@ -50,6 +50,8 @@ func ReleaseBody(c *gin.Context) {
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)
+
+	// Most bodies are small and need no slot. A chunked body needs a slot once it exceeds MaxBody.
 	if req.ContentLength <= MaxBody { // -1 (chunked) means that the length is unknown
 		n, err := io.CopyN(buf, req.Body, MaxBody)
 		if errors.Is(err, io.EOF) || err == nil && n == req.ContentLength {

@@ -40,7 +40,7 @@ type Limiter struct {
 	limits *ratelimit.Limits
 	auth   *auth.Resolver // determines client addresses
 	demo   demoBudget
-	seats  stream.Counter
+	seats  stream.Counter // counts the open streams
 }
 
 // TakeStream takes one slot in addition to those of TakeStreams. It returns false if there is none.
@@ -69,9 +69,12 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 
 	organization := stream.Limit{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
 	seats := []stream.Limit{credential, organization}
+
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
+
+	// A client can invent any number of visitors, so its address has a separate limit.
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})

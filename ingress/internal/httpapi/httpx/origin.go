@@ -23,10 +23,12 @@ func IsOrigin(s string) bool {
 	if parts == nil || len(s) > MaxOrigin {
 		return false
 	}
+
 	scheme, host, port := parts[1], parts[2], parts[3]
 	return isHost(host) && (port == "" || isPort(port) && port != map[string]string{"http": "80", "https": "443"}[scheme])
 }
 
+// isPort reports whether s is a port from 1 to 65535.
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return err == nil && n > 0
@@ -47,6 +49,7 @@ func isHost(s string) bool {
 		return false
 	}
 
+	// Every address has one canonical form, and browsers send only this one.
 	written := addr.String()
 	if b := addr.As16(); addr.Is4In6() { // Go writes these with dots, browsers do not
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))

@@ -52,6 +52,7 @@ const (
 func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	found := &Problems{}
 	p := Page{Limit: ReadLimit(c, found)}
+
 	if text, present := QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		p.After = string(last)
@@ -68,6 +69,7 @@ func ReadLimit(c *gin.Context, found *Problems) int {
 	if !present {
 		return pageDefault
 	}
+
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > MaxPage || strconv.Itoa(n) != text {
 		found.Add("limit", CodeInvalidValue, "must be a whole number from 1 to %d", MaxPage)

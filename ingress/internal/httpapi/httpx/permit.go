@@ -31,12 +31,12 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 // identity expires, so that a revocation ends open streams, too.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
-	Request *http.Request
-	Org     string
-	Reads   []string  // principals whose sessions the stream may show; nil: all
-	Next    time.Time // time of the next check; zero: never
-	Seen    time.Time // time of the last successful check
-	Last    time.Time // time when the stream ends in any case; zero: never
+	Request *http.Request // contains the credential
+	Org     string        // the stream ends if the credential acts in another organization
+	Reads   []string      // principals whose sessions the stream may show; nil: all
+	Next    time.Time     // time of the next check; zero: never
+	Seen    time.Time     // time of the last successful check
+	Last    time.Time     // time when the stream ends in any case; zero: never
 }
 
 // SessionCheck returns the permit of the request's caller. Demo visitors have no credential that could be
@@ -47,6 +47,7 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 		Resolve: s.auth.Resolve, Request: c.Request, Org: ident.Caller.OrganizationID, Reads: ident.Caller.Readable(),
 		Next: ident.Until, Seen: time.Now(),
 	}
+
 	if ident.Via == auth.ViaWidget {
 		// A visitor may follow a run after the widget token has expired, if the widget is still
 		// allowed. A run that waits for a person takes longer than that: its visitor reconnects
@@ -72,6 +73,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {
 		return false
 	}
+
 	if p.Next.IsZero() || now.Before(p.Next) {
 		return true
 	}
@@ -83,6 +85,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 		code := apierr.CodeFor(err)
 		return (code == apierr.Unavailable || code == apierr.Overloaded) && now.Before(p.Seen.Add(permitGrace))
 	}
+
 	if ident.Until.After(p.Next) {
 		p.Next = ident.Until
 	}
@@ -94,6 +97,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 // includedIn reports whether a caller with the given readable principals may still read everything
 // that the permit covers.
 func (p *SessionCheck) includedIn(reads []string) bool {
+	// nil means everything, so a caller with nil includes every permit.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

@@ -86,6 +86,8 @@ func Fail(c *gin.Context, err error) {
 	}
 
 	coded := Coded(c, err)
+
+	// A caller who may not read the resource must not learn anything about it from other errors.
 	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
 			StateFor(c).Err = hidden
@@ -111,11 +113,13 @@ func Fail(c *gin.Context, err error) {
 		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
 
+	// Other protocols have their own form of errors.
 	if render := StateFor(c).Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
 
+	// Clients expect a list in the response, so nil becomes an empty one.
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
@@ -166,6 +170,8 @@ func missingKey(err error) *apierr.Error {
 	return missing
 }
 
+// internal returns the error for unexpected failures. It hides the cause, which only the log
+// contains.
 func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
@@ -174,6 +180,7 @@ func internal() *apierr.Error {
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
+
 	kind, known := Kinds[coded.Code]
 	if !known {
 		coded, kind = internal(), Kinds[apierr.Internal]

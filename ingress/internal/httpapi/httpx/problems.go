@@ -102,6 +102,7 @@ func (p *Problems) Email(field, value string) {
 	}
 }
 
+// fault adds a problem if the value is not a valid name, as domain.NameFault defines it.
 func (p *Problems) fault(field, value string) {
 	if fault := domain.NameFault(value); fault != "" {
 		p.Add(field, CodeInvalidValue, "%s", fault)

@@ -85,6 +85,7 @@ func (r *Route) Among(named bool) Params {
 	return r.List
 }
 
+// sortedNames returns the names in order, so that the same request always gets the same response.
 func sortedNames(values url.Values) []string {
 	names := make([]string, 0, len(values))
 	for name := range values {

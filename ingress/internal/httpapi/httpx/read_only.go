@@ -26,6 +26,7 @@ type Removable[T any] struct {
 	Null  bool
 }
 
+// optional marks the type for the decoder; see newShape.
 func (Removable[T]) optional() {}
 
 // Or returns the value, or other if the field is missing.
@@ -57,6 +58,7 @@ func Unchanged(found *Problems, body, shown any) error {
 		return fmt.Errorf("reading what was rendered: %w", err)
 	}
 
+	// The comparison ignores the formatting and the order of members, which clients may change.
 	fields := reflect.ValueOf(body)
 	for _, f := range reflect.VisibleFields(fields.Type()) {
 		if f.Type != reflect.TypeFor[ReadOnly]() {

@@ -10,7 +10,9 @@ import (
 
 // KnownIDs reports which ids exist in an organization.
 type KnownIDs interface {
+	// Known reports whether the resource thing, whose id has the prefix, exists.
 	Known(ctx context.Context, organizationID, prefix, thing string) (bool, error)
+	// KnownDocuments returns a set with those of the ids that exist.
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 

@@ -21,6 +21,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 		found.Add("Idempotency-Key", CodeDuplicate, "was sent more than once")
 		return ""
 	}
+
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {
@@ -36,6 +37,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 	return headers[0]
 }
 
+// checkKey checks an idempotency key. field is the header or the member that contained it.
 func checkKey(found *Problems, field, key string) { found.Name(field, key, maxKey) }
 
 // CheckSession checks the id of the session for a run. field is the name of its field.

@@ -16,7 +16,7 @@ type State struct {
 	RequestID   string
 	Traceparent string
 	Ident       auth.Identity
-	Query       url.Values
+	Query       url.Values   // the parameters, once they are parsed
 	Find        func() error // looks up the resource that the query's id names; nil without an id and before the request is admitted
 	AgentID     string       // AgentID, RunID and SessionID are for the log
 	RunID       string
@@ -33,6 +33,7 @@ type State struct {
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
+// stateKey is the key of the State in gin's context.
 const stateKey = "parley"
 
 // StateFor returns the state of a request and creates it at the first call.

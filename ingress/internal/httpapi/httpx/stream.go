@@ -60,6 +60,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	c.Status(http.StatusOK)
+
 	out := http.NewResponseController(c.Writer)
 	ping := time.Now().Add(PingEvery)
 	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the events that already exist
@@ -69,6 +70,9 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 		if beat {
 			ping = now.Add(PingEvery)
 		}
+
+		// The first pass writes even without events, because the headers show the client that the
+		// stream is open.
 		if !begun || beat || len(next) > 0 {
 			_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
 			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
@@ -96,6 +100,8 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 			frames.Put(buf)
 		}
 	}()
+
+	// All events are written at a time, which costs one system call and one flush.
 	*buf = (*buf)[:0]
 	for _, e := range events {
 		*buf = frame(*buf, e)

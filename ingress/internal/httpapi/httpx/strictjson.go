@@ -57,18 +57,20 @@ func decode(d Decoder, dst any) (ok bool) {
 // problems to Found.
 type Decoder struct {
 	Src   []byte
-	pos   int
-	depth int
+	pos   int    // offset of the next byte
+	depth int    // open objects and lists
 	Path  []byte // the path of the current value
 	buf   []byte // the last string with escapes
 	Found *Problems
 	Open  bool // unknown names are ignored
 }
 
+// syntax returns the error for invalid JSON at the current position. It ends the decoding.
 func (d *Decoder) syntax(what string) *apierr.Field {
 	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
 
+// add reports a problem of the current value. The decoding continues.
 func (d *Decoder) add(code, message string, args ...any) {
 	at := string(d.Path)
 	if at == "" {
@@ -87,6 +89,7 @@ func (d *Decoder) enter(name string) (back int) {
 	return back
 }
 
+// enterIndex appends an entry's index to the path. leave restores the path.
 func (d *Decoder) enterIndex(i int) (back int) {
 	back = len(d.Path)
 	d.Path = append(d.Path, '[')
@@ -320,7 +323,10 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 		}
 		name := string(raw)
 		back := d.enter(name)
+
 		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
+
+		// The value is decoded nevertheless, so that the decoding can continue after it.
 		if dst.MapIndex(key).IsValid() {
 			d.add(CodeDuplicate, "is given twice")
 		}

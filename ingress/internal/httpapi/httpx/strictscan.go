@@ -45,6 +45,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	if name, err = d.text(); err != nil {
 		return nil, false, err
 	}
+
 	if d.peek() != ':' {
 		return nil, false, d.syntax("a colon is missing")
 	}
@@ -144,6 +145,7 @@ func (d *Decoder) skipList() *apierr.Field {
 	}
 }
 
+// literal scans exactly the word true, false or null.
 func (d *Decoder) literal(word string) *apierr.Field {
 	end := d.pos + len(word)
 	if end > len(d.Src) || string(d.Src[d.pos:end]) != word {
@@ -185,6 +187,7 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 	return d.Src[start:d.pos], nil
 }
 
+// at reports whether the next byte is c. It does not skip white space.
 func (d *Decoder) at(c byte) bool { return d.pos < len(d.Src) && d.Src[d.pos] == c }
 
 // digits skips digits and reports whether there were any.
@@ -266,6 +269,7 @@ func (d *Decoder) escape() *apierr.Field {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
 
+	// Characters outside the basic plane are written as two escapes, a surrogate pair.
 	width := 6
 	if utf16.IsSurrogate(r) {
 		low, _ := d.hex(d.pos + width)

@@ -15,6 +15,7 @@ type Optional[T any] struct {
 	Value T
 }
 
+// optional marks the type for the decoder; see newShape.
 func (Optional[T]) optional() {}
 
 // Or returns the value, or other if the field is missing.
@@ -88,7 +89,7 @@ type shape struct {
 // field is one field of a struct.
 type field struct {
 	name     string
-	index    []int
+	index    []int // the path of embedded fields for reflect's FieldByIndex
 	shape    *shape
 	required bool
 }
@@ -110,6 +111,8 @@ func shapeFor(typ reflect.Type) *shape {
 // newShape computes the shape of a type.
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
+
+	// Optional and Removable are generic, so their marker method identifies them.
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = optionalKind, shapeFor(typ.Field(1).Type)
 		if typ.NumField() > 2 { // a Removable
@@ -167,6 +170,7 @@ func fieldsFor(typ reflect.Type) []field {
 		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
 
+	// structMember marks the fields that it has seen in 64 bits.
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
 	}

@@ -69,6 +69,7 @@ func (b *newDocumentBody) Check(p *httpx.Problems) {
 	}
 }
 
+// Check checks the fields. All of them may be missing.
 func (b *documentChangeBody) Check(p *httpx.Problems) { b.documentFields.Check(p, b.address()) }
 
 // address returns the body's url. Null counts as not set.
@@ -133,6 +134,7 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
+// decoded returns a reader that decodes base64 as it is read, so that a document is in memory once.
 func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
@@ -154,6 +156,9 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	if doc.Name == "" {
 		doc.Name = nameOfAddress(address)
 	}
+
+	// Without a declared type the name's extension decides. Text that was sent as text is at least
+	// plain text.
 	if doc.MIMEType == "" || doc.MIMEType == octetStream {
 		other := octetStream
 		if f.Content.Set {
@@ -187,6 +192,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, func() {}, err
 	}
 
+	// A larger body takes a slot and moves to the limiter for its size as it grows.
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {

@@ -46,8 +46,8 @@ type documentForm struct {
 	found  httpx.Problems
 	unread int64 // bytes that may still be read after a problem was found
 
-	files       []knowledgedb.NewDocument
-	seen        int // files seen, including rejected ones
+	files       []knowledgedb.NewDocument // stored contents, in the form's order
+	seen        int                       // files seen, including rejected ones
 	metadata    map[string]string
 	hasMetadata bool // the form has a metadata part
 }
@@ -57,6 +57,7 @@ func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
+
 	boundary := parameters["boundary"]
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if err != nil || boundary == "" || len(boundary) > maxBoundary || !printable || strings.HasSuffix(boundary, " ") {
@@ -80,6 +81,7 @@ func (f *documentForm) read() error {
 			}
 			return f.readError()
 		}
+
 		if n == maxFormParts {
 			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
 			return f.found.Err()
@@ -121,6 +123,7 @@ func (f *documentForm) readError() error {
 // f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
+
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
 	default: // no browser sends this header, which RFC 7578 deprecates
@@ -168,6 +171,7 @@ func (f *documentForm) at(n int) string {
 	return httpx.Element(partFile, n)
 }
 
+// tooMany returns the message for a form with more files than allowed.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
 		return "must be sent only once: a document has one content"
@@ -199,6 +203,9 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 
 	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
+
+	// An empty file is rejected before an upload begins. The byte read is put back with
+	// MultiReader.
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
 		if !errors.Is(err, io.EOF) {
@@ -207,6 +214,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		f.found.Add(at, httpx.CodeTooShort, "must not be empty")
 		return nil
 	}
+
 	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
@@ -236,6 +244,8 @@ func fileName(part *multipart.Part) string {
 	return strings.NewReplacer("%22", `"`, "%0D", "\r", "%0d", "\r", "%0A", "\n", "%0a", "\n").Replace(parameters["filename"])
 }
 
+// documentTooLarge returns the error for a content of more than MaxDocument bytes. at is its field
+// or part.
 func documentTooLarge(at string) error {
 	e := apierr.New(apierr.PayloadTooLarge, "%s: a document must have at most %d bytes", at, MaxDocument)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "must have at most 20971520 bytes"}}
@@ -250,6 +260,8 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	}
 
 	f.hasMetadata = true
+
+	// One byte more than the maximum shows that the part is too long.
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
 		return f.readError()
@@ -259,6 +271,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.skip(part)
 	}
 
+	// Problems of the metadata's JSON get paths that begin with the part's name.
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {

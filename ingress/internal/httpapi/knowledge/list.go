@@ -66,6 +66,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		return
 	}
 
+	// The sizes are read first, so that a large page waits for capacity before its documents are
+	// read.
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {

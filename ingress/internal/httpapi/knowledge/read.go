@@ -85,6 +85,7 @@ func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit
 // readDocument responds with a document, its content, a page or a passage.
 func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	part := requestedPart(c, found)
+
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
 	if err = found.Err(); err == nil { // problems of the query are reported before a missing document
@@ -172,6 +173,8 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	}
 
 	org := httpx.Caller(c).OrganizationID
+
+	// One passage more than the maximum shows whether the page is truncated.
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
@@ -215,6 +218,7 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 	return doc, err
 }
 
+// noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // textFor joins passages to the text that they were taken from. Text between the passages is white

@@ -44,12 +44,14 @@ type ClaimSigner interface {
 // searchResults is the result of a search in the form of a list without a next page.
 type searchResults struct {
 	httpx.List[domain.Found]
+
 	Without []string `json:"without,omitempty"`
 }
 
 // search handles GET /api/knowledge?query=: it searches the organization's documents.
 func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 	request := readSearch(c, found)
+
 	err := h.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
 		err = found.Err()
@@ -65,6 +67,7 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		return
 	}
 
+	// Lists are never null in responses, but a worker may omit empty ones.
 	shown := searchResults{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
@@ -153,6 +156,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 		return reply, fmt.Errorf("writing search: %w", err)
 	}
 
+	// The claims expire with the request, so that they cannot be used later.
 	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
@@ -166,6 +170,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return reply, fmt.Errorf("reading answer of search: %w", err)
 	}
+
 	if reply.Unavailable {
 		return reply, searchError(errors.New("the worker failed to search"))
 	}

@@ -51,6 +51,8 @@ func (h *Handler) addDocuments(c *gin.Context) {
 	}
 
 	h.notify(c, queued...)
+
+	// A single document is the response itself. Several documents are a list.
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
@@ -68,6 +70,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 
 // readDocuments reads the documents of a request. The caller must call leave when they are stored.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
+	// A form may have several files, which share the form's metadata. A JSON body has one document.
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {
@@ -205,6 +208,7 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
 		found.Add("url", httpx.CodeInvalidValue, "cannot be removed without new content for the document")
 	}
+
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
 		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or as it was read")
@@ -218,6 +222,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	if known.URL != nil && *known.URL == address.Value {
 		address = httpx.Optional[string]{} // unchanged
 	}
+
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		h.editDocument(c, known, &body.documentFields)
 		return
@@ -238,6 +243,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
+	// The content is stored first, because the change only refers to it.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
@@ -326,6 +332,8 @@ func (h *Handler) retryDocument(c *gin.Context) {
 // documents.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
+
+	// Several documents may have the same job, which is published once.
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
 			job := *q.Job

@@ -66,6 +66,7 @@ func (h *Handler) mcp(c *gin.Context) {
 		return
 	}
 
+	// The SDK reads the body again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(c.Request.Header["Accept"]) == 0 { // the client accepts any type
 		c.Request.Header.Set("Accept", "*/*")
@@ -340,6 +341,7 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	return nil
 }
 
+// leave stops counting the response as a large one.
 func (w *mcpWriter) leave() {
 	if w.large != nil {
 		w.large.Leave()

@@ -113,6 +113,7 @@ type endpointChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
+// Check checks the fields. All of them may be missing.
 func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -204,6 +205,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, e)
 }
 
+// newEndpointSecret returns a new secret, and its sealed form for the database.
 func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
 	secret = webhookin.NewSecret(domain.HookStandard)
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))

@@ -87,6 +87,7 @@ func v1Submission(
 		s.AgentID = model
 	}
 
+	// Keys of different targets and principals do not collide, because the scope contains both.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
 		s.Retention = dispatch.UnnamedRetention
@@ -151,6 +152,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = result.Run
 	}
 
+	// The wait ended for another reason than the run's finish, so its current state decides.
 	if !ended.Ended() {
 		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
@@ -225,6 +227,8 @@ func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }
 
+// writeV1Error responds with an error in OpenAI's format. retry sets whether OpenAI's clients
+// repeat the request automatically.
 func writeV1Error(c *gin.Context, status int, retry bool, e openaiapi.Error) {
 	c.Header(headerShouldRetry, fmt.Sprint(retry))
 	c.Data(status, httpx.ContentJSON, e.Body())

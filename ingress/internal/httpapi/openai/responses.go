@@ -61,6 +61,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	if err != nil && !missing {
 		return err
 	}
+
+	// Missing and unsuitable runs get the same error, so that the caller learns nothing about other
+	// runs.
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
@@ -94,6 +97,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		return
 	}
 
+	// Nothing waits for the run: the client polls it.
 	h.Dispatch.Release(sub)
 	if err := h.Runs.ReadAccepted(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)

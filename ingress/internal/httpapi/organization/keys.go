@@ -127,6 +127,7 @@ type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
+// Check checks the overlap. With 0 the old key expires immediately.
 func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)

@@ -46,6 +46,7 @@ type memberBody struct {
 	Role  domain.Role `json:"role" required:"true"`
 }
 
+// Check checks the fields. The store checks the caller's permission.
 func (b *memberBody) Check(p *httpx.Problems) {
 	p.Email("email", b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {

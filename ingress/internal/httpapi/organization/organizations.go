@@ -19,6 +19,7 @@ type membershipView struct {
 	CreatedAt domain.Time `json:"createdAt"`
 }
 
+// view returns a membership in the form that callers see.
 func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
@@ -83,6 +84,7 @@ type createOrganizationBody struct {
 	Name string `json:"name" required:"true"`
 }
 
+// Check checks the name.
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }
 
 // createOrganization handles POST /api/organizations: it creates an organization that the caller
@@ -101,6 +103,7 @@ func (h *Handler) createOrganization(c *gin.Context) {
 		return
 	}
 
+	// The cached memberships of the caller lack the new one.
 	h.Auth.ForgetUser(who.UserID)
 	httpx.WriteJSON(c, http.StatusCreated, view(made))
 }
@@ -114,6 +117,7 @@ type renameOrganizationBody struct {
 	CreatedAt httpx.ReadOnly         `json:"createdAt"`
 }
 
+// Check checks the name, if it is present.
 func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
 		p.Name("name", b.Name.Value, httpx.MaxName)

@@ -16,6 +16,7 @@ const (
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
 )
 
+// triggerTypes matches a valid trigger type. The type is stored with the run and shown in lists.
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is the body of POST /api/internal/run-automation.
@@ -58,6 +59,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	if body.SessionID.Set {
 		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return nil
@@ -78,6 +80,7 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	}
 
 	delete(input, "message")
+
 	if len(input) == 0 {
 		return message, nil
 	}

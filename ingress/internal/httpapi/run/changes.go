@@ -20,6 +20,7 @@ func (h *Handler) streamChanges(c *gin.Context) {
 		return
 	}
 	defer h.LeaveStreams(seats)
+
 	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.SessionCheck(c))

@@ -22,6 +22,7 @@ type chatBody struct {
 	Stream    httpx.Optional[bool] `json:"stream"`
 }
 
+// Check adds the body's problems.
 func (b *chatBody) Check(found *httpx.Problems) {
 	httpx.CheckSession(found, "sessionId", b.SessionID)
 	httpx.CheckMessage(found, "message", b.Message)
@@ -60,6 +61,8 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
+
+	// Keys of different targets and principals do not collide, because the scope contains both.
 	s.AgentID, s.TemplateID = chatTarget(found, c)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if who.Kind == domain.CallerDemo {

@@ -54,6 +54,7 @@ func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, con
 		return file, nil, err
 	}
 
+	// Callers who may read the run may read its files.
 	run, err := h.findRun(c, file.RunID)
 	if err == nil && run.Erased {
 		err = apierr.New(apierr.NotFound, "no such resource")

@@ -39,6 +39,8 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
+// knownFormat returns the named format. It adds a problem for an unknown name, if a name is
+// present.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -132,10 +134,12 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, found.Err()
 	}
+
 	if sent.Messages.Set {
 		return sent.chat(found, reader), found, nil
 	}
 
+	// Without messages the body has Parley's own format, which is decoded strictly.
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, found.Err()
@@ -163,6 +167,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 	}
 
 	httpx.CheckSession(found, field, body.SessionID)
+
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
 		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")
@@ -176,6 +181,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 		sent, where = message.Parts, at+".parts"
 	}
 
+	// A problem of the content's form would hide a problem of the text, which is then empty.
 	before := len(found.List)
 	body.Message = messageText(found, where, sent)
 	if len(found.List) == before {
@@ -208,6 +214,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		return ""
 	}
 
+	// The content is decoded separately, so its problems get the path of the content in the body.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {

@@ -98,6 +98,7 @@ func (h *Handler) Routes() []httpx.Route {
 // findTarget looks up the agent or template that a chat's query names.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
+
 	switch {
 	case len(agents) == 1 && len(templates) == 0 && agents[0] != "":
 		if !id.Valid(id.Agent, agents[0]) {
@@ -130,6 +131,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	return err
 }
 
+// findFile is the finder of files. It returns not_found for a file that the caller may not read.
 func (h *Handler) findFile(c *gin.Context, fileID string) error {
 	_, content, err := h.openFile(c, fileID)
 	if err == nil {

@@ -90,6 +90,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
 		Status: domain.RunStatus(value("status")),
 	}
+
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
 	}
@@ -127,6 +128,8 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
+	// The run is read again after the wait, because the result of the wait may lack parts of it.
 	if wait > 0 && !run.Run.Status.Terminal() {
 		sub := dispatch.Attach(run)
 		defer h.Dispatch.Release(sub)
@@ -154,6 +157,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 		return false, reader
 	}
 
+	// A stream has no length and no end that HEAD could report.
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}
@@ -310,6 +314,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run rundb.StoredRun
+
 	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)

@@ -120,6 +120,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 	return out
 }
 
+// cursorContext binds a cursor to its organization, so that another one cannot use it.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads the cursor of a list of sessions. It returns 0 for the beginning.
@@ -136,6 +137,7 @@ func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int6
 	return ref
 }
 
+// addCursorProblem reports a cursor that cannot be decoded.
 func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
@@ -148,6 +150,7 @@ func (h *Handler) getSession(c *gin.Context) {
 	if _, present := httpx.Query(c)["limit"]; !present {
 		limit = httpx.MaxPage
 	}
+
 	if err == nil {
 		err = found.Err()
 	}
@@ -159,6 +162,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		return
 	}
 
+	// The first read stops at a large response. Such a page is read again, once there is capacity.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -200,6 +204,8 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	}
 
 	n := httpx.EntriesThatFit(messages, limit)
+
+	// A page has at least one turn, even if that is larger than a page.
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
@@ -210,6 +216,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 		shown.NextCursor = &cursor
 	}
 
+	// Turns are read newest first, but a client shows messages in the order of the conversation.
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
@@ -284,8 +291,10 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 		found.Add("id", httpx.CodeRequired, "is required: the session's id")
 	}
 
+	// An id that no session can have is treated as missing.
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
+
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()
@@ -320,7 +329,10 @@ func (h *Handler) onlySession(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
+
 	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
+
+	// The caller's own session wins over sessions of others that the caller may read.
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
@@ -354,6 +366,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 	return "", false, false
 }
 
+// noSession returns the error for a session that does not exist or that the caller may not read.
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // entryFor returns a session in the form that lists show.
@@ -373,6 +386,9 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
+
+	// A completed run has an answer, even an empty one. Other runs have one only if a part of it is
+	// stored.
 	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
@@ -380,6 +396,8 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations = turn.Citations
+
+	// The session shows what the user heard, which may be less than the agent answered.
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true

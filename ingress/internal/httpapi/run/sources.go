@@ -23,6 +23,8 @@ func (h *Handler) getSource(c *gin.Context) {
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+
+	// A source may be large, so its size is reserved before it is read.
 	bytes, err := h.BlobsDB.SourceBytes(ctx, org, sourceID)
 	if err == nil {
 		err = httpx.ReserveAnswer(c, bytes)

@@ -26,6 +26,7 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 		httpx.Fail(c, err)
 		return
 	}
+
 	defer reader.Close()
 
 	if to.Format != "" {
@@ -40,11 +41,15 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 // close the reader.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
+
+	// The body is not needed once the run is stored, however long its events are followed.
 	defer httpx.ReleaseBody(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.ReserveFunc(c))
 	if run != nil {
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
+
+	// The header is set even with an error, so that a caller can find the run that was accepted.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}

@@ -29,6 +29,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	defer h.Dispatch.Release(sub)
 
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+
 	replayed := sub.Existing && sub.Run.Ended()
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision

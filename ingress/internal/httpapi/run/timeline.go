@@ -35,6 +35,8 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	httpx.SetLogIDs(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
+
+	// The size is reserved before the timeline is read, because a timeline may be large.
 	err := findReadable(who, func(principal string) error {
 		bytes, err := h.RunsDB.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
 		if err == nil {

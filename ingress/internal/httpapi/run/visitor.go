@@ -65,6 +65,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 	return run.Render()
 }
 
+// hideCallData removes a tool call's input and output. Its name and its progress stay visible.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
 // eventForVisitor returns the event with the data that a visitor may see, possibly none. The
@@ -94,6 +95,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 
+	// Decoding into a struct with only the visible fields drops all others.
 	err := json.Unmarshal(e.Data, &visible)
 	if err == nil && visible.Run != nil {
 		visible.Run, err = runForVisitor(visible.Run)

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	// simultaneous large messages at one ingress process
 	messagesPerCredential   = 4
 	messagesPerOrganization = 8
 	messagesAtOnce          = 32

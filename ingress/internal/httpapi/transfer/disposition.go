@@ -23,6 +23,8 @@ func disposition(inline bool, name string) string {
 	}
 
 	name = savedName(name)
+
+	// Clients that know filename* prefer it. Others get the ASCII approximation.
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
 	if ascii != name {
@@ -43,6 +45,7 @@ func savedName(name string) string {
 		return name
 	}
 
+	// The extension is kept, because it decides which program opens the file.
 	extension := path.Ext(name)
 	if len(extension) > maxExtension {
 		extension = ""

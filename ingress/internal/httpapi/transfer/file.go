@@ -31,13 +31,16 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 	header := c.Writer.Header()
 	before := header.Clone()
 	describe(header, file, caching)
+
 	recorder := &errorRecorder{ReadSeeker: content}
 	to := &download{ResponseWriter: c.Writer, from: from, permit: permit}
 	http.ServeContent(to, byteRange(c.Request), "", time.Time{}, recorder)
+
 	err := recorder.err
 	if err == nil {
 		err = to.err
 	}
+
 	if to.status == http.StatusRequestedRangeNotSatisfiable {
 		before.Set("Content-Range", fmt.Sprintf("bytes */%d", file.Bytes))
 		err = apierr.New(apierr.RangeNotSatisfiable, "the range is beyond the file's %d bytes", file.Bytes)

@@ -64,9 +64,9 @@ type Slot struct {
 	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
-	began   time.Time
-	Cut     bool  // its slot was taken by another transfer
-	needed  int64 // pace in bytes per second that would have kept the slot
+	began   time.Time // the deadline counts from here
+	Cut     bool      // its slot was taken by another transfer
+	needed  int64     // pace in bytes per second that would have kept the slot
 
 	complete bool      // the client has sent everything: the transfer does not depend on it any more
 	waiting  time.Time // since when the transfer waits for the client; zero while the service itself is busy
@@ -89,12 +89,14 @@ type progress struct {
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
+
 	p, limit := &Slot{Owner: who, network: who.network(), all: d, conn: conn, began: time.Now()}, d.Bounds
 	if who.Unverified {
 		limit = d.Unverified
 	}
 
 	has, newcomer := d.holdings(p)
+
 	if has.PerAddress >= limit.PerAddress {
 		return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this client address is "+d.Doing)
 	}
@@ -112,6 +114,7 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
+	// A limiter is as full as its fuller part: the slots for this kind of sender, or all slots.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -236,6 +239,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 			-cmp.Compare(max(organizations[p.Organization], networks[p.network]), max(organizations[q.Organization], networks[q.network])),
 			cmp.Compare(p.rate(now), q.rate(now)))
 	}
+
 	at := -1
 	for i, p := range d.Open {
 		eligible := group(p) == group(who) && (has == 0 || has+1 < parties[party(p)]) && (p.Unverified || !who.Unverified)
@@ -248,6 +252,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 		return false
 	}
 
+	// The cut transfer notices it at its next read or write. Its slot is free immediately.
 	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // interrupts the blocked read or write
 	d.Open = slices.Delete(d.Open, at, at+1)
@@ -288,6 +293,8 @@ func (p *Slot) moved(n int) {
 	p.now.waited += time.Since(p.waiting)
 	p.now.moved += int64(n)
 	p.waiting = time.Time{}
+
+	// Two marks keep the measured interval between one and two times Patience.
 	if p.now.waited-p.marks[1].waited >= p.all.Patience {
 		p.marks[0], p.marks[1] = p.marks[1], p.now
 	}
@@ -341,11 +348,12 @@ type download struct {
 	http.ResponseWriter
 	from   *Slot
 	permit httpx.SessionCheck
-	sent   int64
+	sent   int64 // bytes written
 	status int
-	err    error
+	err    error // the error of the last Write
 }
 
+// WriteHeader sends only the status of a success.
 func (d *download) WriteHeader(status int) {
 	if d.status = status; status < http.StatusBadRequest {
 		d.ResponseWriter.WriteHeader(status)

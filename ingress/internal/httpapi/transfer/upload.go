@@ -64,6 +64,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 		steps = steps[1:]
 	}
 
+	// A body of known length needs no further step.
 	if length >= 0 {
 		steps = steps[:1]
 	}
@@ -126,6 +127,8 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	if r.Err = r.advance(); r.Err != nil {
 		return 0, r.Err
 	}
+
+	// One byte above the edge is enough to know that the body needs the next step.
 	if len(r.steps) > 0 {
 		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}

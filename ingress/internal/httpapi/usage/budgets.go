@@ -73,6 +73,7 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 	}
 }
 
+// checkLimit checks a limit in the unit of the budget's metric. 0 allows nothing.
 func checkLimit(p *httpx.Problems, limit int64) {
 	if limit < 0 || limit > budgetdb.MaxBudget {
 		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(budgetdb.MaxBudget))
@@ -114,6 +115,7 @@ type budgetChange struct {
 	UpdatedAt httpx.ReadOnly         `json:"updatedAt"`
 }
 
+// Check checks the limit, if it is present.
 func (b *budgetChange) Check(p *httpx.Problems) {
 	if b.Limit.Set {
 		checkLimit(p, b.Limit.Value)

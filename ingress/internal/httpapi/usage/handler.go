@@ -62,6 +62,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
+// readAutomation returns an automation of the caller's organization, or not_found.
 func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
 	return h.RunsDB.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

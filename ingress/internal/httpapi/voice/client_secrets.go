@@ -50,6 +50,7 @@ func (b *clientSecretBody) Check(found *httpx.Problems) {
 	}
 }
 
+// life returns the requested lifetime, or the default.
 func (b *clientSecretBody) life() time.Duration {
 	if b.ExpiresAfter == nil || b.ExpiresAfter.Seconds == nil {
 		return secretLife * time.Second

@@ -38,8 +38,10 @@ type turnCharge struct {
 	who     domain.Caller
 }
 
+// Pay counts the turn. It returns rate_limited if the limit is reached.
 func (t turnCharge) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
+// Refund reverses Pay.
 func (t turnCharge) Refund()       { t.limiter.Uncount(t.who) }
 func (t turnCharge) Returns() bool { return false }
 

@@ -28,7 +28,7 @@ const (
 type Hook struct {
 	hookdb.ReceivingHook
 
-	Secrets []string
+	Secrets []string // the current one first; a second one during a rotation
 
 	rules *webhookin.Rules
 }
@@ -50,9 +50,11 @@ type Hooks struct {
 	mu      sync.Mutex
 	known   map[string]knownHook
 	missing map[string]time.Time // ids without a hook, and when each entry expires
-	swept   time.Time
+	swept   time.Time            // when expired entries were last removed
 }
 
+// knownHook is a cache entry. It is reused until the given time, and after that only shows that the
+// id was known.
 type knownHook struct {
 	hook  *Hook // nil: no such hook
 	err   error // why none of its secrets can be opened
@@ -91,6 +93,7 @@ func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	return entry.hook, nil
 }
 
+// remembered returns the cached entry of an id, if it has not expired.
 func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,6 +119,7 @@ func (l *Hooks) queue(id string) chan struct{} {
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
+
 	reads := l.queue(id)
 	select {
 	case reads <- struct{}{}:
@@ -123,6 +127,8 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	case <-ctx.Done():
 		return knownHook{}, tooManyHooks()
 	}
+
+	// Another request may have read the hook while this one waited for a slot.
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
@@ -150,6 +156,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	if !found.Enabled {
 		return hook, nil
 	}
+
 	var unopened error
 	for _, sealed := range found.SealedSecrets {
 		secret, err := l.secrets.OpenText(sealdb.KindHook, found.OrganizationID, found.ID, sealed)
@@ -159,9 +166,11 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 		}
 		hook.Secrets = append(hook.Secrets, secret)
 	}
+
 	if len(hook.Secrets) == 0 && unopened != nil {
 		return hook, unopened
 	}
+
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)
@@ -170,6 +179,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	return hook, nil
 }
 
+// put caches an entry. If the cache is full it is cleared, because reading again is cheap.
 func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,6 +211,7 @@ func (l *Hooks) Forget(id string) {
 	delete(l.missing, id)
 }
 
+// tooManyHooks returns the error for a delivery that got no slot to read its hook.
 func tooManyHooks() error {
 	busy := apierr.New(apierr.Overloaded, "too many deliveries to unknown hooks")
 	busy.RetryAfter = time.Second

@@ -42,8 +42,8 @@ type Intake struct {
 type Delivered struct {
 	ContentType string
 	Body        []byte
-	Traceparent string
-	Again       bool // a user redelivers it, so the filter does not apply
+	Traceparent string // W3C trace context of the request
+	Again       bool   // a user redelivers it, so the filter does not apply
 }
 
 // Receipt is the outcome of a delivery as the response to its source shows it.
@@ -64,6 +64,7 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	if err != nil {
 		return Receipt{}, fmt.Errorf("checking limit: %w", err)
 	}
+
 	d, err := i.decide(ctx, hook, e, of)
 	if err != nil {
 		return Receipt{}, err
@@ -73,6 +74,7 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 			return Receipt{}, err
 		}
 	}
+
 	deliver := i.deliver
 	if !limit.Allowed && d.Run == nil {
 		deliver = i.withoutLog
@@ -81,7 +83,10 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	if err != nil {
 		return Receipt{}, err
 	}
+
 	was := accepted.Delivery
+
+	// Repeated deliveries and deliveries that joined a run are free; see charged.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
@@ -94,6 +99,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 	if d.Run == nil {
 		return nil
 	}
+
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -146,6 +152,7 @@ func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb
 	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
+// deliverOnce passes a delivery to the dispatcher and returns its error, too.
 func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.Dispatch.Deliver(ctx, d)
 	if err == nil {
@@ -167,6 +174,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	if e.Answer != nil {
 		return d, nil
 	}
+
 	rules := hook.rules.Apply
 	if of.Again {
 		rules = hook.rules.ApplyUnfiltered
@@ -183,6 +191,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		refuse(&d, apierr.InvalidRequest, "the template produced no text for this delivery")
 		return d, nil
 	}
+
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
 	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it would start one, it is refused
@@ -192,6 +201,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	case err != nil:
 		return d, err
 	}
+
 	run, err := i.deliveryRun(hook, e, out.Message, of.Traceparent)
 	if err != nil {
 		return d, err
@@ -227,6 +237,7 @@ func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparen
 	return s.NewRun(i.RunDeadline)
 }
 
+// deliveryHead describes the delivery to the agent. Its JSON is part of the run's input.
 type deliveryHead struct {
 	Source     domain.HookSource `json:"source"`
 	Event      string            `json:"event"`
@@ -253,6 +264,7 @@ func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
 
+// detail returns the message of an API error that callers may see, or "".
 func detail(err error) string {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return coded.Detail
