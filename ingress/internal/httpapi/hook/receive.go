@@ -112,11 +112,9 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	httpx.StateFor(c).Source = hook.Source
-
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
-
 	if wait := h.Unsigned.Wait(sender); wait > 0 && !isExempt(c, hook, verified) {
 		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature"))
 		return
@@ -155,7 +153,6 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	h.verify(c.Request.Context(), hook, client)
 	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known now; the log line shows it
 	h.Auth.Used(hook.KeyID)
-
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
 	})
