@@ -202,7 +202,7 @@ var all = []mutant{
 	},
 	{
 		"an acknowledgement before the commit",
-		[]edit{{executing, "\tr.finalize(ctx, a, d)\n", "\td.Ack()\n\tr.finalize(ctx, a, d)\n"}},
+		[]edit{{executing, "\tr.executeClaimed(ctx, a, d)\n", "\td.Ack()\n\tr.executeClaimed(ctx, a, d)\n"}},
 		"workers/internal/runner",
 		[]string{"TestTheJobMessageIsAcknowledgedLast"},
 	},
