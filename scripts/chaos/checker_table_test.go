@@ -86,8 +86,8 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			e.Rows = append(e.Rows, run("run_x", ""))
 			e.Requests = append(e.Requests, request{Status: 202, Run: "run_x"})
 		}},
-		"a run nobody was told of never ends": {"every accepted run ends", nil, func(e *evidence) { e.Rows = append(e.Rows, run("run_x", "")) }},
-		"an open run":                         {"every accepted run ends", nil, func(e *evidence) { e.Open = append(e.Open, open{ID: "run_x", Status: "queued"}) }},
+		"an unreported run never ends": {"every accepted run ends", nil, func(e *evidence) { e.Rows = append(e.Rows, run("run_x", "")) }},
+		"an open run":                  {"every accepted run ends", nil, func(e *evidence) { e.Open = append(e.Open, open{ID: "run_x", Status: "queued"}) }},
 		"an end two minutes after the deadline": {"no run ends late", nil, func(e *evidence) {
 			e.Rows[0].Finished = e.Rows[0].Created.Add(3*time.Minute + time.Second)
 		}},

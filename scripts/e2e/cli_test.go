@@ -399,7 +399,7 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 
 	eventually(t, requestTimeout, "the run before is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
-	eventually(t, requestTimeout, "the run that began later is told of, and its end", ended(2))
+	eventually(t, requestTimeout, "the later run and its result are printed", ended(2))
 	tail.signal(t, syscall.SIGINT)
 	followed := tail.ended(t).wants(t, 130)
 	if followed.err != "" {

@@ -21,18 +21,18 @@ func TestSlotsAreShared(t *testing.T) {
 		slots, queue int
 		steps        string
 	}{
-		"one slot":                       {1, 2, "a=a b= c= -a=b -b=c"},
-		"no queue":                       {2, 0, "a=a b=b c! -a= c=c"},
-		"an eighth is kept for others":   {8, 4, "a=a a=a a=a a=a a=a a=a a=a a= b=b c= -b=c -a=a"},
-		"fewest first":                   {4, 8, "a=a a=a a=a b=b a= a= b= c= -a=c -a=a -a=a -c=b"},
-		"parts of the queue":             {1, 4, "a=a a= a= a! b= b= b! c= c= c! d= d! e= e! f! a! -a=a"},
-		"none behind no queue":           {1, 0, "a=a b! c!"},
-		"two slots are never one's":      {2, 2, "a=a a= b=b -b= -a=a"},
-		"nor are three":                  {3, 2, "a=a a=a a= b=b -b= b=b -a=a"},
-		"whoever waits is not passed by": {2, 4, "a=a b=b c= -a=c d= -b=d"},
-		"leaving the queue":              {1, 2, "a=a b= ~b= c= -a=c"},
-		"equal ones in their order":      {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
-		"none of another's cap":          {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
+		"one slot":                                {1, 2, "a=a b= c= -a=b -b=c"},
+		"no queue":                                {2, 0, "a=a b=b c! -a= c=c"},
+		"an eighth is kept for others":            {8, 4, "a=a a=a a=a a=a a=a a=a a=a a= b=b c= -b=c -a=a"},
+		"fewest first":                            {4, 8, "a=a a=a a=a b=b a= a= b= c= -a=c -a=a -a=a -c=b"},
+		"parts of the queue":                      {1, 4, "a=a a= a= a! b= b= b! c= c= c! d= d! e= e! f! a! -a=a"},
+		"none behind no queue":                    {1, 0, "a=a b! c!"},
+		"two slots are never one's":               {2, 2, "a=a a= b=b -b= -a=a"},
+		"nor are three":                           {3, 2, "a=a a=a a= b=b -b= b=b -a=a"},
+		"a waiting organization is not overtaken": {2, 4, "a=a b=b c= -a=c d= -b=d"},
+		"leaving the queue":                       {1, 2, "a=a b= ~b= c= -a=c"},
+		"equal ones in their order":               {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
+		"none of another's cap":                   {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
 	} {
 		p := newSlotPool(pool(c.slots, c.queue))
 		turns := map[string][]*toolTurn{}

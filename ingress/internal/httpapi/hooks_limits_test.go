@@ -174,7 +174,7 @@ func TestHooksContinueWithARotatedKey(t *testing.T) {
 		t.Errorf("the hook: %s", hook.body)
 	}
 	a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "after its key was rotated", 202, "")
-	eventually(t, "whoever tidies up sees that the key is used", func() bool {
+	eventually(t, "the cleanup finds the key in use", func() bool {
 		return a.ok("GET", "/api/keys?limit=1", "", h.key).json(t, "data.0.lastUsedAt") != nil
 	})
 }

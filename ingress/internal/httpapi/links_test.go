@@ -244,8 +244,8 @@ func TestResetLinksEndWithTheirPermission(t *testing.T) {
 			w.admit(bea, bea.org, cleo, domain.RoleMember)
 			w.only(cleo, bea.org)
 		},
-		"whoever made it is no admin any more": func(w *testEnv, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
-		"whoever made it was removed": func(w *testEnv, ada, bea, _ person) {
+		"its author is no longer an admin": func(w *testEnv, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
+		"its author was removed": func(w *testEnv, ada, bea, _ person) {
 			w.do("DELETE", "/api/organizations/members?id="+bea.id, "", ada.auth).want(w.t, "removing", 200, "")
 		},
 		"nothing": nil,

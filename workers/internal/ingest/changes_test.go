@@ -61,7 +61,7 @@ func TestDocumentChangesArePublished(t *testing.T) {
 			sent := r.send(r.org, "a.txt", pages(300))
 			l := &looking{testEnv: r, Bus: r.bus, documentID: sent.Document.ID}
 			stop := r.start(c.read, func(_ *Config, deps *Deps) { deps.Bus = l })
-			r.await(r.org, sent.Document.ID, "told of", func(d domain.Document) bool {
+			r.await(r.org, sent.Document.ID, "published", func(d domain.Document) bool {
 				seen := l.states()
 				return d.Status == c.last && len(seen) >= len(c.seen) && seen[len(c.seen)-1] == c.seen[len(c.seen)-1]
 			})

@@ -160,12 +160,16 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+	writeReceipt(c, hook, &event, result)
+}
+
+// writeReceipt responds to a delivery. A source that sends a challenge expects its answer and
+// nothing else.
+func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
 		httpx.SetLogIDs(c, hook.AgentID, *result.RunID, "")
 	}
-
-	// The source expects the response to its challenge and nothing else.
 	if event.Answer != nil {
 		httpx.WriteJSON(c, http.StatusOK, event.Answer)
 		return
