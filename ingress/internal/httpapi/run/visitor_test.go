@@ -2,6 +2,8 @@ package run
 
 import (
 	"bytes"
+	"reflect"
+	"strings"
 	"testing"
 
 	"parley/shared/domain"
@@ -28,5 +30,23 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	}
 	if run, err := runForVisitor([]byte(`{"toolCalls":"canary"}`)); err == nil || run != nil {
 		t.Errorf("unreadable data is shown: %s", run)
+	}
+}
+
+// TestVisitorsFieldsAreDecided fails for each new field of a run until it is in this list, and in
+// runForVisitor if visitors must not see it.
+func TestVisitorsFieldsAreDecided(t *testing.T) {
+	t.Parallel()
+	const decided = "id status agentId templateId sessionId trigger message output citations toolCalls usage error omittedTurns " +
+		"requiredAction citationsRemoved attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
+	known := map[string]bool{}
+	for name := range strings.FieldsSeq(decided) {
+		known[name] = true
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[domain.Run]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "-" && !known[name] {
+			t.Errorf("may visitors of a widget see the field %s?", name)
+		}
 	}
 }
