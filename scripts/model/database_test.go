@@ -333,7 +333,6 @@ type claim struct {
 	attempts int
 	deaths   int
 	deadline time.Duration
-	conflict bool
 	locked   bool
 }
 
@@ -381,16 +380,6 @@ func (db *database) claimable(r *run) bool {
 		expired = o.status == running
 	}
 	return o.status == queued && o.notBefore <= s.now || expired
-}
-
-// conflicts models open_runs_one_per_session for a run to be claimed.
-func (db *database) conflicts(r *run) bool {
-	if db.sim.mutant.claimOutOfOrder || !db.claimable(r) {
-		return false
-	}
-	return slices.ContainsFunc(db.runs, func(other *run) bool {
-		return other != r && other.session == r.session && other.open != nil && other.open.status != queued
-	})
 }
 
 // isLocked reports whether another transaction locks the run's open row.

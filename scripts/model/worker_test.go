@@ -164,7 +164,7 @@ func (w *worker) execute(t *task, m *message) {
 	s := w.sim
 	asked := s.now
 	c, err := w.claiming.do(t, runID(m.job.id))
-	if err != nil || c.conflict {
+	if err != nil {
 		s.bus.nak(m, s.jitter(time.Second))
 		return
 	}
