@@ -94,7 +94,7 @@ type Ingress struct {
 
 // New validates the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
-	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
+	if err := cmp.Or(cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, signer, err := keys(cfg.SecretsKey)
@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		DispatchLimit: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
+		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)

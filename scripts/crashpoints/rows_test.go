@@ -102,7 +102,7 @@ func (r row) run(t *testing.T) {
 	}
 
 	if r.crowded {
-		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
+		o.settings = []string{"WORKER_CONCURRENCY=1"}
 	}
 
 	b := newTestEnv(t, o)
