@@ -21,7 +21,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		return nil, nil
 	}
 	s.slots.free(freed)
-	s.slots.refresh(ctx)
+	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
 		if f.Waiting {
 			s.slots.markWaiting(lane)

@@ -82,6 +82,7 @@ type laneSlots struct {
 	used     int             // dispatched runs of all organizations
 	runs     map[string]int  // dispatched runs of each organization, without zeros
 	waiting  map[string]bool // organizations that may have waiting runs
+	full     bool            // the last count found no free slot, or none was left since
 	grant    int             // free slots that this process may fill before the next count
 	reserved int             // reserve slots that it may fill before the next count
 }
@@ -97,10 +98,10 @@ func newSlots(count func(context.Context) (count, error)) *slots {
 
 func newLaneSlots() *laneSlots { return &laneSlots{runs: map[string]int{}, waiting: map[string]bool{}} }
 
-// refresh counts if the estimate is too old. If counting fails, the estimate stays. filling are the
-// lanes of which the caller is going to fill free slots.
-func (s *slots) refresh(ctx context.Context, filling ...domain.Lane) {
-	if !s.due(filling) {
+// refresh counts if the estimate is too old. If counting fails, the estimate stays. lanes are those
+// of which the caller is going to fill slots.
+func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
+	if !s.due(lanes) {
 		return
 	}
 
@@ -127,6 +128,7 @@ func (s *slots) refresh(ctx context.Context, filling ...domain.Lane) {
 		}
 	}
 	for _, l := range s.lanes {
+		l.full = l.used >= s.total
 		l.grant = half(s.total - l.used)
 		l.reserved = half(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
@@ -142,16 +144,16 @@ func half(n int) int {
 }
 
 // due reports whether the caller must count. While one caller counts, no other one has to.
-func (s *slots) due(filling []domain.Lane) bool {
+func (s *slots) due(lanes []domain.Lane) bool {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	// A full lane is counted more often, so that a freed slot is used soon.
 	interval := slotsCounted
-	for _, lane := range filling {
+	for _, lane := range lanes {
 		switch l := s.lanes[lane]; {
-		case l.used >= s.total:
+		case l.full || l.used >= s.total:
 			interval = min(interval, slotsFull)
 		case l.grant <= 0:
 			interval = 0
@@ -181,6 +183,7 @@ func (s *slots) fill(lane Lane, n int) int {
 	taken := max(0, min(n, s.total-l.used, l.grant))
 	l.add(lane.OrganizationID, taken)
 	l.grant -= taken
+	l.full = l.full || l.used >= s.total
 
 	for taken < n && s.mayUseReserve(l, lane.OrganizationID) {
 		l.add(lane.OrganizationID, 1)
