@@ -146,7 +146,7 @@ func (i *Ingress) httpDeps(
 	cfg, deps := i.cfg, i.deps
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: client,
+		Streams: i.streams, Changes: i.changes, Jobs: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outbound: client,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{

@@ -28,7 +28,7 @@ type row struct {
 var rows = []row{
 	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}},
 	{name: "after the commit, before the doorbell", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
-	{name: "doorbell sent, ingress dies", strikes: []strike{{ingress, failpoint.RingAfter, "kill:100ms"}}},
+	{name: "doorbell sent, ingress dies", strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}},
 	{name: "before the claim", strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
 	{name: "after the claim", strikes: []strike{{agent, failpoint.ClaimAfter, "kill"}}},
 	{name: "before a model turn is journaled", strikes: []strike{{agent, failpoint.TurnBefore, "kill"}}},

@@ -99,7 +99,7 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 		return time.Time{}, false, nil // delivered meanwhile
 	}
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("reading oldest doorbell: %w", err)
+		return time.Time{}, false, fmt.Errorf("reading oldest job message: %w", err)
 	}
 
 	return msg.Time, true, nil

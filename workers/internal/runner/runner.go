@@ -282,7 +282,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 
 // serve fetches a lane's job messages, at most as many as there are free slots, until ctx ends.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
-	doorbells := r.bus.Lane(lane)
+	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))
 	for {
 		// Reserve slots before fetching: a fetched message without a slot would wait here while
@@ -292,7 +292,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			return
 		}
 
-		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
+		err := jobs.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
 			if ctx.Err() != nil { // expected: the worker stopped during the fetch
 				d.Release()
 				return
