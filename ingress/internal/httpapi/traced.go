@@ -18,7 +18,7 @@ func (a *api) traced() gin.HandlerFunc {
 	return otelgin.Middleware("parley",
 		otelgin.WithTracerProvider(a.Tracer.Provider()),
 		otelgin.WithMeterProvider(noop.NewMeterProvider()), // /metrics has the metrics
-		otelgin.WithPropagators(a.Tracer.Outbound()),
+		otelgin.WithPropagators(a.Tracer.Outside()),
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }
 
