@@ -3,7 +3,6 @@ package model
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"parley/shared/store/queuedb"
@@ -348,7 +347,6 @@ type claim struct {
 	attempts int
 	deaths   int
 	deadline time.Duration
-	conflict bool
 	locked   bool
 }
 
@@ -396,16 +394,6 @@ func (db *database) claimable(r *run) bool {
 		expired = o.status == running
 	}
 	return o.status == queued && o.notBefore <= s.now || expired
-}
-
-// conflicts models open_runs_one_per_session for a run to be claimed.
-func (db *database) conflicts(r *run) bool {
-	if db.sim.mutant.claimOutOfOrder || !db.claimable(r) {
-		return false
-	}
-	return slices.ContainsFunc(db.runs, func(other *run) bool {
-		return other != r && other.session == r.session && other.open != nil && other.open.status != queued
-	})
 }
 
 // isLocked reports whether another transaction locks the run's open row.

@@ -191,8 +191,6 @@ func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err
 		switch {
 		case err == nil && c.locked:
 			pause, err = lockedAgain, errLocked
-		case err == nil && c.conflict:
-			err = errRetry
 		case err == nil:
 			return c, asked, nil
 		}
