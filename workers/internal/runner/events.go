@@ -16,14 +16,22 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// checkpointEvery is the minimum time between two checkpoints, in which a run's events are saved. A
-// new subscriber misses at most the events of this time.
-const checkpointEvery = 250 * time.Millisecond
+const (
+	// checkpointEvery is the time between the moments at which a worker saves the events of its runs.
+	// All runs share these moments, so that a few statements save the events of all of them.
+	checkpointEvery = 250 * time.Millisecond
+
+	// checkpointAge is the least age of the first event that a checkpoint saves. A run that finishes
+	// earlier needs no checkpoint. A new subscriber misses at most the events of checkpointAge and
+	// checkpointEvery together.
+	checkpointAge = 200 * time.Millisecond
+)
 
 // eventWriter publishes an attempt's events immediately and saves them in checkpoints. Only the
 // attempt's goroutine writes events; a timer's goroutine writes the checkpoints.
 type eventWriter struct {
 	held    lease.Held
+	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after it
 	publish func(runID string, chunk domain.EventChunk)
 	// save returns held = false if the run no longer belongs to this attempt.
 	save  func(context.Context, executiondb.Checkpoint) (held bool, err error)
@@ -106,10 +114,19 @@ func (t *eventWriter) write(kind string, data []byte) {
 	// next one.
 	switch {
 	case t.timer == nil:
-		t.timer = time.AfterFunc(checkpointEvery, t.checkpoint)
+		t.timer = time.AfterFunc(t.untilCheckpoint(), t.checkpoint)
 	case from == 0 && t.writing == nil:
-		t.timer.Reset(checkpointEvery)
+		t.timer.Reset(t.untilCheckpoint())
 	}
+}
+
+// untilCheckpoint returns the time until the checkpoint of an event that is written now.
+func (t *eventWriter) untilCheckpoint() time.Duration {
+	wait := checkpointEvery - time.Since(t.epoch)%checkpointEvery
+	if wait < checkpointAge {
+		wait += checkpointEvery
+	}
+	return wait
 }
 
 // checkpoint saves the unsaved events. If that fails, the next checkpoint saves them.
@@ -142,7 +159,7 @@ func (t *eventWriter) checkpoint() {
 	case err == nil && !held:
 		t.taken()
 	case len(t.lines) > 0 && !t.closed:
-		t.timer.Reset(checkpointEvery)
+		t.timer.Reset(t.untilCheckpoint())
 	}
 }
 
@@ -211,7 +228,7 @@ func (t *eventWriter) forget() {
 
 // newEventWriter creates an attempt's event writer.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
-	t := &eventWriter{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
+	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch, publish: r.bus.Events, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})

@@ -163,6 +163,7 @@ type Runner struct {
 	configs *configs.Cache
 	inputs  *inputs
 	metrics *metrics
+	epoch   time.Time // of the checkpoints of all runs
 }
 
 // Deps are a runner's dependencies.
@@ -198,6 +199,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		held:      &heldRuns{runs: map[string]*heldRun{}},
 		configs:   configs.New(deps.Records),
 		inputs:    newInputs(),
+		epoch:     time.Now(),
 	}
 
 	// A full queue rejects requests, so each queue has room for twice the number of attempts.
