@@ -35,7 +35,7 @@ type writerEnv struct {
 func newWriterEnv(fence int64) *writerEnv {
 	tt := &writerEnv{}
 	tt.eventWriter = &eventWriter{
-		held: lease.Held{RunID: "run_1", Fence: fence}, epoch: time.Now(), log: zerolog.Nop(),
+		held: lease.Held{RunID: "run_1", Fence: fence}, epoch: time.Now(), pace: &pace{}, log: zerolog.Nop(),
 		publish: func(_ string, c domain.EventChunk) {
 			tt.published = append(tt.published, fmt.Sprintf("%d.%d %s", c.Fence, c.First, c.Lines))
 		},

@@ -164,6 +164,7 @@ type Runner struct {
 	inputs  *inputs
 	metrics *metrics
 	epoch   time.Time // of the checkpoints of all runs
+	pace    pace
 }
 
 // Deps are a runner's dependencies.
