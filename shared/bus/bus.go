@@ -345,13 +345,31 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 // Done publishes that a run is terminal: its rendered object to the inbox of the waiting
 // ingress, if any, and a notice to the subscribers of the run.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
-	if replyTo != "" {
-		if int64(len(result)) > b.nc.MaxPayload() {
-			result = nil // too large for a message; the ingress reads the row
-		}
-		b.publish(replyTo+"."+runID, result)
-	}
+	b.reply(runID, replyTo, result)
 	b.publish(contract.SubjectDone+runID, nil)
+}
+
+// Ended is Done with the last event of the run's log in the notice: its position and the run's
+// status. Subscribers then need not read the log, unless the event is too large.
+func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
+	b.reply(runID, replyTo, result)
+	last := domain.EventChunk{Fence: at.Fence, First: at.N}
+	if len(result) < maxEvents {
+		event := domain.EndedEvent(at, status, result)
+		last.Lines = domain.AppendEventLine(nil, event.Type, event.Data)
+	}
+	b.publish(contract.SubjectDone+runID, eventMessage(last))
+}
+
+// reply sends a run's rendered object to the inbox of the waiting ingress, if any.
+func (b *Bus) reply(runID, replyTo string, result []byte) {
+	if replyTo == "" {
+		return
+	}
+	if int64(len(result)) > b.nc.MaxPayload() {
+		result = nil // too large for a message; the ingress reads the row
+	}
+	b.publish(replyTo+"."+runID, result)
 }
 
 // Cancelled notifies the worker that executes a run to stop.

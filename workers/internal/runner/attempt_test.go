@@ -141,6 +141,10 @@ func (s *testEnv) Done(runID, replyTo string, result []byte) {
 	s.done = append(s.done, runID+" "+replyTo+" "+string(result))
 }
 
+func (s *testEnv) Ended(runID, replyTo string, result []byte, _ domain.EventID, _ domain.RunStatus) {
+	s.Done(runID, replyTo, result)
+}
+
 func (s *testEnv) Changed(kind domain.ChangeKind, org string) {
 	defer s.lock()()
 	if kind == domain.ChangedRuns && org == "org_1" {
