@@ -13,11 +13,14 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The points of a side-effecting call at which its processes are killed: before the tool ledger's
-// entry exists; before the entry changes to sending; after the receiver has received the request
-// but before it counts the effect; after the receiver has counted the effect but before it answers;
-// before the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
-var points = []string{"entry", "flip", "arrived", "counted", "outcome", "step"}
+// The points of a side-effecting call at which its processes are killed: after the receiver has
+// received the request but before it counts the effect; after the receiver has counted the effect but
+// before it answers; before the tool ledger's entry exists; before the entry changes to sending; before
+// the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
+//
+// Each strike is at the points of one list. A process writes the entries and steps of all its runs with
+// one statement after the other, so only the last point of a list may be within a statement.
+var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
 // paying creates an agent with two endpoints of a till: one that must not be called twice, and one
 // that honours idempotency keys.
@@ -104,34 +107,33 @@ func strikeEffects(t *testing.T, role, signal string) {
 	workers := map[string]*testkit.Process{"agent": c.worker(t, "ROLES=agent"), "tool": c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).paying(t, receiver.url, nil)
 	runs := map[bill]string{}
-	for _, tool := range []string{"payOnce", "payByKey"} {
+	var victims []*testkit.Process
+	for _, points := range strikes {
 		for _, point := range points {
-			b := bill{tool, point}
-			runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+			for _, tool := range []string{"payOnce", "payByKey"} {
+				b := bill{tool, point}
+				runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+			}
+			eventually(t, 60*time.Second, "the runs at "+point, func() bool { return receiver.waiting(point) == 2 || gate.waiting(t, point) > 0 })
 		}
-	}
-	eventually(t, 60*time.Second, "two runs at each point", func() bool {
-		at := receiver.waiting("arrived") + receiver.waiting("counted")
-		for _, point := range []string{"entry", "flip", "outcome", "step"} {
-			at += gate.waiting(t, point)
+		victims = append(victims, workers[role])
+		if signal == "kill" {
+			workers[role].Kill9()
+		} else {
+			workers[role].Stop()
 		}
-		return at == len(runs)
-	})
-	victim := workers[role]
-	if signal == "kill" {
-		victim.Kill9()
-	} else {
-		victim.Stop()
+		workers[role] = c.worker(t, "ROLES="+role)
+		gate.openPoint(t, points[len(points)-1])
+		receiver.release()
 	}
-	c.worker(t, "ROLES="+role)
-	gate.open(t)
-	receiver.release()
 	asked := 0
 	for b, id := range runs {
 		asked += settleRun(t, c, owner, receiver, b, id)
 	}
 	if signal == "stop" {
-		victim.Cont()
+		for _, victim := range victims {
+			victim.Cont()
+		}
 		owner.enqueue(t, trigger{message: "alive"})
 		eventually(t, 30*time.Second, "the zombie has seen what became of its runs", func() bool {
 			return c.number(t, "SELECT count(*) FROM open_runs") == 0

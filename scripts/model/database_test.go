@@ -459,7 +459,7 @@ type kept struct {
 	conflict bool
 }
 
-// journal models append_steps. n counts from 1.
+// journal models the steps of write_progress. n counts from 1.
 func (db *database) journal(r *run, fence, n int, st step) kept {
 	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
 		return kept{}

@@ -41,8 +41,7 @@ type prepared struct {
 	held bool
 }
 
-// prepareEffect models PrepareEffect: insertEffect, or takeEffect if an earlier attempt's effect
-// exists.
+// prepareEffect models PrepareEffect: it inserts an effect, or takes over that of an earlier attempt.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}
@@ -65,7 +64,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 	return prepared{*old, true}
 }
 
-// takenAs models the function taken.
+// takenAs models the state that write_progress gives to an earlier attempt's effect.
 func (db *database) takenAs(e *effect) string {
 	switch {
 	case e.state == void, e.state == sending && (e.kind != unsafe || db.sim.mutant.unsafeSentAgain):

@@ -35,9 +35,27 @@ var all = []mutant{
 	},
 	{
 		"a step without its fence",
-		[]edit{{sql("append_steps"), "WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND status = 'running' FOR SHARE"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.status = 'running' OR a.kind = 'end'"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"an effect without its fence",
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'prepare')"}},
+		"shared/store",
+		[]string{"TestAnEffectContinuesInItsState"},
+	},
+	{
+		"a write in the name of another organization",
+		[]edit{{sql("write_progress"), "JOIN open o ON o.run_id = a.run_id AND o.org_id = a.org_id", "JOIN open o ON o.run_id = a.run_id"}},
+		"shared/store",
+		[]string{"TestWritesBesideTheOwnersAreRefused"},
+	},
+	{
+		"a rejected write that fails its batch",
+		[]edit{{"shared/store/executiondb/progress.go", "(pg.IsBadData(err) || locked && time.Now().Before(until))", "locked && time.Now().Before(until)"}},
+		"shared/store",
+		[]string{"TestARejectedWriteSparesItsNeighbours"},
 	},
 	{
 		"a heartbeat without its fence",
@@ -58,7 +76,7 @@ var all = []mutant{
 		[]string{"TestOnlyTheHolderWritesEvents"},
 	},
 	{
-		"an effect without its fence",
+		"a source without its fence",
 		[]edit{{"shared/store/lease/lease.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
@@ -71,25 +89,25 @@ var all = []mutant{
 	},
 	{
 		"an outcome without its fence",
-		[]edit{{"shared/store/executiondb/effects.go", "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
+		[]edit{{sql("write_progress"), "AND e.fence = m.fence AND e.state = 'sending'", "AND e.state = 'sending'"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
 	},
 	{
 		"a send after the lease has expired",
-		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
+		[]edit{{sql("write_progress"), "AND e.state = 'ready' AND m.lease_until > clock_timestamp()", "AND e.state = 'ready'"}},
 		"shared/store",
 		[]string{"TestNothingIsSentPastTheLease"},
 	},
 	{
 		"a second send",
-		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
+		[]edit{{sql("write_progress"), "AND e.state = 'ready' AND m.lease_until", "AND e.state IN ('ready', 'sending') AND m.lease_until"}},
 		"shared/store",
 		[]string{"TestOnlyOneOfManySendersMaySend", "TestAnEffectContinuesInItsState"},
 	},
 	{
 		"unsafe effects are sent again by the next attempt",
-		[]edit{{"shared/store/executiondb/effects.go", "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
+		[]edit{{sql("write_progress"), "e.state = 'sending' AND e.side_effect <> 'unsafe' THEN", "e.state = 'sending' THEN"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState", "TestALateSenderAndTheNextAttemptAgree"},
 	},

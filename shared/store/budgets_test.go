@@ -146,7 +146,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := b.s.Executions.Journal(t.Context(), goesOn.Held(), 1, [][]byte{step}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(t.Context(), goesOn.Held(), 1, step); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	for metric, want := range map[domain.BudgetMetric]int64{

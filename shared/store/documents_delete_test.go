@@ -63,7 +63,7 @@ func (r *storedEnv) turn(session, key string, documents ...string) *executiondb.
 func (r *storedEnv) answered(session, key, answer string, documents ...string) string {
 	r.Helper()
 	c := r.turn(session, key, documents...)
-	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + answer + `"}`)}); err != nil || !ok {
+	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, []byte(`{"text":"`+answer+`"}`)); err != nil || !ok {
 		r.Fatalf("journal: %v, %v", ok, err)
 	}
 	r.keep(c.Held(), domain.Source{Text: answer})

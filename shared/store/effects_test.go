@@ -81,8 +81,10 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	case "folder":
 		_, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, "c")
 		return kept, err
+	case "step":
+		return b.s.Executions.Journal(b.Context(), held, 1, []byte(`{}`))
 	case "tools":
-		return b.s.Executions.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
+		return b.s.Executions.KeepToolSet(b.Context(), held, []byte(`[]`))
 	}
 	b.Fatalf("no such thing: %s", what)
 	return false, nil
@@ -313,20 +315,39 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for what, left := range map[string]string{
-		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
-		"files": "ready", "no files": "ready", "folder": "ready",
+		"park": "awaiting", "keep": "ready", "tools": "ready", "files": "ready", "no files": "ready", "folder": "ready",
 	} {
 		held := b.claimedRun()
 		b.inState(held, left, domain.SideEffectUnsafe)
-		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
-		b.during(what, taking, held.RunID, func() {
+		b.during(what, `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`, held.RunID, waitsForLock, func() {
 			b.does(what, held, false)
 		})
 	}
 }
 
-// during runs f while a transaction has made a change, and commits once f waits for it.
-func (b *testEnv) during(what, change, runID string, f func()) {
+// Writes that share a statement with those of other runs wait for no lock. They are repeated until the
+// run has been taken from its worker, and then write nothing.
+func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	for what, left := range map[string]string{"step": "ready", "prepare": "ready", "begin": "ready", "void": "ready", "end": "sending"} {
+		held := b.claimedRun()
+		b.inState(held, left, domain.SideEffectUnsafe)
+		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
+		repeats := `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%write\_progress%'
+			AND state = 'idle' AND query_start > '` + b.text(`SELECT clock_timestamp()::text`) + `'`
+		b.during(what, taking, held.RunID, repeats, func() {
+			b.does(what, held, false)
+		})
+	}
+}
+
+// waitsForLock counts the transactions that wait for a lock.
+const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+
+// during runs f while a transaction has made a change, and commits once the query counts f among those
+// that wait for the change.
+func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -341,7 +362,7 @@ func (b *testEnv) during(what, change, runID string, f func()) {
 		f()
 	}()
 	for waiting := "0"; waiting == "0" && !isClosed(done); {
-		waiting = b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		waiting = b.text(waits)
 	}
 	if isClosed(done) {
 		b.Errorf("%s did not wait", what)

@@ -59,13 +59,13 @@ func TestErasingLeavesNothing(t *testing.T) {
 	work := func(run queuedb.NewRun) *executiondb.Claimed {
 		t.Helper()
 		c := r.mustClaim(r.accept(wideWindow, run)[0].Run.Run.ID)
-		ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + canary + `"}`)})
+		ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, []byte(`{"text":"`+canary+`"}`))
 		if err != nil || !ok {
 			t.Fatalf("journal: %v, %v", ok, err)
 		}
 		r.raw(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, 1, 1, $4)`,
 			c.RunID, r.org, c.Fence, `message.delta {"text":"`+canary+`"}`)
-		if ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 0, [][]byte{[]byte(`["` + canary + `"]`)}); err != nil || !ok {
+		if ok, err := r.s.Executions.KeepToolSet(t.Context(), c.Held(), []byte(`["`+canary+`"]`)); err != nil || !ok {
 			t.Fatalf("tool set: %v, %v", ok, err)
 		}
 		r.prepare(c.Held(), domain.Effect{CallID: "c", Name: "pay", Input: []byte(`"` + canary + `"`)}, true)
@@ -109,7 +109,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 
 	// A worker of an erased run writes nothing.
-	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
 	if kept, err := r.s.Executions.Extend(ctx, []lease.Held{running.Held()}); err != nil || len(kept.Extended)+len(kept.Locked) != 0 {
@@ -231,7 +231,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					return
 				}
 				if c := claims[0].Run; c != nil {
-					if _, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{}`)}); err != nil {
+					if _, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, []byte(`{}`)); err != nil {
 						t.Errorf("journal: %v", err)
 					}
 					if _, err := r.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{{Held: c.Held(), Chunk: executiondb.Chunk{FirstN: 1, LastN: 1, Events: "a {}"}}}); err != nil {

@@ -448,7 +448,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	held := b.claimedRun()
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
-	b.during("adding", adding, b.org, func() {
+	b.during("adding", adding, b.org, waitsForLock, func() {
 		_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", []blobdb.NewFile{made("x", "12345")}, nil, 10+4096)
 		if kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("11 of 10 bytes: %v, %v", kept, err)

@@ -189,7 +189,7 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	files := releaseFiles(t)
 	mustMigrate(t, db, files)
 	before := written(t, db)
-	good := replaced(t, files, "append_steps", "AS $$\n", "AS $$ /* changed */\n")
+	good := replaced(t, files, "write_progress", "AS $$\n", "AS $$ /* changed */\n")
 	broken := replaced(t, good, "poison_runs", "RETURN QUERY", "RETURN QWERTY")
 	if err := migrations.UpFrom(t.Context(), db, broken); err == nil || !strings.Contains(err.Error(), "function poison_runs") {
 		t.Errorf("a broken function: %v", err)
@@ -320,7 +320,7 @@ func TestFunctionsChangeUnderLoad(t *testing.T) {
 	if took := slices.Max(slowest[:]); took > testkit.Within(5*time.Second) {
 		t.Errorf("a run took %v", took)
 	}
-	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'append_steps')`
+	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'write_progress')`
 	if n := len(texts(t, raw, `SELECT p.proname`+ownFunctions+together)); n < 80 {
 		t.Errorf("%d functions were replaced", n)
 	}

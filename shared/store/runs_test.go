@@ -353,7 +353,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	old := b.mustClaim(runID)
 	held := old.Held()
-	if ok, err := b.s.Executions.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 1, []byte(`{"seq":1}`)); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
@@ -370,7 +370,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if kept, err := b.s.Executions.Extend(ctx, []lease.Held{held}); err != nil || kept.Extended[runID] || kept.Locked[runID] {
 		t.Errorf("the old worker extended: %v, %v", kept, err)
 	}
-	if ok, err := b.s.Executions.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
 	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {

@@ -72,7 +72,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
 	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
 	o.callTools(run("", ""))
-	if ok, err := s.Executions.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
+	if ok, err := s.Executions.Journal(ctx, o.held, 1, fmt.Appendf(nil, `{"text":%q}`, o.canary)); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	chunk := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
@@ -122,7 +122,7 @@ func (o *tenant) past() string { return "past-" + o.canary }
 // decision, and a source.
 func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.Helper()
-	if ok, err := o.s.Executions.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
+	if ok, err := o.s.Executions.KeepToolSet(o.Context(), o.held, []byte(`["`+o.canary+`"]`)); err != nil || !ok {
 		o.Fatalf("tool set: %v, %v", ok, err)
 	}
 	o.source = o.keep(o.held, domain.Source{Text: o.canary})
@@ -311,7 +311,7 @@ var probes = []probe{
 		return s.Executions.Extend(ctx, []lease.Held{of.heldBy(org)})
 	}},
 	{"Journal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, [][]byte{[]byte(`{}`)})
+		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, []byte(`{}`))
 		return fmt.Sprint(map[bool]string{true: of.held.RunID}[ok]), err
 	}},
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -365,7 +365,7 @@ var probes = []probe{
 		return []any{files, of.ifDone(kept)}, err
 	}},
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.Executions.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
+		done, err := s.Executions.KeepToolSet(ctx, of.heldBy(org), []byte(`["theirs"]`))
 		return of.ifDone(done), err
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

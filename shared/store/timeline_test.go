@@ -58,12 +58,10 @@ func (b *testEnv) countNotes() (n int) {
 
 func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	b.Helper()
-	raw := make([][]byte, len(steps))
-	for i, s := range steps {
-		raw[i] = []byte(s)
-	}
-	if ok, err := b.s.Executions.Journal(b.Context(), held, first, raw); err != nil || !ok {
-		b.Fatalf("journal: %v, %v", ok, err)
+	for i, step := range steps {
+		if ok, err := b.s.Executions.Journal(b.Context(), held, first+i, []byte(step)); err != nil || !ok {
+			b.Fatalf("journal: %v, %v", ok, err)
+		}
 	}
 }
 

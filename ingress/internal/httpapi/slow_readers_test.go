@@ -128,8 +128,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
 	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
 	a.finish(large, ended)
-	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, [][]byte{[]byte(
-		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
+	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, []byte(
+		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"`+twice+`","durationMs":1}}}`))
 	must(t, err)
 
 	asked, read := a.newChat(h, agentID, "asked", h.owner.auth, h.header), a.newChat(h, agentID, "read", h.owner.auth, h.header)

@@ -96,7 +96,7 @@ func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb
 
 func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *testEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) { return true, nil }
+func (s *testEnv) Journal(context.Context, lease.Held, int, []byte) (bool, error) { return true, nil }
 
 func (s *testEnv) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
 	saved := map[string]bool{}

@@ -84,9 +84,8 @@ type Records interface {
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 
-	// Journal appends steps numbered from first. It returns false if the run no longer belongs to
-	// this worker.
-	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
+	// Journal appends step n. It returns false if the run no longer belongs to this worker.
+	Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error)
 
 	// SaveEvents may save a checkpoint again without harm.
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
