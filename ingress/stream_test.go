@@ -267,7 +267,7 @@ func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}
-	h.bus.Done(h.bell.RunID, h.bell.ReplyTo, ending.Result)
+	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, ending.Result, domain.EventID{Fence: ending.Fence, N: ending.EndN}, run.Status)
 	h.bell.Ack()
 }
 

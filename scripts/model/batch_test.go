@@ -85,7 +85,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	out, void := make([]claimAnswer, len(ids)), []int{}
 	for n, c := range claims {
 		out[n].claim = c
-		if c.fence == 0 && !c.locked && !c.conflict {
+		if c.fence == 0 && !c.locked {
 			void = append(void, n)
 		}
 	}
@@ -111,19 +111,13 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 }
 
 // claimAll models claim_runs. It skips locked runs, and claims a run once even if it is in the
-// batch several times. A conflict rolls back the whole statement.
+// batch several times.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
 	for _, id := range ids {
 		if r := db.byID(int(id)); r != nil && r.isLocked(s) {
 			anyLocked = true
-		}
-		if r := db.byID(int(id)); r != nil && db.conflicts(r) {
-			for n, other := range ids {
-				out[n] = claim{run: db.byID(int(other)), conflict: true}
-			}
-			return out
 		}
 	}
 

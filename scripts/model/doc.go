@@ -20,7 +20,7 @@
 //	sweeper_test.go               workers/internal/sweep
 //
 // A transaction is one event, because PostgreSQL's row locks and unique indexes serialize it. Two exceptions are modelled: accept
-// reads the heads of sessions and the dispatch limit's slots from a snapshot older than its writes, and a sweeper finds rows in
+// reads the heads of sessions and the slots from a snapshot older than its writes, and a sweeper finds rows in
 // one transaction and changes them in another. An answer may be lost, and a statement whose caller has given up may be executed
 // late.
 //

@@ -23,12 +23,15 @@ const (
 // Events publishes a run's events to its watchers without waiting. A message above 32 KiB is
 // published without its lines, and watchers read them from the database.
 func (b *Bus) Events(runID string, chunk domain.EventChunk) {
-	body := contract.EventMessage(chunk)
-	if len(body) > maxEvents {
+	b.publish(contract.SubjectEvents+runID, eventMessage(chunk))
+}
+
+// eventMessage encodes events, without their lines if they are too large.
+func eventMessage(chunk domain.EventChunk) []byte {
+	if len(chunk.Lines) > maxEvents {
 		chunk.Lines = nil
-		body = contract.EventMessage(chunk)
 	}
-	b.publish(contract.SubjectEvents+runID, body)
+	return contract.EventMessage(chunk)
 }
 
 // RunMessage is a message about a watched run.
@@ -54,10 +57,10 @@ func (w *Watch) Run(ctx context.Context, f func(RunMessage)) {
 }
 
 // handleMessage calls f with the run's events, or with a notice that the run finished or was
-// cancelled.
+// cancelled. The notice that a run finished may contain its last event.
 func handleMessage(m *nats.Msg, f func(RunMessage)) {
 	switch runID := contract.RunIDFor(m.Subject); {
-	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
+	case strings.HasPrefix(m.Subject, contract.SubjectEvents), strings.HasPrefix(m.Subject, contract.SubjectDone) && len(m.Data) > 0:
 		f(RunMessage{RunID: runID, Events: m.Data})
 	case strings.HasPrefix(m.Subject, contract.SubjectDone):
 		f(RunMessage{RunID: runID})

@@ -89,6 +89,16 @@ type Event struct {
 	Data []byte
 }
 
+// Last reports whether the event is the last one of its run's log.
+func (e Event) Last() bool {
+	switch e.Type {
+	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
 // EventChunk contains consecutive events of one attempt as they are stored and sent. Each line is
 // an event: its type, a space and its data. The first line has the number First, and the following
 // lines count up.

@@ -10,21 +10,22 @@ import (
 )
 
 // queue inserts runs directly into the sessions numbered from first to last, n runs for each
-// session. The first run of each session gets the state head, "parked" or "backoff"; the other runs
-// wait.
+// session. The first run of each session gets the state head; the other runs wait. The state is
+// "waiting", "backoff", "parked", or "parked by the previous release", which did not delay such runs.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
-			deadline, not_before)
+			deadline, not_before, parked_at)
 		SELECT format('run_%s_%s', lpad(q::text, 6, '0'), s), $1, $2, 1000000 + s, q, 'automation',
-			CASE WHEN q = 1 AND $6 = 'parked' THEN 'requires_action' ELSE 'queued' END, false, 0, '', '', '', now() + interval '1 day',
-			CASE WHEN q = 1 AND $6 = 'backoff' THEN now() + interval '1 hour' END
+			CASE WHEN q = 1 AND $6 LIKE 'parked%' THEN 'requires_action' ELSE 'queued' END, false, 0, '', '', '', now() + interval '1 day',
+			CASE WHEN q > 1 THEN NULL WHEN $6 = 'backoff' THEN now() + interval '1 hour' WHEN $6 = 'parked' THEN 'infinity' END,
+			CASE WHEN q = 1 AND $6 LIKE 'parked%' THEN now() END
 		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
 }
 
 func (b *testEnv) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.Queue.DispatchNext(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
+	jobs, err := b.s.Queue.DispatchNext(b.Context(), queuedb.FreedSlots{automationsFor(b.org): {Slots: places, Waiting: true}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,8 +108,9 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
 		t.Errorf("handed over %v, want %s", got, want)
 	}
-	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}, 10, 100); err != nil || len(got) != 2 {
-		t.Errorf("handed over %v, %v beyond the window", ids(got), err)
+	b.setSlots(10)
+	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}); err != nil || len(got) != 2 {
+		t.Errorf("handed over %v, %v beyond the slots", ids(got), err)
 	}
 }
 
@@ -120,7 +122,7 @@ func TestDispatchAmongParkedRuns(t *testing.T) {
 	b.queue(1, executiondb.MaxParked/2, 3, "parked")
 	b.queue(executiondb.MaxParked/2+1, executiondb.MaxParked/2+40, 2, "waiting")
 	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+executiondb.MaxParked/2)
-	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked")
+	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked by the previous release")
 	seen := map[string]bool{}
 	for range 9 {
 		for _, id := range b.handOver(5) {

@@ -60,7 +60,8 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > executiondb.ActionTimeout {
 		t.Errorf("expires in %s", in)
 	}
-	next, err := b.s.Queue.DispatchNext(ctx, parked.Freed, 1)
+	b.setSlots(1)
+	next, err := b.s.Queue.DispatchNext(ctx, parked.Freed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestParkingAtTheSameTime(t *testing.T) {
 	b.inState(second, "awaiting", domain.SideEffectUnsafe)
 	b.during("parking", `WITH lock AS MATERIALIZED (
 		SELECT run_id, pg_advisory_xact_lock(hashtextextended('parley.park ' || org_id, 0)) FROM open_runs WHERE run_id = $1)
-		UPDATE open_runs o SET status = 'requires_action' FROM lock WHERE o.run_id = lock.run_id`, first.RunID, func() {
+		UPDATE open_runs o SET status = 'requires_action', parked_at = now() FROM lock WHERE o.run_id = lock.run_id`, first.RunID, func() {
 		out, err := b.s.Executions.Park(t.Context(), second, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, executiondb.Chunk{})
 		if err != nil || !out.Full {
 			t.Errorf("%+v, %v", out, err)

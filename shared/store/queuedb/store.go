@@ -23,7 +23,7 @@ type Store struct {
 	deliveries     []*pg.Pinned
 	idleDeliveries chan *pg.Pinned
 
-	// slots estimates the free slots of each lane.
+	// slots decides which runs get free slots.
 	slots *slots
 }
 
@@ -36,7 +36,7 @@ func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.St
 		s.deliveries = append(s.deliveries, p)
 		s.idleDeliveries <- p
 	}
-	s.slots = newSlots(s.countDispatched)
+	s.slots = newSlots(s.countSlots)
 	return s
 }
 

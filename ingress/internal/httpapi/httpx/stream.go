@@ -22,6 +22,10 @@ const (
 
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
+
+	// writesShare is the time in which writes share a deadline, because setting it costs a tenth of
+	// a small write.
+	writesShare = time.Second
 )
 
 // Source is the source of a stream's events. Next returns the next events, or no events if there
@@ -62,7 +66,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 	c.Status(http.StatusOK)
 
 	out := http.NewResponseController(c.Writer)
-	ping := time.Now().Add(PingEvery)
+	ping, renew := time.Now().Add(PingEvery), time.Time{}
 	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the events that already exist
 	for begun := false; ; begun = true {
 		now := time.Now()
@@ -74,7 +78,10 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 		// The first pass writes even without events, because the headers show the client that the
 		// stream is open.
 		if !begun || beat || len(next) > 0 {
-			_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+			if !now.Before(renew) {
+				renew = now.Add(writesShare)
+				_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+			}
 			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
 				return
 			}

@@ -113,6 +113,22 @@ func TestAStreamSendsPings(t *testing.T) {
 	})
 }
 
+// Writes within a second share a deadline, so that each has WriteTime, less a second at most.
+func TestWritesShareADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+		var at []time.Duration
+		for n := range 30 {
+			at = append(at, time.Duration(n)*100*time.Millisecond)
+		}
+		send(t, &timedSource{tells: at}, w, t.Context())
+		if len(w.wrote) != len(at) || len(w.deadline) != 3 {
+			t.Errorf("%d writes set %d deadlines", len(w.wrote), len(w.deadline))
+		}
+	})
+}
+
 func TestAStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
