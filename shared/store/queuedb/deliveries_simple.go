@@ -109,7 +109,7 @@ func (s *Store) deliverSimple(
 	out, written = make([]AcceptedDelivery, len(rows)), make([]bool, len(rows))
 	simple := pick(rows, indexes)
 	runs := runsOfDeliveries(simple)
-	taken := s.slots.takeFor(ctx, runs, call.window)
+	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
 
 	made := make(map[string]createdRow, len(created))
