@@ -102,7 +102,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
 				translated := &encodedEvents{events: &tt.events, to: tt.to, permit: tt.permit, log: zerolog.Nop()}
-				SendStream(c, translated, appendBytes, SessionCheck{})
+				SendStream(c, translated, appendBytes, &SessionCheck{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
 					t.Errorf("got %q, want %q", got, tt.want)

@@ -58,7 +58,7 @@ var frames = sync.Pool{New: func() any { return new([]byte) }}
 
 // SendStream writes events until the source ends, the client disconnects or the permit expires. A
 // client that does not read blocks only its own stream, until the write timeout ends it.
-func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit SessionCheck) {
+func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
 	header.Set("Cache-Control", "no-store")

@@ -90,7 +90,7 @@ func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context,
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	SendStream(c, q, frame, permit)
+	SendStream(c, q, frame, &permit)
 }
 
 func TestAStreamSendsPings(t *testing.T) {

@@ -23,7 +23,7 @@ func (h *Handler) streamChanges(c *gin.Context) {
 
 	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
-	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.SessionCheck(c))
+	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))
 }
 
 // changeReady is the first event of the stream: all changes after it are reported. Data that the

@@ -40,7 +40,7 @@ func (h *Handler) chat(c *gin.Context) {
 
 	httpx.StateFor(c).Find = nil // from here on the request is counted, or it is a replay
 	if to != nil {
-		h.submitStream(c, s, *to)
+		h.submitStream(c, s, to)
 		return
 	}
 

@@ -77,14 +77,14 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
 // caller may see. The events must begin at the start of the log.
-func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader uistream.Reader) {
+func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
 	}
 	if httpx.Caller(c).Visitor.ID != "" {
 		events = visitorEvents{events}
 	}
-	httpx.SendEncoded(c, events, uistream.New(runID, reader), h.SessionCheck(c), h.Log)
+	httpx.SendEncoded(c, events, uistream.New(runID, *reader), h.SessionCheck(c), h.Log)
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole

@@ -102,48 +102,66 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	return f, found.Err()
 }
 
+// runRequest is what a request for one run asks for.
+type runRequest struct {
+	streamed bool
+	reader   uistream.Reader // of a stream
+	timeline bool
+	wait     time.Duration
+}
+
 // getRun responds with one run: as an event stream, as a timeline, or as a run object after the
-// requested wait.
+// requested wait. As in submit, the functions before and after a wait are separate.
 func (h *Handler) getRun(c *gin.Context, runID string) {
-	found := &httpx.Problems{}
-	streamed, reader := requestedEvents(found, c)
-	wait := h.longPoll(found, c)
-	timeline := requestedTimeline(found, c)
-	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-
+	asked, err := h.requestedRun(c)
 	switch {
-	case streamed:
-		h.streamRun(c, runID, reader)
-		return
-	case timeline:
+	case err != nil:
+		httpx.Fail(c, err)
+	case asked.streamed:
+		h.streamRun(c, runID, &asked.reader)
+	case asked.timeline:
 		h.showTimeline(c, runID)
+	default:
+		h.awaitRun(c, runID, asked.wait)
+	}
+}
+
+// requestedRun reads what is requested of a run.
+func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
+	found, asked := &httpx.Problems{}, &runRequest{}
+	asked.streamed, asked.reader = requestedEvents(found, c)
+	asked.wait = h.longPoll(found, c)
+	asked.timeline = requestedTimeline(found, c)
+	return asked, found.Err()
+}
+
+// awaitRun responds with a run once it has finished, or after the wait.
+func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
+	sub := h.showRun(c, runID, wait)
+	if sub == nil {
 		return
 	}
-
-	run, err := h.findRun(c, runID)
-	if err != nil {
+	defer h.Dispatch.Release(sub)
+	if _, err := h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+	h.showRun(c, runID, 0) // reads the run again, because the result of the wait may lack parts of it
+}
 
-	// The run is read again after the wait, because the result of the wait may lack parts of it.
-	if wait > 0 && !run.Run.Status.Terminal() {
-		sub := dispatch.Attach(run)
-		defer h.Dispatch.Release(sub)
-		if _, err = h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-		if run, err = h.findRun(c, runID); err != nil {
-			httpx.Fail(c, err)
-			return
-		}
+// showRun responds with a run. If the run has not finished and the request waits for it, showRun
+// returns it instead.
+func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
+	run, err := h.findRun(c, runID)
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case wait > 0 && !run.Run.Status.Terminal():
+		return dispatch.Attach(run)
+	default:
+		h.writeRun(c, run)
 	}
-
-	h.writeRun(c, run)
+	return nil
 }
 
 // requestedEvents reads whether an event stream is requested, after which event, and in which format.

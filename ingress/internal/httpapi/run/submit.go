@@ -19,39 +19,60 @@ import (
 
 // submit handles a submission from its idempotency key to the response. The key is checked before
 // limits, agent and permissions, so a replay is free and returns the original result.
+//
+// Thousands of requests wait in Await. The functions before and after the wait are separate, because
+// their stack frames would double the stack of a request that waits.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := h.preferredWait(c.Request.Header)
-	sub, err := h.FindOrAccept(c, s, func(string) {})
-	if err != nil {
-		httpx.Fail(c, targetError(s, err))
+	sub := h.accept(c, s, wait)
+	if sub == nil {
 		return
 	}
 	defer h.Dispatch.Release(sub)
+	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.sendResult(c, sub, result)
+}
+
+// accept finds or accepts the submission's run. It returns nil if it has responded, because there is
+// nothing to wait for.
+func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Duration) *dispatch.Submitted {
+	sub, err := h.FindOrAccept(c, s, func(string) {})
+	if err != nil {
+		httpx.Fail(c, targetError(s, err))
+		return nil
+	}
 
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
-	replayed := sub.Existing && sub.Run.Ended()
-	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
+	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision
-		return
+		h.Dispatch.Release(sub)
+		return nil
 	}
+	return sub
+}
 
-	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
-	switch {
-	case err != nil:
-		httpx.Fail(c, err)
-		return
-	case !result.Ended:
+// isReplay reports whether the run had finished before this request.
+func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
+
+// sendResult responds with the result of a wait.
+func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) {
+	if !result.Ended {
 		h.sendUnfinished(c, &sub.Run)
 		return
 	}
 
-	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.ReserveFunc(c))
+	run := result.Run
+	body, err := h.ReadResult(c.Request.Context(), &run, httpx.ReserveFunc(c))
 	if err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
-	if replayed {
+	if isReplay(sub) {
 		c.Header("Idempotency-Replayed", "true")
 	}
 
