@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -17,9 +18,11 @@ import (
 )
 
 const (
-	// checkpointEvery is the time between the moments at which a worker saves the events of its runs.
-	// All runs share these moments, so that a few statements save the events of all of them.
-	checkpointEvery = 250 * time.Millisecond
+	// checkpointEvery is the time between the moments at which a worker saves the events of a run.
+	// All runs of a phase share these moments, so that a few statements save the events of all of them.
+	// With one phase, the work of all runs would delay other work at these moments.
+	checkpointEvery  = 250 * time.Millisecond
+	checkpointPhases = 10
 
 	// checkpointAge is the least age of the first event that a checkpoint saves. A run that finishes
 	// earlier needs no checkpoint. A new subscriber misses at most the events of checkpointAge and
@@ -276,7 +279,8 @@ func (t *eventWriter) forget() {
 
 // newEventWriter creates an attempt's event writer.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
-	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch, publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
+	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it spreads work, and protects nothing
+	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
