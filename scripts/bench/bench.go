@@ -218,8 +218,8 @@ func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model,
 }
 
 // paced starts a provider that streams its answers and runs until the end of the load.
-func (s *loadEnv) paced(ctx context.Context) (*model.PacedProvider, error) {
-	p, err := model.StartPaced(ctx)
+func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedProvider, error) {
+	p, err := model.StartPaced(ctx, every)
 	if err == nil {
 		s.stops = append(s.stops, p.Stop)
 	}

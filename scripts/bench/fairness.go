@@ -29,7 +29,7 @@ const (
 
 // Measure measures the organization alone and during the flood, in turn.
 func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
-	provider, err := s.paced(ctx)
+	provider, err := s.paced(ctx, model.PieceEvery)
 	if err != nil {
 		return err
 	}

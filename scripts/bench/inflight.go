@@ -65,7 +65,7 @@ type inflightRound struct {
 }
 
 func (r *inflightRound) measure(ctx context.Context, name string) error {
-	provider, err := r.paced(ctx)
+	provider, err := r.paced(ctx, model.PieceEvery)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,18 @@ type commands struct {
 // loads returns the loads of the full form, in order.
 func (c *commands) loads() []namedLoad {
 	return []namedLoad{
-		{"answers", &c.Answers}, {"inflight", &c.Inflight}, {"fairness", &c.Fairness}, {"tools", &c.Tools},
-		{"automation", &c.Automation}, {"waiting", &c.Waiting}, {"hooks", &c.Hooks}, {"replay", &c.Replay},
-		{"scale", &c.Scale}, {"code", &c.Code}, {"search", &c.Search}, {"growth", &c.Growth},
+		{"answers", &c.Answers},
+		{"inflight", &c.Inflight},
+		{"fairness", &c.Fairness},
+		{"tools", &c.Tools},
+		{"automation", &c.Automation},
+		{"waiting", &c.Waiting},
+		{"hooks", &c.Hooks},
+		{"replay", &c.Replay},
+		{"scale", &c.Scale},
+		{"code", &c.Code},
+		{"search", &c.Search},
+		{"growth", &c.Growth},
 	}
 }
 

@@ -37,7 +37,7 @@ func ask(t *testing.T, s *server, model string) <-chan string {
 
 func TestPacedProvider(t *testing.T) {
 	t.Parallel()
-	p, err := StartPaced(t.Context())
+	p, err := StartPaced(t.Context(), PieceEvery)
 	if err != nil {
 		t.Fatal(err)
 	}

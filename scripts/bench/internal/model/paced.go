@@ -13,7 +13,7 @@ import (
 
 // Models of a Paced provider. All give the same answer of 50 pieces.
 const (
-	Paced     = "paced"     // in 1.1 s
+	Paced     = "paced"     // in 1.1 s, unless the provider has another pace
 	Slow      = "slow"      // in a minute
 	Suspended = "suspended" // stops after half of the pieces while the provider holds its answers
 )
@@ -24,7 +24,6 @@ const OpenAI = "openai/"
 const (
 	pieceCount = 50
 	thinking   = 100 * time.Millisecond // before the first piece
-	pieceEvery = 20 * time.Millisecond
 	slowEvery  = 1200 * time.Millisecond
 	maxRequest = 1 << 20
 )
@@ -61,11 +60,18 @@ type PacedProvider struct {
 	active atomic.Int64
 }
 
-// StartPaced starts a provider whose answers are not held.
-func StartPaced(ctx context.Context) (*PacedProvider, error) {
+// PieceEvery is the time between two pieces of an answer in 1.1 s.
+const PieceEvery = 20 * time.Millisecond
+
+// AnswerTime is the time of an answer with that time between its pieces.
+func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
+
+// StartPaced starts a provider whose answers are not held. Paced answers have that time between two
+// pieces.
+func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error) {
 	p := &PacedProvider{
 		gate: newGate(),
-		pace: map[string]time.Duration{Paced: pieceEvery, Slow: slowEvery, Suspended: pieceEvery},
+		pace: map[string]time.Duration{Paced: every, Slow: slowEvery, Suspended: PieceEvery},
 	}
 	var err error
 	p.server, err = serve(ctx, p)
