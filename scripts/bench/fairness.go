@@ -83,7 +83,7 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 // chats measures the chats of the first organization.
 func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) {
 	got, err := load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
-		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: answerTime, Nonce: rand.Text()[:10]})
+		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery), Nonce: rand.Text()[:10]})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestPacedProvider(t *testing.T) {
 	}
 	began := time.Now()
 	answer := <-ask(t, p.server, Paced)
-	if took := time.Since(began); took < thinking+(pieceCount-1)*pieceEvery {
+	if took := time.Since(began); took < thinking+(pieceCount-1)*PieceEvery {
 		t.Errorf("an answer took %s", took)
 	}
 	if n := strings.Count(answer, `"content":" word`); n != pieceCount || !strings.HasSuffix(answer, "data: [DONE]\n\n") {

@@ -20,8 +20,7 @@ const startTimeout = 60 * time.Second
 
 // Overrides are the settings that differ from the defaults: rate limits would end a measurement.
 var Overrides = map[string]string{
-	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000",
-	"CONNECTIONS_PER_ADDRESS": "0",
+	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000",
 }
 
 // Completed counts the runs whose result is on disk.
