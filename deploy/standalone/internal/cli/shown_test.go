@@ -41,7 +41,7 @@ func TestFolded(t *testing.T) {
 	}
 
 	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
-		t.Errorf("a column without text: %q", got)
+		t.Errorf("row with an empty column = %q", got)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestRunsOnATerminal(t *testing.T) {
 		plain, long := runLine(&run, width), runLine(&scheduled, width)
 		for _, says := range []string{"2030-01-02T03:04:05Z", id, "requires_action", "1.5s", agent, "schedule night-watch", answer} {
 			if says != "schedule night-watch" && !strings.Contains(plain, says) || !strings.Contains(strings.ReplaceAll(long, "…", "h"), says) {
-				t.Errorf("%d columns do not contain %q:\n%s%s", width, says, plain, long)
+				t.Errorf("output for %d columns does not contain %q:\n%s%s", width, says, plain, long)
 			}
 		}
 		for _, says := range []string{agent, answer} {
 			if column(plain, says) != column(long, says) {
-				t.Errorf("%d columns are out of line:\n%s%s", width, plain, long)
+				t.Errorf("output for %d columns is not aligned:\n%s%s", width, plain, long)
 			}
 		}
 		for line := range strings.Lines(plain + long) {
@@ -77,7 +77,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column returns the number of characters before a text in its line.
+// column returns the number of characters before a text in the line that contains it.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -113,7 +113,7 @@ func TestLeaving(t *testing.T) {
 		"followed":  {service.explain(fmt.Errorf("%w: %w", context.Cause(ctx), gone)), ""},
 		"at a chat": {service.explain(chat.loop(ctx)), "To continue this session: parley chat --demo --session cli_x tpl_y\n"},
 		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x continues\n"},
-		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer was received. It is safe to trigger again with --idempotency-key k\n"},
+		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo response was received. It is safe to trigger again with --idempotency-key k\n"},
 	} {
 		var said bytes.Buffer
 		k := kong.Must(&struct{}{}, kong.Name("parley"), kong.Writers(&said, &said))

@@ -32,7 +32,7 @@ func TestProcessIsReadyAndKilled(t *testing.T) {
 		select {
 		case <-l.Done():
 		default:
-			t.Error("it was killed and is not gone")
+			t.Error("the process is still running after Kill")
 		}
 		if why := l.Why(); !strings.Contains(why, "killed") {
 			t.Errorf("it says %q", why)
@@ -58,6 +58,6 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("it failed: %v", err)
 	}
 	if err := script(t, "", "read never </dev/zero").run(ctx); err == nil {
-		t.Error("the output of a stopped process says that it completed")
+		t.Error("run of a stopped process returned no error")
 	}
 }

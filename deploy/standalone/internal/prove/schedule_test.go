@@ -10,8 +10,7 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed pins the kills of a seed, because a seed must reproduce a fault with another
-// build.
+// TestScheduleOfASeed pins the kills for a seed, because a seed must reproduce a fault in another build, too.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -49,7 +48,7 @@ func TestScheduleOfASeed(t *testing.T) {
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime checks the rules of all schedules with many seeds.
+// TestEveryScheduleHitsEverythingInTime checks with many seeds the rules that every schedule obeys.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -83,7 +82,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	}
 
 	if len(seen) < 190 {
-		t.Errorf("200 seeds give %d orders", len(seen))
+		t.Errorf("200 seeds give only %d different orders", len(seen))
 	}
 }
 

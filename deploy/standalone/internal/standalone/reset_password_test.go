@@ -47,12 +47,12 @@ func TestResetPassword(t *testing.T) {
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {
 		t.Errorf("without an account: %v", err)
 	}
-	// An invitation link takes over the address of an account that is in use.
+	// An invitation link takes over the email address of an account that is in use.
 	other, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 2 { // her own invitation makes her account one that is in use
+	for n := range 2 { // an account that has accepted an invitation counts as in use
 		link := accountdb.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
 		inviter := accountdb.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
 		if _, err := st.Organizations.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {

@@ -24,8 +24,8 @@ func TestResetDeletesAfterConfirmation(t *testing.T) {
 		"nothing":         {Reset{}, "", errDeclined, "Type yes: "},
 		"half a word":     {Reset{}, "yes", errDeclined, ""},
 		"not asked":       {Reset{Yes: true}, "", nil, "deleted "},
-		"not asked, JSON": {Reset{Yes: true, JSON: true}, "", nil, `{"deleted":"`},
-		"JSON asks not":   {Reset{JSON: true}, "yes\n", errDeclined, ""},
+		"confirmed, JSON": {Reset{Yes: true, JSON: true}, "", nil, `{"deleted":"`},
+		"JSON, no --yes":  {Reset{JSON: true}, "yes\n", errDeclined, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		lock, err := lockData(dir)

@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs a command with the keys and database of in, and returns what it printed to both
-// outputs.
+// command runs a command with the keys and the database of in. It returns what the command printed to standard output and
+// standard error.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
@@ -33,7 +33,7 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// A key is retired: its values are counted and re-encrypted, and then it can be removed.
+// TestSecretsRetireAKey retires a key: its values are counted and re-encrypted, and then the key can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -91,7 +91,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// A running process with other keys than the command is reported, even if no value is encrypted.
+// TestSecretsOfRunningProcesses checks that a running process with other keys than the command is reported, even if no value is
+// encrypted.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -122,7 +123,7 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	}
 }
 
-// Without SECRETS_KEY the key comes from parley up's data directory.
+// TestSecretsOfTheDataDirectory checks that without SECRETS_KEY the key comes from the data directory of parley up.
 func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
@@ -139,7 +140,7 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// An interrupted command reports its progress.
+// TestSecretsResealInterrupted checks that an interrupted command reports its progress.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -148,7 +149,7 @@ func TestSecretsResealInterrupted(t *testing.T) {
 	stop()
 	in := sealedDatabase{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
 	err := reseal(in)(ctx, &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
-	if err == nil || !strings.Contains(err.Error(), "stopped after 0 resealed values") {
+	if err == nil || !strings.Contains(err.Error(), "stopped after resealing 0 values") {
 		t.Errorf("interrupted: %v", err)
 	}
 }
