@@ -50,15 +50,15 @@ func TestDocumentedPages(t *testing.T) {
 	}
 
 	if shown == 0 {
-		t.Error("no document shows HTML")
+		t.Error("no document contains an HTML block")
 	}
 }
 
-// documentedSecret is the secret of the signature shown in documents.
+// documentedSecret is the secret with which the signature shown in the documents was made.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
-// showsChat puts HTML into a page of another origin, with one of the account's agents in place of
-// the documented one, and chats with it.
+// showsChat puts HTML into a page of another origin, with one of the account's agents in place of the documented agent, and
+// chats with that agent.
 func (a *account) showsChat(t *testing.T, html string) {
 	t.Helper()
 	var agent string

@@ -12,7 +12,7 @@ import (
 func TestKeyRunsTheCommandsShown(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skipf("NOT TESTED: commands that the pages show: %v", err)
+		t.Skipf("NOT TESTED: commands shown on the pages: %v", err)
 	}
 
 	a := signUp(t)
@@ -60,7 +60,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	row.click("button", "Revoke Nightly reports")
 	p.in("dialog", "Revoke Nightly reports?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
-	eventually(t, patience(), "the key is refused", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+	eventually(t, patience(), "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
 // snippet returns the text of a copyable part.
@@ -79,8 +79,7 @@ func (p *page) commandWith(word string) (command string) {
 	return command
 }
 
-// pasted returns the output of a command pasted into a shell, with the key in the variable that it
-// uses.
+// pasted returns the output of a command that is pasted into a shell. The variable that the command uses contains the key.
 func pasted(t *testing.T, command, key string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)
