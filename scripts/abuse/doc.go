@@ -12,10 +12,9 @@
 // The judge compares the victim's latency alone and during the attack, separately for each kind of request. Rounds with and
 // without the attack alternate, so that a slow moment of the machine affects both. A test fails if
 //
-//   - a request of the victim is rejected or gets a wrong response, alone or during the attack;
-//
-// - the median or the 99th percentile during the attack exceeds both twice the value without the attack and that value plus an
-// allowance;
+//   - a request from the victim is rejected or gets a wrong response, alone or during the attack;
+//   - the median or the 99th percentile during the attack exceeds both twice the value without the attack and that value plus
+//     an allowance;
 //   - the attack sent fewer requests than required, or the service rejected them in another way than documented.
 //
 // The allowances are 25 ms for the median and 75 ms for the percentile: the scheduling delay on two cores that attackers,

@@ -168,7 +168,7 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			row.plant(e)
 			found := slices.Sorted(maps.Keys(check(e).Violations))
 			if !slices.Contains(found, row.rule) {
-				t.Errorf("violated rules = %[2]q, want %[1]q", row.rule, found)
+				t.Errorf("violated rules = %q, want %q", found, row.rule)
 			}
 			for _, other := range found {
 				if other != row.rule && !slices.Contains(row.also, other) {

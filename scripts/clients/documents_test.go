@@ -88,7 +88,7 @@ func documents(t *testing.T, root string) []string {
 
 	for _, must := range []string{"README.md", "CONTRIBUTING.md", "docs/streams.md"} {
 		if !slices.Contains(found, must) {
-			t.Fatalf("found documents %[2]v, want %[1]s among them", must, found)
+			t.Fatalf("found documents %v, want %s among them", found, must)
 		}
 	}
 	return found

@@ -122,7 +122,7 @@ func TestPythonPackage(t *testing.T) {
 		"parley/__init__.py", "parley/py.typed", "parley/types.py", "parley_sdk-" + version + ".dist-info/LICENSE",
 	} {
 		if !slices.Contains(names, want) {
-			t.Errorf("wheel contains %[2]v, want %[1]s", want, names)
+			t.Errorf("wheel contains %v, want %s", names, want)
 		}
 	}
 
