@@ -4,8 +4,9 @@
 //	                                      ├─▶ sdk/python/src/parley/types.py
 //	                                      └─▶ docs/parley.postman_collection.json
 //
-// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print them
-// in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are outdated.
+// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print the
+// definitions in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are
+// outdated.
 package main
 
 import (
