@@ -84,7 +84,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	for _, c := range []struct{ path, open, title, submit, field string }{
 		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
 		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
-		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "Address"},
+		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "URL"},
 	} {
 		p.visit(c.path)
 		p.click("button", c.open)
@@ -96,7 +96,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	}
 
 	dialog := p.in("dialog", "New endpoint") // several fields are invalid simultaneously
-	dialog.fill("Address", "https://example.com/")
+	dialog.fill("URL", "https://example.com/")
 	dialog.click("checkbox", "A run failed or timed out…")
 	dialog.click("checkbox", "A run is waiting for a person…")
 	dialog.click("button", "Create endpoint")

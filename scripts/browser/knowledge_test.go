@@ -29,7 +29,7 @@ func TestKnowledge(t *testing.T) {
 	p.sees("No documents yet")
 
 	// Add a text.
-	p.click("button", "Add text or an address")
+	p.click("button", "Add text or a URL")
 	add := p.in("dialog", "Add a document")
 	add.fill("Name", "returns.md")
 	add.fill("Text", "Lamps may be returned within 45 days.")

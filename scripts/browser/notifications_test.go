@@ -16,7 +16,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("No endpoints yet")
 	p.click("button", "New endpoint")
 	dialog := p.in("dialog", "New endpoint")
-	dialog.fill("Address", a.s.outside.url+"/pay")
+	dialog.fill("URL", a.s.outside.url+"/pay")
 	dialog.fill("Description", "The pager")
 	p.inspect("new-endpoint")
 	dialog.click("button", "Create endpoint")
