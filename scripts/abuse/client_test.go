@@ -94,10 +94,10 @@ func (c *client) get(ctx context.Context, path string, by header) answer {
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 	if a.status != status {
-		t.Fatalf("answer %d, want %d: %s", a.status, status, a.shown())
+		t.Fatalf("status = %d, want %d: %s", a.status, status, a.shown())
 	}
 	return a
 }

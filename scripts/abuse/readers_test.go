@@ -54,7 +54,7 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 				a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
 					map[string]any{"message": strings.Repeat("\U0001F4A3", largeCharacters), "sessionId": "large"})
 				if err := a.ok(http.StatusOK); err != nil {
-					t.Errorf("chat with a large answer: %v", err)
+					t.Errorf("starting a chat with a large answer: %v", err)
 					return
 				}
 			}

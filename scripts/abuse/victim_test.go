@@ -110,11 +110,11 @@ func (v *victim) note(refusal string) {
 func (a answer) ok(statuses ...int) error {
 	switch {
 	case a.err != nil:
-		return fmt.Errorf("no answer: %w", a.err)
+		return fmt.Errorf("no response: %w", a.err)
 	case slices.Contains(statuses, a.status):
 		return nil
 	}
-	return fmt.Errorf("answer %d: %s", a.status, a.shown())
+	return fmt.Errorf("status %d: %s", a.status, a.shown())
 }
 
 // lists is a probe that lists the person's runs.

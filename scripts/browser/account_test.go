@@ -84,7 +84,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return fmt.Errorf("reading answer: %w", err)
+		return fmt.Errorf("reading response: %w", err)
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("%s %s: %d %s", method, path, res.StatusCode, raw)

@@ -96,7 +96,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.focusIs("button", "Open chat: Greeter…") // its name announces an answer that was completed while the panel was closed
 }
 
-// TestInvitation invites a user into an organization, who may then read but not change.
+// TestInvitation invites a user to an organization. The user may then read, but change nothing.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every HTML block of the documents into a page of another origin, and
+// TestDocumentedPages puts every HTML block in the documents into a page on another origin, and
 // expects an agent's chat there.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestDocumentedPages(t *testing.T) {
 	}
 }
 
-// documentedSecret is the secret with which the signature shown in the documents was made.
+// documentedSecret is the secret for the signature that the documents show.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
 // showsChat puts HTML into a page of another origin, with one of the account's agents in place of the documented agent, and

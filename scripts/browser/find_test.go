@@ -217,7 +217,7 @@ func (a area) isNot(role, name string) {
 	})
 }
 
-// has reports whether the area has a part with a role and a name now.
+// has reports whether the area now has a part with a role and a name.
 func (a area) has(role, name string) bool {
 	_, err := a.in(role, name).nodes()
 	return err == nil

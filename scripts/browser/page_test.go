@@ -185,7 +185,7 @@ func (p *page) until(what string, holds func() error) {
 	}
 }
 
-// js calls a function in the tests' isolated world of the page and decodes its result.
+// js calls a function in the page's isolated world for tests, and decodes the result.
 func (p *page) js(into any, function string) {
 	p.t.Helper()
 	// A navigation destroys the isolated world. Then the call is repeated in the next document.

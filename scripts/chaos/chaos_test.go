@@ -351,13 +351,13 @@ func (r *trial) report(t *testing.T, v *verdict) {
 
 	for _, need := range r.needs {
 		if figures[need] == 0 {
-			t.Errorf("the run proves nothing: %s = 0", need)
+			t.Errorf("the test proves nothing: %s = 0", need)
 		}
 	}
 
 	for _, what := range always {
 		if figures[what] == 0 {
-			t.Errorf("the run checked nothing: %s = 0", what)
+			t.Errorf("the test checked nothing: %s = 0", what)
 		}
 	}
 

@@ -266,7 +266,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 	p.parts = []string{"sweep 1", "tool 1", "tool 2", "agent 1", "agent 2", "agent 3", "ingress 1", "ingress 2"}
 	first := schedule(7, p)
 	if !slices.Equal(first, schedule(7, p)) {
-		t.Error("the same seed draws another schedule")
+		t.Error("the same seed gives a different schedule")
 	}
 	if slices.Equal(first, schedule(8, p)) {
 		t.Error("another seed draws the same schedule")

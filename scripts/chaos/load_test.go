@@ -135,8 +135,8 @@ func (l *load) simultaneously(ctx context.Context, a asked) {
 	both.Wait()
 }
 
-// session takes several turns. With chats, a turn follows the previous answer. Otherwise it follows the acceptance of the
-// previous turn.
+// session takes several turns. A chat starts each turn after the previous answer. Other kinds start each turn as soon as the
+// previous turn is accepted.
 func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 	first := a.key
 	a.chat, a.session = a.kind == "chat", fmt.Sprintf("session-%d", n)

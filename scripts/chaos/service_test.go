@@ -144,7 +144,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// times returns how many requests for a bill reached the ledger.
+// times returns the number of requests for a bill that reached the ledger.
 func (l *ledger) times(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

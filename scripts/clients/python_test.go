@@ -362,10 +362,10 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 func sameEvents(t *testing.T, cut, uncut reading) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
-		t.Errorf("%v instead of %v", cut.IDs, uncut.IDs)
+		t.Errorf("event IDs = %v, want %v", cut.IDs, uncut.IDs)
 	}
 	if !slices.EqualFunc(cut.Events, uncut.Events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
-		t.Error("an uninterrupted reading has other events")
+		t.Error("an uninterrupted stream has different events")
 	}
 
 	before := [2]int{-1, -1}

@@ -124,7 +124,7 @@ func (r *reader) save(t *testing.T, name string, content []byte) {
 	}
 }
 
-// text returns a block's text with the address of the running service.
+// text returns a block's text with the running service's URL filled in.
 func (r *reader) text(b fenced.Block) string {
 	text := strings.NewReplacer(documented, r.address, repository, r.root).Replace(b.Text)
 	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))

@@ -27,7 +27,7 @@ type answer struct {
 func (a answer) into(t *testing.T, status int, value any) {
 	t.Helper()
 	if a.err != nil || a.status != status {
-		t.Fatalf("answer %d, %v, want %d: %s", a.status, a.err, status, a.body)
+		t.Fatalf("status = %d, error %v, want %d: %s", a.status, a.err, status, a.body)
 	}
 	if err := json.Unmarshal(a.body, value); err != nil {
 		t.Fatalf("%v: %s", err, a.body)
@@ -203,7 +203,7 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	for _, s := range all {
 		again := b.post(b.Context(), s.call)
 		if again.err != nil || again.status != http.StatusOK || again.header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(again.body, s.body) {
-			b.Errorf("%s: replay = %d, %v, %q; want the answer %q", s.name, again.status, again.err, again.body, s.body)
+			b.Errorf("%s: replay = %d, %v, %q; want the first response %q", s.name, again.status, again.err, again.body, s.body)
 		}
 		if row := b.row(s.ID); row != rows[s.ID] {
 			b.Errorf("%s: the terminal row changed from %s to %s", s.name, rows[s.ID], row)

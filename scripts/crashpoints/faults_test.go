@@ -69,7 +69,7 @@ func (b *testEnv) noneAsked(all []settled) {
 	b.Helper()
 	for _, s := range all {
 		if s.asked > 0 {
-			b.Errorf("%s: a person had to decide: %s", s.name, s.body)
+			b.Errorf("%s: a person was asked for a decision: %s", s.name, s.body)
 		}
 	}
 }
@@ -404,7 +404,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays on the old disk.
+// putOnDisk moves the tables in a server's database to a separate disk. The write-ahead log stays on the old disk.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")

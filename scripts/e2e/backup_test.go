@@ -129,7 +129,7 @@ func (c *cluster) refusesJunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := c.tryScript(t, "restore.sh", junk, c.postgres.DSN()); err == nil || !strings.Contains(said, "is not a backup") {
-		t.Fatalf("junk was restored: %v: %s", err, said)
+		t.Fatalf("an invalid backup was restored: %v: %s", err, said)
 	}
 }
 
@@ -255,12 +255,12 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 			owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusNotFound)
 		case status == "completed":
 			if replay := owner.post(t.Context(), keyedUse(n)).replayed(t); !bytes.Equal(replay.body, was.body) {
-				t.Errorf("trigger %d: the replay differs from the answer:\n%s\n%s", n, replay.body, was.body)
+				t.Errorf("trigger %d: the replay differs from the first response:\n%s\n%s", n, replay.body, was.body)
 			}
 		default:
 			owner.result(t, id, 2*lease+time.Minute)
 			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
-				t.Errorf("trigger %d was %s when the backup was taken, and is %+v", n, status, r)
+				t.Errorf("trigger %d was %s when the backup was taken; its run is now %+v", n, status, r)
 			}
 		}
 	}

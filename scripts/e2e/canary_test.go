@@ -135,7 +135,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			last = e
 		}
 		if last.kind != "run.completed" || !strings.Contains(last.data, m.word) {
-			t.Errorf("a stream ended with %s %s", last.kind, last.data)
+			t.Errorf("last event of a stream = %s %s", last.kind, last.data)
 		}
 	}
 

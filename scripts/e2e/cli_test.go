@@ -204,7 +204,7 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
-		t.Fatalf("the answer arrived completely: %v", err)
+		t.Fatalf("the answer was not interrupted: %v", err)
 	}
 }
 

@@ -80,10 +80,10 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 	if a.status != status {
-		t.Fatalf("answer %d, want %d: %s", a.status, status, a.body)
+		t.Fatalf("status = %d, want %d: %s", a.status, status, a.body)
 	}
 	return a
 }

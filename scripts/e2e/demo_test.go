@@ -116,7 +116,7 @@ var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 func (a answer) wantLimit(t *testing.T) (left int) {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 
 	policy := fmt.Sprintf(`"demo";q=%d;w=%d`, demoLimit, int(demoWindow.Seconds()))
@@ -155,7 +155,7 @@ func (a answer) wantTurnedAway(t *testing.T) {
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
-		t.Fatalf("the requests took %s, too long for a window of %s", took, demoWindow)
+		t.Fatalf("the requests took %s, longer than the window of %s", took, demoWindow)
 	}
 }
 
@@ -392,7 +392,7 @@ func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 			got.wantRetryAfter(t)
 			refused++
 		default:
-			t.Fatalf("answer %d", got.status)
+			t.Fatalf("status = %d", got.status)
 		}
 	}
 

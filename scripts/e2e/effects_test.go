@@ -245,7 +245,7 @@ func TestApprovals(t *testing.T) {
 			t.Fatalf("the waiting request got a response: %s", got.body)
 		}
 		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > 15*time.Second {
-			t.Errorf("response after %s, with %s left to decide", took, left)
+			t.Errorf("response after %s, with %s left for the decision", took, left)
 		}
 		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
 			t.Fatalf("the request was sent before the approval: %+v", effects)

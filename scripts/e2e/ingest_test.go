@@ -152,7 +152,7 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 			t.Errorf("%s: stored passages = %d, the document reports %d", point, n, d.Chunks)
 		}
 		if distinct := c.number(t, `SELECT count(DISTINCT (page, start_at)) FROM document_chunks WHERE document_id = $1`, id); distinct != n {
-			t.Errorf("%s: of %d passages only %d are distinct", point, n, distinct)
+			t.Errorf("%s: got %d passages, but only %d different ones", point, n, distinct)
 		}
 		if point != "failed" && !slices.Contains(owner.finds(t, "mark"+point), id) {
 			t.Errorf("%s: a search does not find the document", point)

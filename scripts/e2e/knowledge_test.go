@@ -205,14 +205,14 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 
 	for _, session := range []string{"about the lamp", "another"} {
 		if after := owner.chats(t, session, "And how long was it again, the warranty of the Heron lamp?"); len(after.Citations) != 0 || strings.Contains(after.Message, "thirty-one") {
-			t.Errorf("after the end, in %s: %+v", session, after)
+			t.Errorf("answer after the document was deleted, in session %q = %+v", session, after)
 		}
 	}
 
 	leavesNothing(t, c, mark, in.Output(), worker.Output())
 	for _, said := range bus.with(mark) {
 		if strings.HasPrefix(said.subject, "jobs.") || strings.Contains(said.subject, mark) {
-			t.Errorf("%s carries text of a document: %s", said.subject, said.text)
+			t.Errorf("a bus message on %s contains text from a document: %s", said.subject, said.text)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		looked++
 		if found += n; n > 0 {
-			t.Errorf("%d rows of %s still contain it", n, where)
+			t.Errorf("%d rows in %s still contain the document", n, where)
 		}
 	}
 	if looked < 100 {
@@ -287,7 +287,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		content, err := os.ReadFile(path)
 		if bytes.Contains(content, []byte(mark)) {
-			t.Errorf("%s still contains it", path)
+			t.Errorf("%s still contains the mark", path)
 		}
 		return err
 	})

@@ -133,7 +133,7 @@ func filled(t *testing.T, p *testkit.Process) int64 {
 	_, rest, _ := strings.Cut(string(status), "RssAnon:")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		t.Fatalf("no memory in the status of %d: %s", p.PID(), status)
+		t.Fatalf("the status of process %d contains no RssAnon: %s", p.PID(), status)
 	}
 
 	kib, err := strconv.ParseInt(fields[0], 10, 64)

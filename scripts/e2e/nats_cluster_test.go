@@ -63,7 +63,7 @@ func (f *threefold) lose(t *testing.T, server int, what string) {
 	f.servers[server].Kill9()
 	// The next responses of each caller, all of which are later than the kill.
 	f.load.await(t, 5*natsCallers)
-	t.Logf("nats-%d, %s, is lost: 20 answers within %s", server, what, time.Since(began).Round(time.Millisecond))
+	t.Logf("nats-%d, %s, is lost: 20 responses within %s", server, what, time.Since(began).Round(time.Millisecond))
 }
 
 // check compares the callers' responses to the database and the model.
@@ -77,7 +77,7 @@ func (f *threefold) check(t *testing.T) {
 			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
 		}
 		if p.took > natsPause {
-			t.Errorf("%s was answered after %s", tr.message, p.took)
+			t.Errorf("%s got its response after %s", tr.message, p.took)
 		}
 	}
 

@@ -257,6 +257,6 @@ func (o *overload) check(t *testing.T) {
 		t.Errorf("%d runs, %d of them completed; %d were accepted", rows, completed, len(o.accepted)+overloadKnown)
 	}
 	if len(o.refused) == 0 {
-		t.Error("nothing was refused: it was no overload")
+		t.Error("no request was refused, so the service was not overloaded")
 	}
 }

@@ -94,7 +94,7 @@ func TestChaosParleyProve(t *testing.T) {
 
 	for _, kill := range got.Kills {
 		if kill.UnderWay == 0 {
-			t.Errorf("something was killed with nothing under way: %+v", got.Kills)
+			t.Errorf("a process was killed while no run was in progress: %+v", got.Kills)
 		}
 	}
 }

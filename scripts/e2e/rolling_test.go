@@ -280,5 +280,5 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 	stop()
 	clients.Wait()
 	r.check(t)
-	t.Logf("%d restarts in %s: %d calls, %d failed, %d answered with 202", restarts, took.Round(time.Second), len(r.answers), len(r.failed), r.waited)
+	t.Logf("%d restarts in %s: %d calls, %d failed, %d got status 202", restarts, took.Round(time.Second), len(r.answers), len(r.failed), r.waited)
 }

@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after the other,
+// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after another,
 // as users may, or as after an interrupted start. The next start creates each again.
 func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()

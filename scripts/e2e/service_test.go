@@ -43,13 +43,13 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	c.model.awaitCalls(t, message, 1)
 	leave()
 	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
-		t.Fatalf("the client left and yet was answered: %d %s", got.status, got.body)
+		t.Fatalf("response to a disconnected client = %d %s, want none", got.status, got.body)
 	}
 
 	id := c.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
 	got := owner.at(second).result(t, id, 2*lasts+time.Minute)
 	if took := time.Since(began); took < lasts {
-		t.Fatalf("the run took %s, less than the %s that it was to take", took, lasts)
+		t.Fatalf("the run took %s, want at least %s", took, lasts)
 	}
 
 	r := got.run(t)

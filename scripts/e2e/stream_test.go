@@ -127,7 +127,7 @@ func (s *stream) until(t *testing.T, what string, found func(event) bool) (event
 	}
 }
 
-// rest reads a stream to its end, which must be the run's.
+// rest reads a run's stream to the end. The last event must end the run.
 func (s *stream) rest(t *testing.T) (events []event) {
 	t.Helper()
 	for {
@@ -237,7 +237,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
 	if got := bytesFor(eventsAfter(final, ofKind("run.restarted"))); got != bytesFor(ending) {
-		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesFor(ending))
+		t.Errorf("end of the log =\n%s\nwant the live events\n%s", got, bytesFor(ending))
 	}
 	for i, e := range final[:len(final)-1] {
 		if got := bytesFor(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesFor(final[i+1:]) {
@@ -277,7 +277,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next)
 	page.shows(t, owner, "running")
 	if got := answerIn(t, after.rest(t)); got != echoed("after") {
-		t.Errorf("with the bus back the stream says %q", got)
+		t.Errorf("answer after the bus came back = %q", got)
 	}
 
 	page.shows(t, owner, "completed")

@@ -208,7 +208,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	for _, s := range sent.of(id) {
 		services[s.service] = true
 		if s.GetStatus().GetCode() == pb.Status_STATUS_CODE_ERROR {
-			t.Errorf("a span has failed: %v", s)
+			t.Errorf("failed span: %v", s)
 		}
 		if s.GetName() == "chat ledger" {
 			wantConventions(t, s)
@@ -278,7 +278,7 @@ func wantConventions(t *testing.T, s span) {
 	}
 
 	if s.GetKind() != pb.Span_SPAN_KIND_CLIENT {
-		t.Errorf("a model call is a %s", s.GetKind())
+		t.Errorf("kind of the span of a model call = %s, want a client", s.GetKind())
 	}
 }
 

@@ -55,7 +55,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 
 	second := readCredentials(t, dir)
 	if second.APIKey != first.APIKey || second.AgentID != first.AgentID || second.OrganizationID != first.OrganizationID {
-		t.Fatalf("the second start has other credentials: %+v, before: %+v", second, first)
+		t.Fatalf("credentials after the second start = %+v, want %+v", second, first)
 	}
 	if second.LoginURL == first.LoginURL {
 		t.Fatal("the second start printed the first one's login link, which works once")
@@ -167,7 +167,7 @@ func pastesWork(t *testing.T, banner string) {
 	}
 
 	if again := pasted(t, pastes[2]); !bytes.Equal(again, last) {
-		t.Fatalf("pasted again, the automation gave another answer:\n%s\n%s", again, last)
+		t.Fatalf("pasted again, the automation returned a different response:\n%s\n%s", again, last)
 	}
 }
 

@@ -53,8 +53,8 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	}
 
 	t.Logf("the schema was migrated under load in %s", time.Since(began).Round(time.Millisecond))
-	r.await(t, "the release before on the schema of this one", 40)
-	r.roll(t, c, "this release beside the one before")
+	r.await(t, "the previous release on this release's schema", 40)
+	r.roll(t, c, "this release beside the previous one")
 	r.await(t, "this release", 40)
 	r.roll(t, &before, "the release before beside this one again")
 	r.await(t, "the release before again", 40)
@@ -311,14 +311,14 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 				first = a.body
 			}
 			if a.run(t).ID != id || a.status == http.StatusOK && !bytes.Equal(a.body, first) {
-				t.Errorf("%s has two answers: %s\n%s", asked.key, first, a.body)
+				t.Errorf("%s got two different responses: %s\n%s", asked.key, first, a.body)
 			}
 		}
 		r.owner.at(r.edges[0]).result(t, id, requestTimeout)
 		for _, in := range r.edges {
 			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
 			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {
-				t.Errorf("%s: the replay differs from the answer:\n%s\n%s", asked.key, replay.body, first)
+				t.Errorf("%s: the replay differs from the first response:\n%s\n%s", asked.key, replay.body, first)
 			}
 		}
 		if calls := c.model.count(asked.message); calls != 1 {
@@ -334,7 +334,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 		r.wantHistory(t, c.model, client, last)
 	}
 
-	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
+	t.Logf("%d keys, each posted twice, %d responses with status 202", len(r.asked), waited)
 }
 
 // wantHistory checks that the last run of a session received its newest turns, from both releases.
@@ -345,7 +345,7 @@ func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {
-			t.Errorf("message %d of client %d is not in its place", n, client)
+			t.Errorf("message %d from client %d is missing or out of order", n, client)
 			return
 		}
 		at += said

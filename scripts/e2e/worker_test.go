@@ -32,7 +32,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 		t.Fatalf("%d model calls, want 2: one for each attempt", calls)
 	}
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
-		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
+		t.Fatalf("the replay differs from the first response:\n%s\n%s", again.body, got.body)
 	}
 
 	owner.wantLostAttempt(t, got.run(t).ID, killed)

@@ -9,7 +9,7 @@ import (
 const (
 	pollEvery   = 2 * time.Second
 	lockTimeout = 50 * time.Millisecond // the longest time that a batch waits for a session's row, and so the maximum age of its snapshot
-	lockedTime  = 2 * time.Second       // the longest time that a request waits for a locked row
+	lockedTime  = 2 * time.Second       // the maximum time that a request waits for a locked row
 	acceptTries = 6
 )
 

@@ -104,7 +104,7 @@ type task struct {
 	over  bool
 }
 
-// killed makes a task end whose process has died.
+// killed is the panic value that ends a task after its process has died.
 type killed struct{}
 
 func (s *sim) spawn(p *process, f func(*task)) {

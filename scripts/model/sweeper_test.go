@@ -38,7 +38,7 @@ func (w *worker) deleteExpired(t *task) {
 	}
 }
 
-// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads rows. If there are none, there is no second
+// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads the rows to end. If there are none, there is no second
 // transaction.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant

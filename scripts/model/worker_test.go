@@ -106,7 +106,7 @@ func (s *sim) beginWorker(n int) {
 	s.spawn(w.proc, w.sweep)
 }
 
-// serve models Runner.serve. The number of messages that it pulls is at most its number of free slots.
+// serve models Runner.serve. It pulls at most as many messages as it has free slots.
 func (w *worker) serve(t *task) {
 	for !w.draining {
 		for w.busy >= slots {

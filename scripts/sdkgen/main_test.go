@@ -31,10 +31,10 @@ func TestDrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(made, there) {
-			t.Errorf("%s differs from what is generated from %s; run make generate\n%s", file.path, source, firstDifference(string(there), string(made)))
+			t.Errorf("%s does not match %s; run make generate\n%s", file.path, source, firstDifference(string(there), string(made)))
 		}
 		if again, err := file.make(doc); err != nil || !bytes.Equal(made, again) {
-			t.Errorf("%s is generated differently each time: %v", file.path, err)
+			t.Errorf("generating %s again gives a different result: %v", file.path, err)
 		}
 	}
 }

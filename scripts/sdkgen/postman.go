@@ -327,7 +327,7 @@ func valueFor(doc object, parameter object) string {
 
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
-		return "" // the type generators report the error
+		return "" // the type generators report this error
 	}
 
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {

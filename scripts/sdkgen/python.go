@@ -41,7 +41,7 @@ func python(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// pythonWriter writes definitions after those that they reference, because Python resolves names when it executes a line.
+// pythonWriter writes each definition after the definitions that it references, because Python resolves names when it executes a line.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition

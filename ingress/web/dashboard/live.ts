@@ -62,7 +62,7 @@ function arrange(): void {
   }
 }
 
-const pace = 1000; // milliseconds between two calls of the same listener
+const pace = 1000; // milliseconds between two calls to the same listener
 
 /**
  * Calls reload when something of the kind has changed, at most once per second and not while the

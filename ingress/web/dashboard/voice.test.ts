@@ -48,10 +48,7 @@ function calling(session: ChatSession, stops: Played | null) {
   return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
-/**
- * A session without a service. It records the answers for which it would read the part that was
- * heard.
- */
+/** A session without a service. It records the answers whose heard part it would read. */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {

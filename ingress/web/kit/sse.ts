@@ -59,7 +59,7 @@ export interface StreamOptions {
    * something every 10 s.
    */
   silence?: number;
-  /** Milliseconds of the first pause. Pauses double, up to thirty times the first. */
+  /** The first pause in milliseconds. Pauses double, up to thirty times the first. */
   pause?: number;
   fetch?: typeof fetch;
 }

@@ -23,7 +23,7 @@ class Chat extends AbstractChat {
   }
 }
 
-// A chat with two messages, a tool call, and a session with its history.
+// Checks a chat with two messages, a tool call, and a session with its history.
 const errors = [];
 const toolCalls = [];
 const chat = new Chat({
@@ -88,7 +88,7 @@ const returned = new Chat({
 await returned.resumeStream();
 assert.equal(textOf(returned.messages.at(-1)), textOf(answer));
 
-// Failures become errors of the chat.
+// Failures become chat errors.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
 await failing.sendMessage({ text: "fault 400: no" });
 assert.equal(failing.status, "error");

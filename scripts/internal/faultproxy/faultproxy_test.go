@@ -83,7 +83,7 @@ func TestPass(t *testing.T) {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if want := "POST /a%2Fb?x=1&y=%20 hello key=k1"; text != want {
-		t.Errorf("answer %q, want %q", text, want)
+		t.Errorf("response = %q, want %q", text, want)
 	}
 	if _, text, err := ask(t, http.MethodGet, door.URL+"/events", "", ""); err != nil || text != stream {
 		t.Errorf("stream %q, %v", text, err)
@@ -119,7 +119,7 @@ func TestDropFirst(t *testing.T) {
 	} {
 		got, _, err := ask(t, row.method, door.URL+row.path, row.key, "")
 		if row.lost != (err != nil) || row.lost != (got.status == 0) {
-			t.Errorf("%d: %+v: answer %v, error %v", i, row, got, err)
+			t.Errorf("%d: %+v: response = %v, error %v", i, row, got, err)
 		}
 		if got := int(s.asked.Load()); got != i+1 {
 			t.Errorf("request %d: the service was called %d times", i, got)

@@ -138,7 +138,7 @@ func (c *Client) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Until reads up to an event of one of the types. It returns this event, and all events that it has read, including this one.
+// Until reads events until one has one of the given types. It returns that event as last, and all events that it has read.
 func (c *Client) Until(ctx context.Context, types ...string) (last Event, all []Event, err error) {
 	for {
 		if last, err = c.Next(ctx); err != nil {

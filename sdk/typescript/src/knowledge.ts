@@ -11,7 +11,7 @@ export type NewFile = ({ file: File; name?: string | undefined } | { file: Bytes
   metadata?: Metadata | undefined;
 };
 
-/** A filter for documents. `q` is a part of their names. */
+/** A filter for documents. `q` is a text that their names contain. */
 export type DocumentQuery = Pick<GetKnowledgeQuery, "q" | "status" | "limit" | "cursor">;
 
 /** The scope of a search. */

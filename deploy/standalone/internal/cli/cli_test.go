@@ -91,7 +91,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreSafe checks errors that contain responses of a service, because these must not control the terminal.
+// TestComplaintsAreSafe checks errors that contain responses from a service, because these must not control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"

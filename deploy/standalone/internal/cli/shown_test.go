@@ -71,7 +71,7 @@ func TestRunsOnATerminal(t *testing.T) {
 		}
 		for line := range strings.Lines(plain + long) {
 			if width > 0 && utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > width {
-				t.Errorf("longer than %d: %s", width, line)
+				t.Errorf("line longer than %d characters: %s", width, line)
 			}
 		}
 	}
@@ -119,12 +119,12 @@ func TestLeaving(t *testing.T) {
 		k := kong.Must(&struct{}{}, kong.Name("parley"), kong.Writers(&said, &said))
 		Complain(k, c.err)
 		if said.String() != c.want || Code(ctx, c.err) != ExitInterrupted {
-			t.Errorf("%s: %q, exit %d", name, said.String(), Code(ctx, c.err))
+			t.Errorf("%s: message %q, exit status %d", name, said.String(), Code(ctx, c.err))
 		}
 	}
 
 	if err := service.explain(errors.New("x")); err.Error() != "x" {
-		t.Errorf("another error: %v", err)
+		t.Errorf("explaining another error: %v", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestLasting(t *testing.T) {
 	} {
 		var got span
 		if err := got.UnmarshalText([]byte(text)); want >= 0 && (err != nil || time.Duration(got) != want) || want < 0 && err == nil {
-			t.Errorf("%q: %v, %v", text, time.Duration(got), err)
+			t.Errorf("%q = %v, error %v", text, time.Duration(got), err)
 		}
 	}
 }

@@ -106,10 +106,10 @@ func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
 
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
-		t.Fatalf("%d calls, pauses %v: %v", calls.Load(), *pauses, err)
+		t.Fatalf("%d calls, pauses %v, error %v", calls.Load(), *pauses, err)
 	}
 	if p := *pauses; p[1] != 7*time.Second || p[0] > firstPause || p[0] < firstPause/2 || p[3] < 4*firstPause {
-		t.Errorf("pauses %v", p)
+		t.Errorf("pauses = %v", p)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	client, _ := served(t, Options{Key: "ak_x", Organization: "org_x"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "ak_x" || r.Header.Get("X-Organization-Id") != "org_x" {
-			t.Errorf("headers %v", r.Header)
+			t.Errorf("headers = %v", r.Header)
 		}
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
@@ -247,7 +247,7 @@ func TestStreamsEnd(t *testing.T) {
 				}
 			}
 			if n != c.events || (failed == nil) != (c.wrong == "") || failed != nil && !strings.Contains(failed.Error(), c.wrong) {
-				t.Errorf("%d events, %v", n, failed)
+				t.Errorf("%d events, error %v", n, failed)
 			}
 		})
 	}

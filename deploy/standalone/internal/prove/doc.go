@@ -9,7 +9,7 @@
 // The clients and the ledger run in this process. All other parts are separate processes: this executable as `serve`,
 // `migrate` and the hidden command `nats`, and a private PostgreSQL. They use loopback ports and one temporary directory.
 //
-// The kills are a pure function of the seed and the sizes. Each kill is due after a number of answers, not of seconds, so that
+// The kills are a pure function of the seed and the sizes. Each kill is due after a number of answers rather than seconds, so that
 // a slow machine is hit at the same points as a fast one.
 //
 // The ledger counts the requests that reach it, independently of the processes under test. The runs of a killed worker wait

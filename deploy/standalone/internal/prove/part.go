@@ -34,7 +34,7 @@ type part struct {
 	up     chan struct{}
 	killed bool
 	down   time.Duration // delay before the restart after a kill
-	ended  []string      // how instances ended that were not killed
+	ended  []string      // descriptions of the ends of instances that were not killed
 }
 
 const (
@@ -133,7 +133,7 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 	}
 }
 
-// unexpectedEnds describes how instances ended that were not killed.
+// unexpectedEnds describes the ends of instances that were not killed.
 func (p *part) unexpectedEnds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -55,7 +55,7 @@ func TestPartComesBack(t *testing.T) {
 		close(lives[1].done) // a crash
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
-			t.Fatalf("%d lives: %v", len(lives), err)
+			t.Fatalf("%d runs of the process, error %v", len(lives), err)
 		}
 		if all := p.unexpectedEnds(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
 			t.Fatalf("reported: %v", all)
@@ -88,7 +88,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 				})
 				partSet := partSet{fail: cancel}
 				if err := partSet.addAndWait(ctx, p); !errors.Is(err, c.err) || tries != c.tries {
-					t.Fatalf("after %d tries: %v", tries, err)
+					t.Fatalf("error after %d tries = %v", tries, err)
 				}
 				partSet.wg.Wait()
 			})

@@ -41,7 +41,7 @@ func TestScheduleOfASeed(t *testing.T) {
 			t.Parallel()
 			for range 2 { // no state is left from the first time
 				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
-					t.Fatalf("drawn: %+v", got)
+					t.Fatalf("kills = %+v", got)
 				}
 			}
 		})
@@ -102,7 +102,7 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)
 			if s.clients < 1 || s.clients > maxClients || s.slots < 1 {
-				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
+				t.Fatalf("sizes for %d triggers and %d workers = %+v", triggers, workers, s)
 			}
 			if stranded := strikesPerWorker * workers * s.slots; s.slots > 1 && stranded > s.clients/2 {
 				t.Errorf("%d triggers, %d workers: %d of %d may wait for leases", triggers, workers, stranded, s.clients)

@@ -122,10 +122,10 @@ func TestVerdict(t *testing.T) {
 			c.spoil(&e)
 			got := judge(e)
 			if got.OK() != (c.says == "") {
-				t.Errorf("OK is %t: %+v", got.OK(), got)
+				t.Errorf("OK = %t: %+v", got.OK(), got)
 			}
 			if said := strings.Join(got.Faults, "\n"); !strings.Contains(said, c.says) {
-				t.Errorf("said:\n%s", said)
+				t.Errorf("faults =\n%s", said)
 			}
 			want := c.want
 			want.Triggers = 5
@@ -136,7 +136,7 @@ func TestVerdict(t *testing.T) {
 			}
 			want.Faults, want.faults = got.Faults, got.faults
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Errorf("judged %+v\nwant   %+v", got, want)
+				t.Errorf("verdict = %+v\nwant      %+v", got, want)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})
 	if v.OK() || v.Lost != 1000 || v.Unanswered != 1000 || v.faults != 2000 {
-		t.Errorf("judged %+v", v)
+		t.Errorf("verdict = %+v", v)
 	}
 	if len(v.Faults) != 2*maxFaults {
 		t.Errorf("described faults = %d", len(v.Faults))

@@ -34,14 +34,14 @@ func TestResetPassword(t *testing.T) {
 	}
 	token, ours := strings.CutPrefix(strings.TrimSpace(out.String()), "https://parley.example.com/reset?token=")
 	if !ours || !secrets.IsResetToken(token) {
-		t.Fatalf("printed %q", out.String())
+		t.Fatalf("output = %q", out.String())
 	}
 	login := newLogin()
 	if got, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
-		t.Errorf("using the link: %+v, %v", got, err)
+		t.Errorf("using the link: %+v, error %v", got, err)
 	}
 	if _, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("using it again: %v", err)
+		t.Errorf("using the link again: %v", err)
 	}
 	command.Account = "nobody@example.com"
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {

@@ -63,7 +63,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 
 	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
 	if out, notes, err := command(t, reseal, both); err != nil || notes != "" || !strings.HasPrefix(out, "9 values resealed\n") {
-		t.Errorf("resealing: %v, %s, %s", err, notes, out)
+		t.Errorf("resealing: error %v, notes %s, output %s", err, notes, out)
 	}
 
 	both.JSON = true
@@ -72,7 +72,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 		Keys []keyView `json:"keys"`
 	}
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got.Keys) != 2 {
-		t.Fatalf("status: %v, %s", err, out)
+		t.Fatalf("status: error %v, output %s", err, out)
 	}
 	if k := got.Keys[0]; k.ID != b || k.Place != 1 || k.State != "current" || k.Total != 9 || k.Removable {
 		t.Errorf("the new key: %+v", k)
@@ -81,7 +81,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 		t.Errorf("the old key: %+v", k)
 	}
 	if out, _, err := command(t, reseal, both); err != nil || !strings.Contains(out, `"resealed":0,"unopened":0`) {
-		t.Errorf("resealing again: %v, %s", err, out)
+		t.Errorf("resealing again: error %v, output %s", err, out)
 	}
 	if _, _, err := command(t, status, in(sealedtest.KeyB)); err != nil {
 		t.Errorf("with the new key alone: %v", err)
@@ -91,7 +91,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// TestSecretsOfRunningProcesses checks that a running process with other keys than the command is reported, even if no value is
+// TestSecretsOfRunningProcesses checks that the command reports a running process whose keys differ from its own, even if no value is
 // encrypted.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
 }
 
-/** Returns the turn with its run's state. The text and citations come from the messages. */
+/** Returns the turn with its run's state. Text and citations come from the session's messages. */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
   return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };

@@ -1,4 +1,4 @@
-// Applies the events of a voice connection to the turns of a session.
+// Applies the events from a voice connection to the turns in a session.
 import { ApiError } from "../api";
 import { newTurn, type Spoken, type Turn } from "../chat/turn";
 

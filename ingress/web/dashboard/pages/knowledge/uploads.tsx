@@ -10,7 +10,7 @@ import { Icon } from "../../ui/icon";
 import { size } from "../../ui/parts";
 
 const atOnce = 2;
-const most = 20 << 20; // maximum bytes of a document
+const most = 20 << 20; // maximum size of a document in bytes
 
 export interface Upload {
   id: number;
