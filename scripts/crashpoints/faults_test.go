@@ -34,7 +34,7 @@ func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	}
 }
 
-// rearm replaces the process of a role by a process that waits at a point until release is called.
+// rearm replaces the process in a role with one that waits at a failpoint until release is called.
 func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	b.Helper()
 	armed, release := b.hold(at)

@@ -410,7 +410,7 @@ func (u *workload) answers() int {
 // await waits until the given number of runs is answered and a document can be searched.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
-	eventually(t, requestTimeout, fmt.Sprintf("%d answers", answers), func() bool {
+	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1

@@ -422,7 +422,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	for _, command := range []string{"chat", "trigger"} {
 		var r commandResult
 		message := "sleep 4s: left by " + command
-		eventually(t, requestTimeout, "a command that knows its run is interrupted", func() bool {
+		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
 			return !strings.Contains(r.err, " answer") // the service's response may arrive after the model call

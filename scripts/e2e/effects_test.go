@@ -107,7 +107,7 @@ func strikeEffects(t *testing.T, role, signal string) {
 			runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
 		}
 	}
-	eventually(t, 60*time.Second, "two runs at each point", func() bool {
+	eventually(t, 60*time.Second, "two runs are at each point", func() bool {
 		at := receiver.waiting("arrived") + receiver.waiting("counted")
 		for _, point := range []string{"entry", "flip", "outcome", "step"} {
 			at += gate.waiting(t, point)

@@ -124,9 +124,9 @@ func TestChaosCollecting(t *testing.T) {
 		close(sent)
 	}()
 
-	eventually(t, time.Minute, "a third of the deliveries is accepted", func() bool { return s.taken.Load() >= deliveries/3 })
+	eventually(t, time.Minute, "a third of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/3 })
 	sweepers[0].Kill9()
-	eventually(t, time.Minute, "half of the deliveries is accepted", func() bool { return s.taken.Load() >= deliveries/2 })
+	eventually(t, time.Minute, "half of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/2 })
 	ingresses[0].Kill9()
 	<-sent
 	if taken := s.taken.Load(); taken != deliveries {

@@ -100,7 +100,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // one after the other, because a blocked claim delays all documents in the same claim
+	for _, point := range points { // one after another, because a blocked claim delays all documents in the same claim
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")

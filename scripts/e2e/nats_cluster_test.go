@@ -87,7 +87,7 @@ func (f *threefold) check(t *testing.T) {
 	}
 
 	wantNoRefusals(t, f.servers...)
-	t.Logf("%d calls of runs of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
+	t.Logf("%d calls, each with a run of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
 }
 
@@ -165,7 +165,7 @@ func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 		t.Fatal(err)
 	}
 
-	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
+	eventually(t, 30*time.Second, "the stream is on three servers", func() bool {
 		stream, err := js.Stream(t.Context(), contract.StreamJobs)
 		if err != nil {
 			return false

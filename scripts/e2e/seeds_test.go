@@ -91,7 +91,7 @@ func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 		starting := testkit.StartProcess(t, testkit.Command{
 			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: quickstart.Environment(dir, port),
 		})
-		eventually(t, 30*time.Second, sign+" is there", func() bool {
+		eventually(t, 30*time.Second, sign+" exists", func() bool {
 			found, err := filepath.Glob(filepath.Join(dir, sign))
 			return err == nil && len(found) > 0
 		})

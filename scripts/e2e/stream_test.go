@@ -194,7 +194,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	runID := strings.TrimPrefix(whole.res.Header.Get("Location"), "/api/runs?id=")
 	before := whole.until(t, "the middle of the answer", func(e event) bool { return strings.Contains(e.data, "four") })
 	c.model.awaitCalls(t, message, 1)
-	eventually(t, 10*time.Second, "a checkpoint", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
+	eventually(t, 10*time.Second, "a checkpoint is stored", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
 	victim.Kill9()
 	// A client that resumes while no worker executes the run gets the same events as one that
 	// stayed connected.
@@ -212,13 +212,13 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 		t.Fatalf("after run.restarted the stream contains %q", got)
 	}
 	if !strings.Contains(bytesFor(after), `"afterStep":0`) {
-		t.Errorf("no step was recorded, and the stream says %q", bytesFor(after))
+		t.Errorf("no step was recorded, but the stream contains %q", bytesFor(after))
 	}
 	if got := bytesFor(resumed.rest(t)); got != bytesFor(after) {
-		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesFor(after))
+		t.Errorf("stream resumed on the other ingress =\n%s\nwant that of the client that stayed connected\n%s", got, bytesFor(after))
 	}
 	if got := answerIn(t, eventsAfter(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
-		t.Errorf("who came late saw %q", got)
+		t.Errorf("stream of a late client = %q", got)
 	}
 
 	checkFinalLog(t, owner, there, runID, again)
@@ -268,7 +268,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	c.nats.Kill9()
 	events := s.rest(t)
 	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
-		t.Errorf("without the bus the stream says %q: %s", got, bytesFor(events))
+		t.Errorf("answer without the bus = %q: %s", got, bytesFor(events))
 	}
 
 	c.nats.Restart()

@@ -45,7 +45,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.start(t, &before)
 	r.owner = signUp(t, r.edges[0].url)
 	r.begin(t)
-	r.await(t, "the release before", 40)
+	r.await(t, "the previous release", 40)
 
 	began := time.Now()
 	if err := migrations.Up(t.Context(), c.db); err != nil {
@@ -56,8 +56,8 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.await(t, "the previous release on this release's schema", 40)
 	r.roll(t, c, "this release beside the previous one")
 	r.await(t, "this release", 40)
-	r.roll(t, &before, "the release before beside this one again")
-	r.await(t, "the release before again", 40)
+	r.roll(t, &before, "the previous release beside this one again")
+	r.await(t, "the previous release again", 40)
 	r.start(t, c)
 	r.end(t)
 	r.check(t, c)
@@ -67,7 +67,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
-		skipLoudly(t, "it builds the release before; make test-upgrade runs it")
+		skipLoudly(t, "the test builds the previous release; make test-upgrade runs it")
 	}
 
 	root := testkit.Root(t)
@@ -97,7 +97,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	was, is := sqlFiles(t, before, "functions/*.sql"), sqlFiles(t, now, "functions/*.sql")
 	newest := func(tree string) string { return slices.Max(slices.Collect(maps.Keys(sqlFiles(t, tree, "*.sql")))) }
 	if !maps.Equal(was, is) && newest(now) <= newest(before) {
-		t.Errorf("functions have changed since the release before: add a numbered migration, see CONTRIBUTING.md")
+		t.Errorf("functions have changed since the previous release: add a numbered migration, see CONTRIBUTING.md")
 	}
 }
 
@@ -223,7 +223,7 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 // keep records a response. The caller holds r.mu.
 func (r *rollout) keep(key string, got answer) {
 	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
-		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, key, got.status, got.err, got.body))
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, key, got.status, got.err, got.body))
 	}
 	r.answers[key] = append(r.answers[key], got)
 }
@@ -238,13 +238,13 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 		return len(r.answers), len(r.failed)
 	}
 	had, _ := count()
-	eventually(t, 2*requestTimeout, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
+	eventually(t, 2*requestTimeout, fmt.Sprintf("%d more keys are done: %s", more, phase), func() bool {
 		keys, failed := count()
 		return keys >= had+more || failed > 0
 	})
 }
 
-// roll replaces each worker and each ingress by a process of another release, one after the other.
+// roll replaces all workers and ingresses with processes from another release, one after another.
 func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	t.Helper()
 	for n, leaving := range slices.Clone(r.edges) {
@@ -271,7 +271,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	r.mu.Lock()
 	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
 	r.mu.Unlock()
-	eventually(t, requestTimeout, "nobody waits for the ingress that leaves", func() bool {
+	eventually(t, requestTimeout, "no request waits at the stopping ingress", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.using[leaving] == 0
@@ -283,7 +283,7 @@ func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
 	if err := p.Wait(time.Minute); err != nil {
-		t.Fatalf("after SIGTERM it did not exit with 0: %v", err)
+		t.Fatalf("after SIGTERM the process did not exit with 0: %v", err)
 	}
 }
 

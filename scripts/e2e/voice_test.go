@@ -175,12 +175,12 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 		t.Errorf("%s: next answer = %q", session, got.Transcript)
 	}
 	if history := c.model.historyFor(next); strings.Count(history, echoed(spoken)) != 1 {
-		t.Errorf("%s: the model was shown\n%s", session, history)
+		t.Errorf("%s: history shown to the model =\n%s", session, history)
 	}
 
 	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
 	if len(said) != 4 || said[1].Content != echoed(spoken) || said[1].Interrupted || said[3].Content != "echo: "+next {
-		t.Errorf("%s: the session is %+v", session, said)
+		t.Errorf("%s: session = %+v", session, said)
 	}
 
 	_ = k.Close() // it may be lost, which the next conversation shows
@@ -258,7 +258,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
 		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {
-			t.Errorf("%s: the session is %+v", session, said)
+			t.Errorf("%s: session = %+v", session, said)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func checkTurnBegun(t *testing.T, k *talk) {
 	const want = "input_audio_buffer.speech_stopped input_audio_buffer.committed conversation.item.added conversation.item.done " +
 		"conversation.item.input_audio_transcription.completed"
 	if got := realtimeclient.Types(before); got != want || understood.Transcript != "this was understood" {
-		t.Errorf("%q came as %s", understood.Transcript, got)
+		t.Errorf("transcript = %q, events = %s", understood.Transcript, got)
 	}
 	if got := k.answer(); got.Transcript != "echo: this was understood" || len(got.PCM) == 0 {
 		t.Errorf("answer = %q, with %d bytes of audio", got.Transcript, len(got.PCM))
@@ -292,7 +292,7 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 	select {
 	case <-what:
 	case <-over.C:
-		t.Fatalf("not within %s: %s", patience, name)
+		t.Fatalf("not closed within %s: %s", patience, name)
 	}
 }
 
@@ -325,10 +325,10 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 
 	history := c.model.historyFor("What did I ask?")
 	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
-		t.Errorf("the model was shown\n%s", history)
+		t.Errorf("history shown to the model =\n%s", history)
 	}
 	if said := there.transcript(t, "kept").Messages; len(said) != 6 || said[5].Content != "echo: What did I ask?" {
-		t.Errorf("the session is %+v", said)
+		t.Errorf("session = %+v", said)
 	}
 }
 

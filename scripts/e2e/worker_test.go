@@ -154,7 +154,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	const message = "fault hang: poison"
 	// The service counts no deaths until PostgreSQL has been running for the duration of a lease,
 	// because workers may have been unable to renew their leases.
-	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
+	eventually(t, lease+10*time.Second, "PostgreSQL has been up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
 

@@ -56,11 +56,11 @@ func generate(root string) error {
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {
-			return fmt.Errorf("making %s: %w", file.path, err)
+			return fmt.Errorf("generating %s: %w", file.path, err)
 		}
 		path := filepath.Join(root, filepath.FromSlash(file.path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: a directory of the repository
-			return fmt.Errorf("making folder: %w", err)
+			return fmt.Errorf("creating folder: %w", err)
 		}
 		if err := os.WriteFile(path, made, 0o644); err != nil { //nolint:gosec // G306: a file of the repository
 			return fmt.Errorf("writing: %w", err)

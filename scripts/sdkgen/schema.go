@@ -36,7 +36,7 @@ func definitions(doc object) ([]definition, error) {
 	for _, d := range r.made {
 		for _, name := range d.names() {
 			if !known[name] {
-				return nil, fmt.Errorf("%s names %s, which does not exist", d.name, name)
+				return nil, fmt.Errorf("%s references %s, which does not exist", d.name, name)
 			}
 		}
 	}

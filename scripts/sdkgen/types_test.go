@@ -185,7 +185,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		schemas("A: {$ref: '#/components/schemas/B'}"):                               "A names B, which does not exist",
+		schemas("A: {$ref: '#/components/schemas/B'}"):                               "A references B, which does not exist",
 		schemas("A: {$ref: 'https://example.com/a.json'}"):                           "is not a schema in the document",
 		schemas("A: {type: text}"):                                                   `unknown type "text"`,
 		schemas("A-b: {type: string}", "AB: {type: string}"):                         "two types have the name AB",
@@ -268,7 +268,7 @@ func TestLayout(t *testing.T) {
 
 	for line := range strings.Lines(string(made)) {
 		if len(line) > width+1 {
-			t.Errorf("too long: %s", line)
+			t.Errorf("line too long: %s", line)
 		}
 	}
 

@@ -46,14 +46,14 @@ func (c *cluster) checkIngresses() (errs []error) {
 		for _, rule := range in.Spec.Rules {
 			for _, path := range rule.HTTP.Paths {
 				if !c.serves(path.Backend) {
-					errs = append(errs, fmt.Errorf("ingress %s leads to no service", name))
+					errs = append(errs, fmt.Errorf("ingress %s routes to no service", name))
 				} else if path.Path == "/metrics" {
 					closed = len(c.services[path.Backend.Service.Name].Spec.Selector) == 0
 				}
 			}
 		}
 		if !closed {
-			errs = append(errs, fmt.Errorf("ingress %s leads to /metrics", name))
+			errs = append(errs, fmt.Errorf("ingress %s exposes /metrics", name))
 		}
 	}
 	return errs

@@ -91,7 +91,7 @@ func TestPass(t *testing.T) {
 
 	sent := door.Sent(http.MethodPost, "/a%2Fb")
 	if len(sent) != 1 || sent[0].IdempotencyKey != "k1" || sent[0].Fault != "" || door.Faults() != 0 {
-		t.Errorf("recorded %+v, %d faults", door.Requests(), door.Faults())
+		t.Errorf("recorded requests = %+v, with %d faults", door.Requests(), door.Faults())
 	}
 	if got, _, err := ask(t, http.MethodGet, strings.TrimSuffix(door.URL, "1")+"7/x", "", ""); err != nil || got.status != http.StatusNotFound {
 		t.Errorf("request to an unknown door = %+v, %v", got, err)
@@ -152,7 +152,7 @@ func TestDropWhen(t *testing.T) {
 
 	<-left
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK {
-		t.Errorf("the second: %+v, %v", got, err)
+		t.Errorf("response to the second request = %+v, error %v", got, err)
 	}
 	if sent := door.Requests(); len(sent) != 2 || sent[0].Fault != "dropped" || sent[1].Fault != "" || door.Faults() != 1 {
 		t.Errorf("recorded %+v", sent)
