@@ -237,7 +237,7 @@ func (a area) sees(words string) {
 	a.p.until(fmt.Sprintf("looking for %q in %s", words, a), func() error {
 		shown, err := a.text()
 		if err == nil && !strings.Contains(shown, words) {
-			err = fmt.Errorf("there stands: %s", shortened(shown))
+			err = fmt.Errorf("text on the page = %s", shortened(shown))
 		}
 		return err
 	})
@@ -249,7 +249,7 @@ func (a area) seesNot(words string) {
 	a.p.until(fmt.Sprintf("waiting until %q is gone from %s", words, a), func() error {
 		shown, err := a.text()
 		if err == nil && strings.Contains(shown, words) {
-			err = fmt.Errorf("there stands: %s", shortened(shown))
+			err = fmt.Errorf("text on the page = %s", shortened(shown))
 		}
 		return err
 	})
@@ -337,7 +337,7 @@ func (a area) holds(label, words string) {
 		var value string
 		err := field.ask(&value, `function () { return this.value ?? this.innerText }`)
 		if err == nil && value != words {
-			err = fmt.Errorf("there stands: %q", value)
+			err = fmt.Errorf("value = %q", value)
 		}
 		return err
 	})
@@ -435,7 +435,7 @@ func (p *page) focusIs(role, name string) {
 	want := step{role: role, name: name}
 	p.until("waiting for the focus on "+want.String(), func() error {
 		if at := p.focus(); at.role != role || name != "" && !want.fits(at.name) {
-			return fmt.Errorf("the focus is on %s", at)
+			return fmt.Errorf("focused element = %s", at)
 		}
 		return nil
 	})

@@ -91,7 +91,7 @@ func TestHarnessClosesDialogs(t *testing.T) {
 	p.visit("/dashboard")
 	p.js(nil, `() => { addEventListener("beforeunload", (e) => e.preventDefault()); setTimeout(() => alert("Look here")); }`)
 	p.until("the alert is noticed", func() error {
-		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
+		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `native dialog (alert) opened: "Look here"`) {
 			return fmt.Errorf("faults: %q", faults)
 		}
 		return nil
@@ -108,7 +108,7 @@ func TestHarnessClosesDialogs(t *testing.T) {
 	})
 
 	p.visit("/dashboard")
-	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
+	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "native dialog (beforeunload) opened") {
 		t.Errorf("faults: %q", faults)
 	}
 

@@ -44,7 +44,7 @@ func TestWebhook(t *testing.T) {
 	command := p.in("region", "a command that sends a delivery").snippet()
 	for range 2 {
 		if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
-			t.Fatalf("%s\nanswers %s", command, out)
+			t.Fatalf("%s\noutput = %s", command, out)
 		}
 	}
 

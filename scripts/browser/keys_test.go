@@ -31,7 +31,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	key := made.in("region", "the new key").snippet()
 	lists := made.in("region", "a command that lists the agents").snippet()
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
-		t.Fatalf("%s\nanswers %s", lists, out)
+		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
 	made.click("button", "I have saved it")
@@ -48,7 +48,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 			command = p.commandWith(command)
 		}
 		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {
-			t.Fatalf("%s\nanswers %s", command, out)
+			t.Fatalf("%s\noutput = %s", command, out)
 		}
 	}
 

@@ -36,7 +36,7 @@ const patienceOfRequests = 60 * time.Second
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
-		t.Fatalf("not within %s: %s", within, what)
+		t.Fatalf("not true within %s: %s", within, what)
 	}
 }
 

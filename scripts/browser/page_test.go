@@ -169,7 +169,7 @@ func (p *page) arrives(path string) {
 	p.until("the page is at "+path, func() error {
 		at, err := url.Parse(p.path())
 		if err == nil && at.Path != path {
-			err = fmt.Errorf("the page is at %s", at)
+			err = fmt.Errorf("path of the page = %s", at)
 		}
 		return err
 	})
@@ -296,7 +296,7 @@ func (p *page) settled() {
 			return err
 		}
 		if state != "complete" {
-			return fmt.Errorf("the document is %s", state)
+			return fmt.Errorf("state of the document = %s", state)
 		}
 		return p.watch.quiet()
 	})

@@ -107,7 +107,7 @@ func (p *page) loud(name string) {
 	p.t.Helper()
 	p.until(name+" shows something", func() error {
 		if level := p.level(name); level < 20 {
-			return fmt.Errorf("it shows %d", level)
+			return fmt.Errorf("level of the meter = %d", level)
 		}
 		return nil
 	})

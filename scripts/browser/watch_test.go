@@ -155,7 +155,7 @@ func (w *watch) handleEvent(event any) {
 	case *inspector.EventTargetCrashed:
 		w.faultf("the tab crashed")
 	case *cdppage.EventJavascriptDialogOpening:
-		w.faultf("a %s opened: %q", e.Type, e.Message)
+		w.faultf("native dialog (%s) opened: %q", e.Type, e.Message)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestLockFiles(t *testing.T) {
 		var lock struct{ Packages map[string]json.RawMessage }
 		decode(t, raw, &lock)
 		if len(lock.Packages) == 0 {
-			t.Errorf("%s locks nothing", file)
+			t.Errorf("%s contains no packages", file)
 		}
 		for name, entry := range lock.Packages {
 			var locked struct {

@@ -56,7 +56,7 @@ func TestLangChain(t *testing.T) {
 		t.Errorf("%+v, %d pieces", output.Invoke, len(output.Stream))
 	}
 	if sent := broken.Requests(); len(sent) != 2 || broken.Faults() != 1 || sent[1].IdempotencyKey != "langchain-1" {
-		t.Errorf("after a break: %+v", sent)
+		t.Errorf("requests after the broken connection = %+v", sent)
 	}
 
 	checkFailed(t, output.Failed, "model_rejected")

@@ -32,7 +32,7 @@ func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
-		t.Fatalf("not within %s: %s", within, what)
+		t.Fatalf("not true within %s: %s", within, what)
 	}
 }
 

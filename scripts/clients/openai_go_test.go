@@ -59,7 +59,7 @@ func TestOpenAIGoModels(t *testing.T) {
 	}
 
 	if list.Err() != nil || !found {
-		t.Errorf("found %v, %v", found, list.Err())
+		t.Errorf("models = %v, error %v", found, list.Err())
 	}
 
 	model, err := client.Models.Get(t.Context(), echo)

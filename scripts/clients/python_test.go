@@ -45,7 +45,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	succeed(t, s.dir, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "--wheel-dir", dist, from)
 	made, err := filepath.Glob(filepath.Join(dist, "parley_sdk-*-py3-none-any.whl"))
 	if err != nil || len(made) != 1 {
-		t.Fatalf("the wheel: %v %v", made, err)
+		t.Fatalf("building the wheel: %v, error %v", made, err)
 	}
 
 	pythonWheel.path = made[0]
@@ -247,7 +247,7 @@ func TestPythonTransport(t *testing.T) {
 		t.Fatalf("%d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if n, err := strconv.Atoi(ran[1]); err != nil || n < 30 {
-		t.Errorf("only %s tests", ran[1])
+		t.Errorf("only %s tests were run", ran[1])
 	}
 }
 
@@ -345,7 +345,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 				t.Errorf("%d cuts", door.Faults())
 			}
 			if cut.Text != cut.Run.Message || cut.Run.Status != "completed" || cut.Text != "echo: "+message {
-				t.Errorf("%q instead of %q", cut.Text, cut.Run.Message)
+				t.Errorf("text = %q, want %q", cut.Text, cut.Run.Message)
 			}
 			if strings.HasSuffix(way, "text") {
 				return

@@ -141,7 +141,7 @@ func realtimeTypes(t *testing.T, path string) []string {
 	}
 
 	if len(types) < 40 {
-		t.Fatalf("%d types in %s", len(types), path)
+		t.Fatalf("found only %d types in %s", len(types), path)
 	}
 	return types
 }

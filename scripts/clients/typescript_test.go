@@ -45,7 +45,7 @@ func packTypeScript(t *testing.T, below string) {
 	project := filepath.Join(below, "typescript", "my-project")
 	made, err := filepath.Glob(filepath.Join(project, "parley-sdk-*.tgz"))
 	if err != nil || len(made) != 1 {
-		t.Fatalf("the package: %v %v", made, err)
+		t.Fatalf("building the package: %v, error %v", made, err)
 	}
 
 	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
@@ -141,7 +141,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	scripts, _ := manifest["scripts"].(map[string]any)
 	for _, hook := range []string{"preinstall", "install", "postinstall", "prepare"} {
 		if scripts[hook] != nil {
-			t.Errorf("installing runs %v", scripts[hook])
+			t.Errorf("the package has an install script: %v", scripts[hook])
 		}
 	}
 
@@ -295,7 +295,7 @@ func TestTypeScriptEffects(t *testing.T) {
 	var runs []string
 	decode(t, []byte(printed), &runs)
 	if len(runs) != 3 {
-		t.Fatalf("runs %v", runs)
+		t.Fatalf("runs = %v", runs)
 	}
 
 	for _, bill := range []string{"TS-chat", "TS-stream", "TS-automation"} {

@@ -227,7 +227,7 @@ func (b *testEnv) eventually(what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			b.Fatalf("not within %s: %s", patience, what)
+			b.Fatalf("not true within %s: %s", patience, what)
 		case <-b.Context().Done():
 			b.Fatalf("the test ended while waiting until %s", what)
 		}

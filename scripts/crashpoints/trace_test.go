@@ -31,7 +31,7 @@ func TestProgramsHaveNoFailpoints(t *testing.T) {
 		}
 		for _, value := range points {
 			if bytes.Contains(plain, []byte(value)) {
-				t.Errorf("%s knows of %s", dir, value)
+				t.Errorf("%s contains the failpoint %s", dir, value)
 			}
 		}
 	}

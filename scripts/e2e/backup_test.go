@@ -407,7 +407,7 @@ func (u *workload) answers() int {
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until the given number of runs is answered and a document can be searched.
+// await waits until the given number of runs have returned responses and a document can be searched.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
 	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {

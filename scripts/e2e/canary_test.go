@@ -148,7 +148,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
 		for _, m := range both {
 			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
-				t.Errorf("a log contains a text or a secret of %s", m.word)
+				t.Errorf("a log contains a text or a secret with the word %s", m.word)
 			}
 		}
 	}

@@ -214,7 +214,7 @@ func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	text := strings.TrimSpace(strings.Repeat("wort für wort ", 40))
 	r := s.in(t, []string{"PARLEY_API_KEY=" + s.APIKey}, "", "chat", "--url", cuts.URL, s.stub, text).wants(t, 0)
 	if r.out != "echo: "+text+"\n" || cuts.Faults() != 4 {
-		t.Fatalf("after %d cuts: %q", cuts.Faults(), r.out)
+		t.Fatalf("output after %d cuts = %q", cuts.Faults(), r.out)
 	}
 }
 
@@ -581,7 +581,7 @@ func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	} {
 		r := s.parley(t, "", append(args, "--json")...).wants(t, 0)
 		if !json.Valid([]byte(r.out)) || strings.Count(r.out, "\n") != 1 || r.err != "" {
-			t.Errorf("%s prints %q and %q", r.args, r.out, r.err)
+			t.Errorf("%s printed %q and %q", r.args, r.out, r.err)
 		}
 	}
 }

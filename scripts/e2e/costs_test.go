@@ -23,7 +23,7 @@ type runCosts struct {
 func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
-		t.Errorf("usage %+v", s.Usage)
+		t.Errorf("usage = %+v", s.Usage)
 	}
 }
 

@@ -134,7 +134,7 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 		t.Fatalf("response %d: remaining requests = %q, want at most %d", a.status, parts[1], demoLimit)
 	}
 	if seconds, err := strconv.Atoi(parts[2]); err != nil || seconds < 1 || seconds > int(demoWindow.Seconds()) {
-		t.Fatalf("response %d: reset after %q s", a.status, parts[2])
+		t.Fatalf("status %d: seconds until the reset = %q", a.status, parts[2])
 	}
 	return left
 }

@@ -155,7 +155,7 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 			return r.terminal()
 		}
 		if b.tool != "payOnce" || r.RequiredAction.Kind != "unknown_outcome" || r.RequiredAction.Name != b.tool {
-			t.Fatalf("%s waits for %+v", b.name(), r.RequiredAction)
+			t.Fatalf("required action of %s = %+v", b.name(), r.RequiredAction)
 		}
 		decision := "resend"
 		if effects, _ := receiver.of(b.name()); len(effects) > 0 {
@@ -166,7 +166,7 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 		return false
 	})
 	if r.Status != "completed" || !strings.HasPrefix(r.Message, "done: ") {
-		t.Errorf("%s: %s with %q, %+v", b.name(), r.Status, r.Message, r.Error)
+		t.Errorf("%s: status %s, message %q, error %+v", b.name(), r.Status, r.Message, r.Error)
 	}
 	if n := c.number(t, "SELECT count(*) FROM effects WHERE run_id = $1 AND state IN ('ready', 'sending', 'awaiting')", id); n != 0 {
 		t.Errorf("%s: open effects = %d, want 0", b.name(), n)

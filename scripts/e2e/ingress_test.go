@@ -70,7 +70,7 @@ func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 			t.Fatalf("response with another run: %s", got.body)
 		}
 		if location := got.header.Get("Location"); location != "/api/runs?id="+id {
-			t.Fatalf("Location is %q", location)
+			t.Fatalf("Location = %q", location)
 		}
 		got.wantRetryAfter(t)
 	}

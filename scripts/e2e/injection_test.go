@@ -286,7 +286,7 @@ func checkInjected(t *testing.T, model string, n int, got answer) {
 	}
 
 	if model == "offline" && len(r.ToolCalls) > 2 {
-		t.Errorf("the offline model was led on by injection %d: %s", n, got.body)
+		t.Errorf("the offline model followed injection %d: %s", n, got.body)
 	}
 }
 

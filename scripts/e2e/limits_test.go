@@ -149,7 +149,7 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 		p.answer.want(t, http.StatusOK)
 		calls := c.model.of(message(p.caller, p.n))
 		if len(calls) != 1 {
-			t.Fatalf("%d model calls of %q", len(calls), message(p.caller, p.n))
+			t.Fatalf("%d model calls with the prompt %q", len(calls), message(p.caller, p.n))
 		}
 		w.answered, w.begun = append(w.answered, p.took), append(w.begun, calls[0].began.Sub(p.began))
 	}

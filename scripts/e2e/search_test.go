@@ -50,7 +50,7 @@ func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.results[word] = append(w.results[word], path)
 }
 
-// ServeHTTP answers /search in SearXNG's JSON format, and other paths with the pages.
+// ServeHTTP returns results in SearXNG's JSON format for /search, and the pages for other paths.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -355,7 +355,7 @@ const parts = {
     talk.close();
   },
 
-  // Items can be retrieved, and answers take the items into account that a client adds.
+  // Items can be retrieved, and answers take into account the items that a client adds.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };

@@ -85,7 +85,7 @@ type sizes struct{ clients, slots int }
 // maxClients bounds the concurrent requests.
 const maxClients = 192
 
-// sizesFor chooses sizes with which answers keep coming while the runs of killed workers wait until their leases expire: those
+// sizesFor chooses the sizes so that answers keep coming while the runs of killed workers wait until their leases expire: those
 // runs occupy at most half of the clients.
 func sizesFor(triggers, workers int) sizes {
 	clients := min(maxClients, max(2, triggers/2))
