@@ -40,7 +40,6 @@ type testEnv struct {
 
 func defaults() ingress.Config {
 	return ingress.Config{
-		Runs:    config.Runs{OrgDispatchWindow: 64},
 		Secrets: config.Secrets{SecretsKey: strings.Repeat("ab", 32)},
 		Ingress: config.Ingress{
 			Host: "127.0.0.1", LimitDemo: 10, DemoTokens: 1_000_000, LimitUser: 100_000, LimitSystem: 1_000_000,
@@ -66,6 +65,9 @@ func newTestEnvOn(t *testing.T, cfg ingress.Config, natsURL string) *testEnv {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
+	if err := st.Queue.AnnounceSlots(t.Context(), "worker", 64, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)
 	b, err := bus.Dial(natsURL, "test", log)
 	if err != nil {
@@ -267,7 +269,7 @@ func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 		return
 	}
 	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
-	next, err := r.store.Queue.DispatchNext(ctx, finished.Freed, 64)
+	next, err := r.store.Queue.DispatchNext(ctx, finished.Freed)
 	if err != nil && ctx.Err() == nil {
 		r.Errorf("handing over: %v", err)
 	}

@@ -94,7 +94,7 @@ type Ingress struct {
 
 // New validates the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
-	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
+	if err := cmp.Or(cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
 	}
 	box, signer, err := keys(cfg.SecretsKey)
@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		DispatchLimit: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
+		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
@@ -146,7 +146,7 @@ func (i *Ingress) httpDeps(
 	cfg, deps := i.cfg, i.deps
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: client,
+		Streams: i.streams, Changes: i.changes, Jobs: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outbound: client,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{

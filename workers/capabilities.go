@@ -44,7 +44,7 @@ func (w *Workers) Capabilities() []Capability {
 // than Capabilities. It needs no running service: it opens the resources that the settings require,
 // and closes them again. If the settings are invalid, the result is a single entry with the error.
 func Survey(cfg Config) []Capability {
-	if err := errors.Join(cfg.Runs.Check(), cfg.Workers.Check()); err != nil {
+	if err := cfg.Workers.Check(); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}

@@ -55,7 +55,6 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 // defaultConfig returns the default settings, as kong would set them.
 func defaultConfig() Config {
 	var cfg Config
-	cfg.OrgDispatchWindow = 1
 	cfg.SandboxKind = config.SandboxOff
 	return cfg
 }
@@ -105,8 +104,8 @@ func TestSurveyWithoutSandbox(t *testing.T) {
 func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	cfg := defaultConfig()
-	cfg.SandboxKind, cfg.OrgDispatchWindow = "docker", 0
-	const want = `ORG_DISPATCH_WINDOW must be at least 1, not 0; SANDBOX must be bubblewrap, gvisor or off, not "docker"`
+	cfg.SandboxKind = "docker"
+	const want = `SANDBOX must be bubblewrap, gvisor or off, not "docker"`
 	if list := Survey(cfg); len(list) != 1 || list[0] != (Capability{Name: "settings", State: want}) {
 		t.Errorf("%+v", list)
 	}

@@ -23,7 +23,7 @@ func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))
 	t.Cleanup(book.Close)
 	w, err := workers.New(workers.Config{
-		Runs: config.Runs{OrgDispatchWindow: 4}, Secrets: config.Secrets{SecretsKey: secretsKey}, Documents: config.Documents{DocumentBytesPerOrganization: 5},
+		Secrets: config.Secrets{SecretsKey: secretsKey}, Documents: config.Documents{DocumentBytesPerOrganization: 5},
 		Workers: config.Workers{Outbound: config.Outbound{OutboundAllow: []string{strings.TrimPrefix(book.URL, "http://")}}}, Roles: []workers.Role{workers.RoleIngest},
 	}, workers.Deps{Store: r.store, Bus: r.bus, Log: zerolog.Nop()})
 	if err != nil {

@@ -54,12 +54,9 @@ const (
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNotify}
 
-// Default concurrency for each core.
-const (
-	runsPerCore  = 64
-	callsPerCore = 32
-	retryBudget  = 20 // retries of model calls in a row; then successful calls must first refill the budget
-)
+// retryBudget is the number of retries of model calls in a row. Then successful calls must first
+// refill the budget.
+const retryBudget = 20
 
 // sandboxQueueTime is the maximum time that a call waits for a sandbox.
 const sandboxQueueTime = 90 * time.Second
@@ -119,8 +116,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	}
 
 	if cfg.WorkerConcurrency == 0 {
-		// An organization may use only half of the slots, even on machines with few cores.
-		cfg.WorkerConcurrency = max(runsPerCore*runtime.GOMAXPROCS(0), 2*cfg.OrgDispatchWindow)
+		cfg.WorkerConcurrency = defaultConcurrency()
 	}
 	if cfg.ToolConcurrency == 0 {
 		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)
@@ -285,9 +281,6 @@ func (w *Workers) close() error {
 
 // check validates the settings of the configured roles.
 func check(cfg Config) error {
-	if err := cfg.Runs.Check(); err != nil {
-		return err
-	}
 	if err := cmp.Or(cfg.Documents.Check(), cfg.Workers.Check()); err != nil {
 		return err
 	}
@@ -319,7 +312,7 @@ func (w *Workers) setUpAgent() error {
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
-		Concurrency: w.cfg.WorkerConcurrency, Window: w.cfg.OrgDispatchWindow,
+		Concurrency: w.cfg.WorkerConcurrency,
 		Limits: agentloop.Limits{
 			MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxCostMicros: w.cfg.RunMaxCostMicros(), MaxBytes: w.cfg.RunMaxBytes,
 		},
@@ -369,7 +362,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		group.Add("agent", w.runner.Run)
 	}
 	if w.has(RoleSweep) {
-		sweeper := sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log)
+		sweeper := sweep.New(w.deps.Store, w.deps.Bus, w.deps.Log)
 		if err := sweeper.Register(w.deps.Metrics); err != nil {
 			return err
 		}

@@ -79,6 +79,11 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
+
+	// Runs are dispatched even if the worker has not announced its slots yet.
+	if err := st.Queue.AnnounceSlots(t.Context(), "test", window, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	log := zerolog.New(on.log).Level(zerolog.WarnLevel)
 	b, err := bus.Dial(testkit.NATS(t), "test", log)
 	if err != nil {
@@ -99,7 +104,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Runs: config.Runs{OrgDispatchWindow: window}, Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles,
+		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles,
 	}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: on.metrics})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +169,7 @@ func (r *testEnv) start(agent, session, message string) string {
 		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}
 	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
-	out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run}, r.window)
+	out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run})
 	if err != nil || out[0].Err != nil {
 		r.Fatalf("accepting: %v, %v", err, out)
 	}
@@ -240,14 +245,13 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 		"no key":                {func(c *workers.Config) { c.SecretsKey = "" }, "SECRETS_KEY"},
 		"no key for tools":      {func(c *workers.Config) { c.SecretsKey, c.Roles = "", []workers.Role{workers.RoleTool} }, "SECRETS_KEY"},
 		"a short key":           {func(c *workers.Config) { c.SecretsKey = "abab" }, "SECRETS_KEY"},
-		"no window":             {func(c *workers.Config) { c.OrgDispatchWindow = 0 }, "ORG_DISPATCH_WINDOW"},
 		"no such role":          {func(c *workers.Config) { c.Roles = []workers.Role{"cook"} }, "cook"},
 		"no such model":         {func(c *workers.Config) { c.DefaultModel = "openai/x" }, "model"},
 		"prices":                {func(c *workers.Config) { c.ModelPrices = "gpt" }, "MODEL_PRICES"},
 		"a broken allow list":   {func(c *workers.Config) { c.OutboundAllow = []string{"10.0.0.1"} }, "OUTBOUND_ALLOW"},
 		"a search without http": {func(c *workers.Config) { c.SearxngURL = "search.example.com" }, "SEARXNG_URL"},
 	} {
-		cfg := workers.Config{Runs: config.Runs{OrgDispatchWindow: 1}, Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
+		cfg := workers.Config{Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
 		c.change(&cfg)
 		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // no server needs to listen there
 		if err != nil {
@@ -258,7 +262,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 		}
 		b.Close()
 	}
-	sweep := workers.Config{Runs: config.Runs{OrgDispatchWindow: 1}, Roles: []workers.Role{workers.RoleSweep}}
+	sweep := workers.Config{Roles: []workers.Role{workers.RoleSweep}}
 	if _, err := workers.New(sweep, workers.Deps{Log: zerolog.Nop()}); err != nil {
 		t.Errorf("a sweeper without a key: %v", err)
 	}

@@ -29,7 +29,7 @@ type place struct {
 var path = []place{
 	{ingress, failpoint.AcceptBefore, "kill"},
 	{ingress, failpoint.AcceptAfter, "kill"},
-	{ingress, failpoint.RingAfter, "kill:100ms"},
+	{ingress, failpoint.PublishJobAfter, "kill:100ms"},
 	{agent, failpoint.ClaimBefore, "kill"},
 	{agent, failpoint.ClaimAfter, "kill"},
 	{agent, failpoint.TurnBefore, "kill"},
@@ -84,7 +84,7 @@ func pointsAfter(n int) []place {
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
 		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
-	case failpoint.RingAfter: // the run may finish before the client retries, which then gets the answer from the row
+	case failpoint.PublishJobAfter: // the run may finish before the client retries, which then gets the answer from the row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
 	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is empty
 		return slices.Concat(lost, from(failpoint.ClaimBefore))

@@ -28,7 +28,7 @@ type row struct {
 var rows = []row{
 	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}},
 	{name: "after the commit, before the job message", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
-	{name: "after the job message", strikes: []strike{{ingress, failpoint.RingAfter, "kill:100ms"}}},
+	{name: "after the job message", strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}},
 	{name: "before the claim", strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
 	{name: "after the claim", strikes: []strike{{agent, failpoint.ClaimAfter, "kill"}}},
 	{name: "before a model turn is journaled", strikes: []strike{{agent, failpoint.TurnBefore, "kill"}}},
@@ -102,7 +102,7 @@ func (r row) run(t *testing.T) {
 	}
 
 	if r.crowded {
-		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
+		o.settings = []string{"WORKER_CONCURRENCY=1"}
 	}
 
 	b := newTestEnv(t, o)

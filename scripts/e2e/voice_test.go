@@ -109,7 +109,7 @@ type disturbed struct {
 	at     time.Time
 }
 
-// strike requests an answer, and injects its fault in the middle of it.
+// strike requests an answer and injects the fault s halfway through the answer.
 func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
 	k.t.Helper()
 	k.ask(spoken)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"parley/shared/store/queuedb"
 )
 
 // The durations are those in shared/store, except that a person has a minute and a half here instead of a day.
@@ -176,10 +178,23 @@ func (db *database) stored(r *run) stored {
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
 // view is the snapshot of the session and the lane that acceptance uses: headed in accept_runs, and the number of used slots in
-// slots.go.
+// slots.go. The model has only one lane.
 type view struct {
 	head bool
-	used int
+	used [orgs]int // dispatched runs of each organization
+}
+
+// mayDispatch models slots.fill and mayUseReserve for one run of an organization.
+func (db *database) mayDispatch(used [orgs]int, org int) bool {
+	total, competitors := 0, 0
+	for o, n := range used {
+		total += n
+		if n > 0 || o == org {
+			competitors++
+		}
+	}
+	slots := db.sim.slots
+	return total < slots || total < slots+queuedb.Reserve(slots) && used[org] < slots/competitors
 }
 
 func (db *database) look(o *order) view {
@@ -188,8 +203,8 @@ func (db *database) look(o *order) view {
 		if r.open == nil {
 			continue
 		}
-		if r.org == o.org && r.open.dispatched {
-			v.used++
+		if r.open.dispatched {
+			v.used[r.org]++
 		}
 		if r.session == o.session {
 			v.head = false
@@ -264,7 +279,7 @@ func (db *database) accept(o *order, seen view) accepted {
 
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
 	out := accepted{run: r}
-	if seen.head && seen.used+1 <= db.sim.window {
+	if seen.head && db.mayDispatch(seen.used, o.org) {
 		db.dispatch(r)
 		out.job = r.job()
 	}
@@ -465,7 +480,7 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 	return kept{ok: true}
 }
 
-// finished is the result of Finish. place means that a slot is free and a run waits for a slot.
+// finished is the result of Finish. place means that a slot is free.
 type finished struct{ saved, place, locked bool }
 
 // finish models end_lane_runs, called by a worker with its fence.
@@ -489,17 +504,11 @@ func (db *database) end(r *run, status, result, by string) finished {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
 		return finished{}
 	}
-	place := r.open.dispatched && db.waits(r.org)
+	place := r.open.dispatched
 	db.sim.ends(r, status, by)
 	r.status, r.result, r.ended, r.open = status, result, db.sim.now, nil
 	r.expires = db.sim.now + r.retention
 	return finished{saved: true, place: place}
-}
-
-func (db *database) waits(org int) bool {
-	return slices.ContainsFunc(db.runs, func(r *run) bool {
-		return r.org == org && r.open != nil && r.open.status == queued && !r.open.dispatched
-	})
 }
 
 // putBack models putBackQuery.
@@ -519,26 +528,34 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// dispatchNext models DispatchNext and dispatch_runs for one organization, which has one lane here.
-func (db *database) dispatchNext(org, places int) (jobs []*job) {
-	used := 0
-	for _, r := range db.runs {
-		if r.org == org && r.open != nil && r.open.dispatched {
-			used++
+// dispatchNext models DispatchNext and dispatch_runs: each place goes to the organization with the
+// fewest dispatched runs that has a run that may start.
+func (db *database) dispatchNext(places int) (jobs []*job) {
+	for len(jobs) < places {
+		var used [orgs]int
+		var next [orgs]*run
+		for _, r := range db.runs { // in the order of their IDs
+			o := r.open
+			switch {
+			case o == nil:
+			case o.dispatched:
+				used[r.org]++
+			case next[r.org] == nil && !r.isLocked(db.sim) && o.status == queued && o.notBefore <= db.sim.now && db.isHead(r):
+				next[r.org] = r
+			}
 		}
-	}
 
-	places = min(places, db.sim.window-used)
-	for _, r := range db.runs { // in the order of their IDs
-		o := r.open
-		if len(jobs) >= places {
+		var chosen *run
+		for org, r := range next {
+			if r != nil && db.mayDispatch(used, org) && (chosen == nil || used[org] < used[chosen.org]) {
+				chosen = r
+			}
+		}
+		if chosen == nil {
 			break
 		}
-		if r.org != org || o == nil || r.isLocked(db.sim) || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
-			continue
-		}
-		db.dispatch(r)
-		jobs = append(jobs, r.job())
+		db.dispatch(chosen)
+		jobs = append(jobs, chosen.job())
 	}
 	return jobs
 }

@@ -192,9 +192,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 				if before.session == o.session {
 					seen[n].head = false
 				}
-				if before.org == o.org {
-					seen[n].used++
-				}
+				seen[n].used[before.org]++
 			}
 		}
 		return seen
@@ -441,12 +439,12 @@ func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)
 		i.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)
-		i.dispatchNext(t, e.run.org)
+		i.dispatchNext(t)
 	}
 }
 
-func (i *ingress) dispatchNext(t *task, org int) {
-	if jobs, err := ask(t, "DispatchNext", func() []*job { return i.sim.db.dispatchNext(org, 1) }); err == nil {
+func (i *ingress) dispatchNext(t *task) {
+	if jobs, err := ask(t, "DispatchNext", func() []*job { return i.sim.db.dispatchNext(1) }); err == nil {
 		i.sim.bus.ring(jobs...)
 	}
 }

@@ -8,7 +8,7 @@ type mutant struct {
 	claimKeepsFence, claimLiveLease, claimOutOfOrder, voidKeepsPlace                                   bool
 	acceptWithoutIndex, answerBeforeCommit, publishBeforeCommit, attachWithoutLook, noPoll             bool
 	rawMsgID, sharedMsgID                                                                              bool
-	ackBeforeCommit, doneBeforeCommit, placesKept                                                      bool
+	doneBeforeCommit, placesKept                                                                       bool
 	unsafeSentAgain, keyOfAttempt, sendBeforeLedger, callBeforeTurn                                    bool
 	overdueThoughParked, poisonUnchecked, requeueUnchecked                                             bool
 	deathsUncounted, noRedispatch, noSweeper                                                           bool
@@ -40,7 +40,6 @@ var mutants = []struct {
 	{mutant{name: "no poll", noPoll: true}, "a wait ends with its run", ""},
 	{mutant{name: "raw message id", rawMsgID: true}, "job messages are delivered", ""},
 	{mutant{name: "message id shared by organizations", sharedMsgID: true}, "job messages are delivered", ""},
-	{mutant{name: "ack before commit", ackBeforeCommit: true}, "a job message outlives its attempt", ""},
 	{mutant{name: "done before commit", doneBeforeCommit: true}, "a wait ends with its run", ""},
 	{mutant{name: "slots are kept", placesKept: true}, "free slots are used", ""},
 	{mutant{name: "an unsafe call is sent again", unsafeSentAgain: true}, "a side effect happens once", ""},
@@ -59,10 +58,10 @@ var mutants = []struct {
 	{mutant{name: "a key expires within the duplicate window", keyShorterThanWindow: true}, "job messages are delivered", ""},
 	{mutant{name: "a locked session fails its batch", lockFailsBatch: true}, "a lock delays only its own run", ""},
 	{mutant{name: "a locked lease counts as lost", lockedLeaseLost: true}, "a lock does not take a run from its worker", ""},
-	{mutant{name: "a locked result is dropped", lockedResultDropped: true}, "a job message outlives its attempt", ""},
+	{mutant{name: "a locked result is dropped", lockedResultDropped: true}, "an attempt ends with its outcome", ""},
 	{mutant{name: "a locked run fails its batch of claims", claimLockFailsBatch: true}, "a lock delays only its own run", ""},
 	{mutant{name: "a batch claims a run twice", batchClaimsTwice: true}, "each claim has its own fence", ""},
 	{mutant{name: "claims of a batch are mixed up", claimsMixedUp: true}, "equal answers per key", ""},
 	{mutant{name: "a locked run fails its batch of results", finishLockFailsBatch: true}, "a lock delays only its own run", ""},
-	{mutant{name: "a run that was taken fails its batch of results", lossFailsBatch: true}, "a job message outlives its attempt", ""},
+	{mutant{name: "a run that was taken fails its batch of results", lossFailsBatch: true}, "an attempt ends with its outcome", ""},
 }

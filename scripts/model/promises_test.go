@@ -90,10 +90,10 @@ func answered(r *run, call int) bool {
 	return slices.ContainsFunc(r.steps, func(st step) bool { return st.tool && st.call == call })
 }
 
-// acks is called before a worker acknowledges the job message for a run that it has claimed.
-func (s *sim) acks(a *attempt) {
+// attemptEnds is called when a worker has ended its attempt at a run.
+func (s *sim) attemptEnds(a *attempt) {
 	if o := a.claim.run.open; o != nil && o.status == running && o.fence == a.claim.fence {
-		s.brokenf("a job message outlives its attempt", "the job message of run %d is acknowledged before the result under fence %d is written", a.hold.run, o.fence)
+		s.brokenf("an attempt ends with its outcome", "the attempt at run %d ended before the outcome of fence %d was written", a.hold.run, o.fence)
 	}
 }
 
@@ -162,10 +162,10 @@ func (s *sim) watchPlaces(t *task) {
 		if s.now < s.calm+10*time.Second {
 			continue
 		}
-		var used [orgs]int
+		used := 0
 		for _, r := range s.db.runs {
 			if r.open != nil && r.open.dispatched {
-				used[r.org]++
+				used++
 			}
 		}
 		for _, r := range s.db.runs {
@@ -176,12 +176,12 @@ func (s *sim) watchPlaces(t *task) {
 			if late := s.now - o.deadline; late > overdueBy && o.status != parked {
 				s.brokenf("a run ends by its deadline", "run %d is %s %v after its deadline", r.id, o.status, late)
 			}
-			if o.status != queued || o.dispatched || o.notBefore > s.now || used[r.org] >= s.window || !s.db.isHead(r) {
+			if o.status != queued || o.dispatched || o.notBefore > s.now || used >= s.slots || !s.db.isHead(r) {
 				s.free[r.id] = 0
 				continue
 			}
 			if s.free[r.id]++; s.free[r.id] > 6 {
-				s.brokenf("free slots are used", "run %d waits, and %d of %d slots are taken", r.id, used[r.org], s.window)
+				s.brokenf("free slots are used", "run %d waits, and %d of %d slots are taken", r.id, used, s.slots)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ type sim struct {
 
 	faultRates faultRates
 	calm       time.Duration // when faults stop; 0: there are no faults
-	window     int
+	slots      int           // of all workers together
 
 	db        *database
 	bus       *bus
@@ -76,7 +76,7 @@ func newSim(seed uint64, m mutant) *sim {
 		s.bus.window = 4 * time.Second // keys expire while faults happen
 	}
 
-	s.window = 1 + s.rng.n(3)
+	s.slots = 1 + s.rng.n(6)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
 	s.drawFaultRates()
 	return s
@@ -335,7 +335,7 @@ func (s *sim) person(t *task) {
 				i.runsEnded(t, d.ended)
 			}
 			if err == nil && d.resumed {
-				i.dispatchNext(t, r.org)
+				i.dispatchNext(t)
 			}
 			return answer{}
 		})

@@ -176,8 +176,6 @@ func (b *bus) nak(m *message, delay time.Duration) {
 	b.reply(func() { m.due = min(m.due, b.sim.now+delay) })
 }
 
-func (b *bus) inProgress(m *message) { b.reply(func() { m.due = b.sim.now + ackWait }) }
-
 func (b *bus) clear() {
 	kept := b.messages[:0]
 	for _, m := range b.messages {

@@ -93,13 +93,11 @@ func (w *worker) requeueLost(t *task) {
 // dispatchWaiting models DispatchWaiting.
 func (w *worker) dispatchWaiting(t *task) {
 	s := w.sim
-	for org := range orgs {
-		if s.mutant.placesKept || s.now < s.db.downUntil || !s.db.waits(org) {
-			continue
-		}
-		if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(org, dispatchMax) }); err == nil {
-			s.bus.ring(jobs...)
-		}
+	if s.mutant.placesKept || s.now < s.db.downUntil {
+		return
+	}
+	if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(dispatchMax) }); err == nil {
+		s.bus.ring(jobs...)
 	}
 }
 

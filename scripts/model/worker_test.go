@@ -11,9 +11,10 @@ import (
 const (
 	heartbeatEvery = 10 * time.Second
 	lockedAgain    = 250 * time.Millisecond
+	claimTime      = 10 * time.Second
 	drainTime      = 20 * time.Second
 	giveUp         = 4 * time.Second
-	slots          = 6
+	workerSlots    = 6
 )
 
 // Reasons for which an attempt ends without completing its run.
@@ -54,7 +55,7 @@ type worker struct {
 	busy     int
 	freed    *box[struct{}] // signals a free slot
 	held     []*holding
-	places   []int // organizations with free slots, once for each slot
+	places   int // slots that its runs have freed
 	wake     *box[struct{}]
 	draining bool
 	stream   int // the last stream that the sweeper has seen
@@ -109,15 +110,16 @@ func (s *sim) beginWorker(n int) {
 // serve models Runner.serve. It pulls at most as many messages as it has free slots.
 func (w *worker) serve(t *task) {
 	for !w.draining {
-		for w.busy >= slots {
+		for w.busy >= workerSlots {
 			w.freed.take(t, time.Second)
 		}
-		got, ok := w.sim.bus.fetch(t, slots-w.busy)
+		got, ok := w.sim.bus.fetch(t, workerSlots-w.busy)
 		for _, m := range got {
 			if w.draining {
 				w.sim.bus.nak(m, 0)
 				continue
 			}
+			w.sim.bus.ack(m)
 			w.busy++
 			w.sim.spawn(w.proc, func(t *task) {
 				w.execute(t, m)
@@ -161,39 +163,49 @@ type attempt struct {
 // execute models Runner.execute: it handles one job message until the attempt has ended.
 func (w *worker) execute(t *task, m *message) {
 	s := w.sim
-	asked := s.now
-	c, err := w.claiming.do(t, runID(m.job.id))
-	if err != nil || c.conflict {
-		s.bus.nak(m, s.jitter(time.Second))
-		return
-	}
-	if c.locked {
-		s.bus.nak(m, s.jitter(lockedAgain))
+	c, asked, err := w.claim(t, m.job.id)
+	if err != nil {
 		return
 	}
 	if c.fence == 0 {
 		if c.ended && c.result != "" {
 			s.bus.done(m.job.id, m.job.replyTo, "", c.result)
 		}
-		s.bus.ack(m)
 		return
 	}
 
 	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
-	if s.mutant.ackBeforeCommit {
-		s.acks(a)
-		s.bus.ack(m)
-	}
-
-	a.finalize(t)
-	s.acks(a)
-	s.bus.ack(m)
+	a.executeClaimed(t)
+	s.attemptEnds(a)
 }
 
-// finalize models Runner.finalize: it works on a claimed run until the run's result, requeuing or loss is saved.
-func (a *attempt) finalize(t *task) {
+// claim models Runner.claim, which repeats the claim for claimTime.
+func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err error) {
+	for until := w.sim.now + claimTime; ; {
+		asked = w.sim.now
+		c, err = w.claiming.do(t, runID(id))
+		pause := time.Second
+		switch {
+		case err == nil && c.locked:
+			pause, err = lockedAgain, errLocked
+		case err == nil && c.conflict:
+			err = errRetry
+		case err == nil:
+			return c, asked, nil
+		}
+
+		pause = w.sim.jitter(pause)
+		if w.sim.now+pause > until {
+			return c, asked, err
+		}
+		t.sleep(pause)
+	}
+}
+
+// executeClaimed models Runner.executeClaimed: it works on a claimed run until the run's result, requeuing or loss is saved.
+func (a *attempt) executeClaimed(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
 	var park parkError
@@ -252,7 +264,7 @@ func (a *attempt) finish(t *task, status, result string) {
 			return err
 		}
 		if f.place {
-			a.free(a.claim.run.org)
+			a.free()
 		}
 		if f.saved && !s.mutant.doneBeforeCommit {
 			tell()
@@ -267,7 +279,7 @@ func (a *attempt) putBack(t *task, wait time.Duration, cause bool) {
 			return a.sim.db.putBack(a.claim.run, a.claim.fence, wait, cause)
 		})
 		if back {
-			a.free(a.claim.run.org)
+			a.free()
 		}
 		return err
 	})
@@ -284,7 +296,7 @@ func (a *attempt) park(t *task, call int) {
 	case out.settled:
 		a.putBack(t, 0, false)
 	case out.parked:
-		a.free(a.claim.run.org)
+		a.free()
 		a.sim.bus.done(a.hold.run, a.message.job.replyTo, parked, "")
 	}
 }
@@ -391,8 +403,8 @@ func (a *attempt) record(t *task, st step) error {
 }
 
 // free models freeSlots.add.
-func (w *worker) free(org int) {
-	w.places = append(w.places, org)
+func (w *worker) free() {
+	w.places++
 	w.wake.put(w.sim, struct{}{})
 }
 
@@ -401,23 +413,12 @@ func (w *worker) dispatchNext(t *task) {
 	for {
 		w.wake.take(t, 0)
 		places := w.places
-		w.places = nil
+		w.places = 0
 		if w.sim.mutant.placesKept {
 			continue
 		}
-		for org := range orgs {
-			n := 0
-			for _, o := range places {
-				if o == org {
-					n++
-				}
-			}
-			if n == 0 {
-				continue
-			}
-			if jobs, err := ask(t, "DispatchNext", func() []*job { return w.sim.db.dispatchNext(org, n) }); err == nil {
-				w.sim.bus.ring(jobs...)
-			}
+		if jobs, err := ask(t, "DispatchNext", func() []*job { return w.sim.db.dispatchNext(places) }); err == nil {
+			w.sim.bus.ring(jobs...)
 		}
 	}
 }
@@ -475,7 +476,6 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 			h.cancel(s, errTaken)
 		default:
 			h.leaseUntil = asked + lease
-			s.bus.inProgress(h.message)
 		}
 	}
 	return locked

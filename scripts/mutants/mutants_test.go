@@ -16,6 +16,7 @@ const (
 	effects   = "shared/store/executiondb/effects.go"
 	sweeping  = "shared/store/executiondb/sweep.go"
 	executing = "workers/internal/runner/execute.go"
+	slotsFile = "shared/store/queuedb/slots.go"
 	waiting   = "ingress/internal/dispatch/waiters.go"
 	remote    = "workers/internal/toolset/remote.go"
 	naming    = "shared/contract/contract.go"
@@ -200,16 +201,10 @@ var all = []mutant{
 		[]string{"TestMessageIDsAreThoseOfADispatch"},
 	},
 	{
-		"an acknowledgement before the commit",
-		[]edit{{executing, "\tr.executeClaimed(ctx, a, d)\n", "\td.Ack()\n\tr.executeClaimed(ctx, a, d)\n"}},
-		"workers/internal/runner",
-		[]string{"TestTheJobMessageIsAcknowledgedLast"},
-	},
-	{
 		"a reply before the commit",
 		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
 		"workers/internal/runner",
-		[]string{"TestTheJobMessageIsAcknowledgedLast"},
+		[]string{"TestAResultIsPublishedAfterItIsSaved"},
 	},
 	{
 		"an attempt that outlives its lease",
@@ -220,9 +215,9 @@ var all = []mutant{
 	{
 		"a job message before the commit",
 		[]edit{{
-			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)\n",
+			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows)\n",
 			"\tfor _, r := range rows {\n\t\td.bus.PublishJobs(domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe, DispatchNo: 1})\n\t}\n" +
-				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)\n",
+				"\taccepted, err := d.store.Queue.Accept(ctx, rows)\n",
 		}},
 		"ingress/internal/dispatch",
 		[]string{"TestOnlyAcceptedRunsGetJobMessages"},
@@ -306,10 +301,10 @@ var all = []mutant{
 		[]string{"TestALockedHeartbeatIsRepeated"},
 	},
 	{
-		"a locked run's job message is acknowledged",
-		[]edit{{executing, "\t\td.Nak(jitter(lockedRetry))\n", "\t\td.Ack()\n"}},
+		"the claim of a locked run is not repeated",
+		[]edit{{executing, "\t\t\tif !claim.Locked {\n", "\t\t\tif true {\n"}},
 		"workers/internal/runner",
-		[]string{"TestTheJobMessageOfALockedRunIsDeliveredAgain"},
+		[]string{"TestTheClaimOfALockedRunIsRepeated"},
 	},
 	{
 		"a locked run's result is dropped",
@@ -328,7 +323,10 @@ var all = []mutant{
 	},
 	{
 		"an organization's lanes that share their slots",
-		[]edit{{sql("count_dispatched"), "d.org_id = u.org_id AND d.lane = u.lane AND d.dispatched LIMIT $3) counted", "d.org_id = u.org_id AND d.dispatched LIMIT $3) counted"}},
+		[]edit{
+			{slotsFile, "if l := s.lanes[lane.Lane]; l != nil {\n\t\t\tl.add(", "if l := s.lanes[domain.LaneChat]; l != nil {\n\t\t\tl.add("},
+			{slotsFile, "l := s.lanes[lane.Lane]\n\ttaken :=", "l := s.lanes[domain.LaneChat]\n\ttaken :="},
+		},
 		"shared/store",
 		[]string{"TestChatsDoNotWaitForAutomations"},
 	},
@@ -340,9 +338,21 @@ var all = []mutant{
 	},
 	{
 		"a freed slot that goes only to its lane",
-		[]edit{{"shared/store/queuedb/slots.go", "n > 0 && freed[lane] == 0 {", "n < 0 && freed[lane] == 0 {"}},
+		[]edit{{"shared/store/queuedb/dispatch.go", "slots > 0 && freed[other].Slots == 0", "slots < 0 && freed[other].Slots == 0"}},
 		"shared/store",
 		[]string{"TestSlotOfAnotherLaneDispatchesTheSessionsNextRun"},
+	},
+	{
+		"a freed slot that goes to the organization with the most runs",
+		[]edit{{slotsFile, "cmp.Compare(l.runs[a], l.runs[b])", "cmp.Compare(l.runs[b], l.runs[a])"}},
+		"shared/store/queuedb",
+		[]string{"TestFreedSlotsGoToTheOrganizationWithTheFewestRuns"},
+	},
+	{
+		"a reserve for everybody",
+		[]edit{{slotsFile, "return l.runs[org] < s.total/competitors", "return true"}},
+		"shared/store/queuedb",
+		[]string{"TestReserveIsForOrganizationsBelowTheirShare"},
 	},
 	{
 		"delayed runs that count as waiting",
@@ -368,13 +378,13 @@ var all = []mutant{
 	},
 	{
 		"a top-up that uses an old count",
-		[]edit{{"shared/store/queuedb/slots.go", "\ts.slots.forget(lanes)\n", ""}},
+		[]edit{{"shared/store/queuedb/dispatch.go", "\ts.slots.forget()\n", ""}},
 		"shared/store",
 		[]string{"TestTopUpFillsFreeSlots"},
 	},
 	{
 		"a count of dispatched runs for each accepted run",
-		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 10 ", "slotsDuty    = 0 "}},
+		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 20 ", "slotsDuty    = 0 "}},
 		"shared/store",
 		[]string{"TestLongSnapshotDoesNotSlowDispatch"},
 	},

@@ -27,9 +27,9 @@ const (
 	ackWait          = 30 * time.Second // after which an unacknowledged job message is delivered again
 	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has everything
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
-	pendingDoorbells = 8192             // published but not acknowledged, per process
+	maxPendingJobs   = 8192             // published but not acknowledged, per process
 	pendingWait      = time.Millisecond // how long one publication may wait for room
-	doorbellLogs     = 10               // log lines per second
+	jobLogs          = 10               // log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -37,10 +37,10 @@ type Bus struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log zerolog.Logger
-	// doorbells logs job messages that were not published or not stored. It is sampled, because
+	// jobLog logs job messages that were not published or not stored. It is sampled, because
 	// a server that stores nothing causes one line per message.
-	doorbells zerolog.Logger
-	replicas  int // number of servers that store the stream, if this process creates it
+	jobLog   zerolog.Logger
+	replicas int // number of servers that store the stream, if this process creates it
 
 	changes     *changes
 	stopChanges func()
@@ -94,14 +94,14 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 // New uses a connection that was made with Options. Close closes it.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
-	b.doorbells = log.Sample(&zerolog.BurstSampler{Burst: doorbellLogs, Period: time.Second})
+	b.jobLog = log.Sample(&zerolog.BurstSampler{Burst: jobLogs, Period: time.Second})
 
 	// Publishing is asynchronous: a run is already on disk, so no caller waits for its job message.
 	js, err := jetstream.New(nc,
-		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
+		jetstream.WithPublishAsyncMaxPending(maxPendingJobs),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) {
-			b.doorbells.Warn().Err(err).Str("run_id", contract.RunIDFor(m.Subject)).Msg("job message not stored; the sweeper will publish it again")
+			b.jobLog.Warn().Err(err).Str("run_id", contract.RunIDFor(m.Subject)).Msg("job message not stored; the sweeper will publish it again")
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
@@ -320,8 +320,8 @@ func damaged(err error) bool {
 // dropped. If no worker claims a job, the sweeper publishes it again.
 func (b *Bus) PublishJobs(jobs ...domain.Job) {
 	for i, job := range jobs {
-		if b.js.PublishAsyncPending() >= pendingDoorbells {
-			b.doorbells.Warn().Int("runs", len(jobs)-i).Msg("job messages dropped: too many are not acknowledged; the sweeper will publish them")
+		if b.js.PublishAsyncPending() >= maxPendingJobs {
+			b.jobLog.Warn().Int("runs", len(jobs)-i).Msg("job messages dropped: too many are not acknowledged; the sweeper will publish them")
 			return
 		}
 		msg := &nats.Msg{Subject: contract.JobSubject(job), Header: nats.Header{
@@ -335,10 +335,10 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 			msg.Header[contract.HeaderTraceparent] = []string{job.Traceparent}
 		}
 		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(pendingWait)); err != nil {
-			b.doorbells.Warn().Err(err).Int("runs", len(jobs)-i).Msg("job messages not published; the sweeper will publish them")
+			b.jobLog.Warn().Err(err).Int("runs", len(jobs)-i).Msg("job messages not published; the sweeper will publish them")
 			return // the other messages would fail too
 		}
-		failpoint.Here(failpoint.RingAfter)
+		failpoint.Here(failpoint.PublishJobAfter)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestADispatchPublishesOnceAndARedispatchAgain(t *testing.T) {
 		t.Errorf("doorbells %+v", got)
 	}
 	got[0].Ack()
-	got[1].Nak(0)
+	got[1].Release()
 	if again := fetch(t, lane, 1); len(again) != 1 || again[0].RunID != "run_2" {
 		t.Errorf("after nak: %+v", again)
 	}

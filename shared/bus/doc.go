@@ -1,4 +1,4 @@
-// Package bus is Parley's use of NATS: job messages (doorbells) for dispatched runs through the
+// Package bus is Parley's use of NATS: job messages for dispatched runs through the
 // JetStream stream JOBS, and replies, done and cancel notices over core NATS.
 //
 // No message is essential. A job message may be lost (the sweeper publishes it again), delivered

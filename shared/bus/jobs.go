@@ -13,8 +13,8 @@ import (
 	"parley/shared/domain"
 )
 
-// JobMessage is a job message that was delivered to a worker, until the worker
-// acknowledges or releases it.
+// JobMessage is a job message that was delivered to a worker. The worker acknowledges it on receipt,
+// or releases it to another worker.
 type JobMessage struct {
 	RunID       string
 	ReplyTo     string
@@ -25,11 +25,8 @@ type JobMessage struct {
 // Ack removes the message from the stream.
 func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
 
-// Nak releases the message to another worker after delay.
-func (d *JobMessage) Nak(delay time.Duration) { _ = d.msg.NakWithDelay(delay) } // if it fails, it is delivered again after ackWait
-
-// InProgress extends the time before the message is delivered to another worker.
-func (d *JobMessage) InProgress() { _ = d.msg.InProgress() } // if it fails, the message is delivered again, and the claim rejects it
+// Release releases the message to another worker.
+func (d *JobMessage) Release() { _ = d.msg.Nak() } // if it fails, it is delivered again after ackWait
 
 // Lane is a worker's view of the job messages of one lane.
 type Lane struct {
@@ -102,19 +99,17 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 		return time.Time{}, false, nil // delivered meanwhile
 	}
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("reading oldest doorbell: %w", err)
+		return time.Time{}, false, fmt.Errorf("reading oldest job message: %w", err)
 	}
 
 	return msg.Time, true, nil
 }
 
-// Pending returns how many job messages of a lane are undelivered, and how many are delivered
-// and unacknowledged.
-func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (undelivered, unacknowledged int64, err error) {
+// Pending returns how many job messages of a lane are undelivered.
+func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (int64, error) {
 	cons, err := b.js.Consumer(ctx, contract.StreamJobs, string(lane))
 	if err != nil {
-		return 0, 0, fmt.Errorf("opening consumer %s: %w", lane, err)
+		return 0, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
-	info := cons.CachedInfo() // the state at the time of opening
-	return int64(info.NumPending), int64(info.NumAckPending), nil
+	return int64(cons.CachedInfo().NumPending), nil // the state at the time of opening
 }

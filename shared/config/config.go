@@ -90,16 +90,7 @@ func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPO
 
 // Runs are the settings on which ingress and workers must agree.
 type Runs struct {
-	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Maximum simultaneously dispatched runs of one organization in each lane (chats, automations); others are queued."`
-	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
-}
-
-// Check returns an error for the first invalid setting.
-func (r Runs) Check() error {
-	if r.OrgDispatchWindow < 1 {
-		return fmt.Errorf("ORG_DISPATCH_WINDOW must be at least 1, not %d", r.OrgDispatchWindow)
-	}
-	return nil
+	DefaultModel string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
 // Secrets are the secrets that ingress and workers share.
@@ -143,9 +134,9 @@ type Ingress struct {
 	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests per minute of one visitor of an agent's widget; 0: none allowed."`
 	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests per minute of all widget visitors at one client address; 0: none allowed."`
 	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages per minute of all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
-	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Maximum open streams of one credential at an ingress."`
-	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Maximum open streams of one organization at an ingress."`
-	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
+	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"5000" help:"Maximum open streams of one credential at an ingress."`
+	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"10000" help:"Maximum open streams of one organization at an ingress."`
+	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"5000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
 	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Maximum open voice connections of one organization at an ingress."`
 	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Maximum duration of a voice connection."`
 	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a silent voice connection ends."`

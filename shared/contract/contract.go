@@ -2,7 +2,7 @@
 // messages. A job message contains the run's id and routing data, never the caller's text; a
 // worker reads the run's row in PostgreSQL.
 //
-//	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: job message (doorbell) of a dispatched run
+//	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: job message of a dispatched run
 //	runs.done.<run_id>             core: the run is terminal; read its row
 //	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; its worker stops

@@ -9,9 +9,9 @@ const (
 	AcceptBefore Point = "accept.before"
 	// AcceptAfter is in an ingress: the insert is committed, and no job message is published.
 	AcceptAfter Point = "accept.after"
-	// RingAfter is in any process that publishes job messages: the message is sent and
+	// PublishJobAfter is in any process that publishes job messages: the message is sent and
 	// not acknowledged.
-	RingAfter Point = "ring.after"
+	PublishJobAfter Point = "ring.after"
 	// ClaimBefore is in an agent worker: it has received a job message and has not claimed the run.
 	ClaimBefore Point = "claim.before"
 	// ClaimAfter is in an agent worker: it has claimed the run and done nothing.

@@ -17,7 +17,7 @@ func TestWhatIsArmedIsRead(t *testing.T) {
 	if a := points[TurnBefore]; a.action != "stop" || a.left != 2 || a.due() || !a.due() || a.due() {
 		t.Errorf("%+v is not due the second time alone", a)
 	}
-	if a := points[RingAfter]; a.action != "hold" || a.path != "/tmp/go" || !a.due() {
+	if a := points[PublishJobAfter]; a.action != "hold" || a.path != "/tmp/go" || !a.due() {
 		t.Errorf("%+v", a)
 	}
 	if a := points[FinishAfter]; a.pause != time.Second || a.left != 3 {

@@ -104,8 +104,8 @@ func (b *Box) Seal(plaintext, associated string) string {
 	return version + b.sealing + "." + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open decrypts a sealed value. It returns ErrSealed if the value was changed, belongs to
-// another location, or its key is not in the box.
+// Open decrypts a sealed value. It returns ErrSealed if the value was changed, if it belongs
+// to another location, or if its key is not in the box.
 func (b *Box) Open(sealed, associated string) (string, error) {
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, text, found := strings.Cut(rest, ".")

@@ -39,6 +39,9 @@ func openAt(t *testing.T, dsn string) (*store.Store, *sql.DB) {
 		t.Fatalf("opening store: %v", err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Queue.AnnounceSlots(t.Context(), "worker", wideWindow, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	return s, testkit.SQL(t, dsn)
 }
 

@@ -167,7 +167,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	if waited := b.text(`SELECT round(extract(epoch FROM deadline - $2::timestamptz) / 360)::text FROM open_runs WHERE run_id = $1`, held.RunID, deadline); waited != "30" {
 		t.Errorf("the deadline was moved by %s tenths of an hour", waited)
 	}
-	next, err := b.s.Queue.DispatchNext(ctx, map[queuedb.Lane]int{automationsFor(b.org): 1}, wideWindow)
+	next, err := b.s.Queue.DispatchNext(ctx, queuedb.FreedSlots{automationsFor(b.org): {Slots: 1, Waiting: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

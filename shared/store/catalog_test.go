@@ -20,6 +20,7 @@ var withoutOrganizations = map[string]string{
 	"login_links":      "looked up by the hash of a secret, before anything is known of the caller",
 	"templates":        "everybody's; the service cannot write them",
 	"demo_clients":     "counts of client addresses",
+	"worker_slots":     "how many runs each worker executes",
 	"rate_buckets":     "counts of limits, under names that are hashes or ids",
 	"goose_db_version": "the schema's version; the service cannot read it",
 	"function_files":   "which functions are applied; the service cannot read it",

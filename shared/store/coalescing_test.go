@@ -80,7 +80,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 		}
 	}
 	b.finish(b.mustClaim(now.ID), "done")
-	next, err := b.s.Queue.DispatchWaiting(ctx, window, 10)
+	next, err := b.s.Queue.DispatchWaiting(ctx)
 	if err != nil || len(next) != 0 {
 		t.Errorf("dispatched %v, %v", ids(next), err)
 	}
@@ -89,7 +89,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 		t.Errorf("its deadline is %v s after its time, %v", late, err)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() WHERE run_id = $1`, later.ID)
-	next, err = b.s.Queue.DispatchWaiting(ctx, window, 10)
+	next, err = b.s.Queue.DispatchWaiting(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
 		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
-	next, err := m.s.Queue.DispatchWaiting(ctx, wideWindow, 10)
+	next, err := m.s.Queue.DispatchWaiting(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

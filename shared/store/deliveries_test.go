@@ -116,7 +116,7 @@ func TestDeliveriesAreListed(t *testing.T) {
 	}
 	_, err = m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, "9")
 	wantCode(t, err, apierr.NotFound)
-	out, err := m.s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{m.delivery("late"), elsewhere.delivery("late")}, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{m.delivery("late"), elsewhere.delivery("late")})
 	if err != nil || out[1].Err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -212,7 +212,7 @@ func TestABadDeliveryFailsAlone(t *testing.T) {
 	m := newMailbox(t)
 	bad := m.delivery("bad")
 	bad.Event = "a\x00b"
-	out, err := m.s.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{m.delivery("one"), bad, m.delivery("two")}, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{m.delivery("one"), bad, m.delivery("two")})
 	if err != nil || out[0].Err != nil || out[1].Err == nil || out[2].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -249,7 +249,7 @@ func TestBodiesAreKeptAndSealed(t *testing.T) {
 	sealing.Seals.SealContents(box)
 	secret := m.delivery("secret")
 	secret.Body = []byte(canary)
-	if _, err := sealing.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{secret}, wideWindow); err != nil {
+	if _, err := sealing.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{secret}); err != nil {
 		t.Fatal(err)
 	}
 	if n := m.count(`SELECT count(*) FROM deliveries WHERE position($1::bytea IN body) > 0`, []byte(canary)); n != 0 {

@@ -107,6 +107,35 @@ func TestFreedSlotGoesToItsLane(t *testing.T) {
 	wantIDs(t, "after another chat", next, chats[3].Run.Run.ID)
 }
 
+// While all slots are taken, a freed slot goes to the organization with the fewest dispatched runs.
+// An organization without runs gets a reserve slot.
+func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	other := newBenchOn(t, b.s, b.raw, "grace@example.com")
+	const limit = 8
+	flood := b.accept(limit, b.many(40, b.automation)...)
+	if n := dispatched(flood); n != limit {
+		t.Fatalf("%d runs of the first organization were dispatched, want %d", n, limit)
+	}
+
+	other.slots = limit
+	if n := dispatched(other.accept(limit, other.many(6, other.automation)...)); n != queuedb.Reserve(limit) {
+		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
+	}
+
+	// The next dispatch counts again. The first slots that are freed refill the reserve.
+	other.slots = 0
+	other.setSlots(limit)
+	var next []domain.Job
+	for i := range queuedb.Reserve(limit) + 3 {
+		next = append(next, b.finishAndNext(b.mustClaim(flood[i].Run.Run.ID), "done", limit)...)
+	}
+	if len(next) < 3 || slices.ContainsFunc(next, func(job domain.Job) bool { return job.OrganizationID != other.org }) {
+		t.Errorf("freed slots went to %+v, want at least 3 runs, all of the second organization", next)
+	}
+}
+
 // If a run waits for a run of another lane in its session, it is dispatched when that run finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
@@ -134,7 +163,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 			if next := b.finishAndNext(b.mustClaim(run), "done", wideWindow); len(next) > 0 {
 				t.Errorf("dispatched %v", ids(next))
 			}
-			if jobs, err := b.s.Queue.DispatchWaiting(t.Context(), wideWindow, 64); err != nil || len(jobs) > 0 {
+			if jobs, err := b.s.Queue.DispatchWaiting(t.Context()); err != nil || len(jobs) > 0 {
 				t.Errorf("the sweeper dispatched %v, %v", ids(jobs), err)
 			}
 		}
@@ -153,7 +182,7 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() - interval '1 second'`)
-	jobs, err := b.s.Queue.DispatchWaiting(t.Context(), wideWindow, 64)
+	jobs, err := b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +243,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 // look makes the sweeper look for waiting runs.
 func (b *testEnv) look() {
 	b.Helper()
-	if _, err := b.s.Queue.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
+	if _, err := b.s.Queue.DispatchWaiting(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -228,7 +257,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	b.exec(`INSERT INTO waiting_lanes VALUES ($1, 'chat', 'run_z')`, b.org)
 	first := b.mustClaim(accepted[0].Run.Run.ID)
 	b.exec(`UPDATE open_runs SET dispatched = false WHERE run_id = $1`, first.RunID) // its slot was lost
-	jobs, err := b.s.Queue.DispatchWaiting(t.Context(), 1, 64)
+	jobs, err := b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +266,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 		t.Errorf("waiting_lanes has %s", got)
 	}
 	b.exec(`UPDATE waiting_lanes SET oldest = 'run_z'`)
+	b.setSlots(wideWindow)
 	b.look()
 	next := b.finishAndNext(b.mustClaim(accepted[2].Run.Run.ID), "done", wideWindow)
 	if len(next) != 0 {
@@ -250,10 +280,11 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 	b := newTestEnv(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)
 	lanes := []queuedb.Lane{automationsFor(b.org)}
-	if jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
+	if jobs, err := b.s.Queue.TopUp(t.Context(), lanes); err != nil || len(jobs) != 0 {
 		t.Errorf("dispatched %v, %v where no slot was free", ids(jobs), err)
 	}
-	jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 4, 4)
+	b.exec(`UPDATE worker_slots SET slots = 4`)
+	jobs, err := b.s.Queue.TopUp(t.Context(), lanes)
 	if err != nil {
 		t.Fatal(err)
 	}

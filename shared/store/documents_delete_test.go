@@ -172,7 +172,8 @@ func TestDeletingADocumentFreesSlots(t *testing.T) {
 	if len(ended) != 1 || ended[0].RunID != running.RunID || !ended[0].Dispatched {
 		t.Fatalf("ended %+v", ended)
 	}
-	jobs, err := r.s.Queue.DispatchNext(t.Context(), map[queuedb.Lane]int{{OrganizationID: ended[0].OrganizationID, Lane: ended[0].Lane}: 1}, 1)
+	freed := queuedb.FreedSlots{{OrganizationID: ended[0].OrganizationID, Lane: ended[0].Lane}: {Slots: 1, Waiting: true}}
+	jobs, err := r.s.Queue.DispatchNext(t.Context(), freed)
 	if err != nil || len(jobs) != 1 || jobs[0].RunID != other.Run.Run.ID {
 		t.Errorf("%+v, %v", jobs, err)
 	}

@@ -24,7 +24,7 @@ func (b *testEnv) queue(first, last, n int, head string) {
 
 func (b *testEnv) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.Queue.DispatchNext(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
+	jobs, err := b.s.Queue.DispatchNext(b.Context(), queuedb.FreedSlots{automationsFor(b.org): {Slots: places, Waiting: true}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,8 +107,9 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
 		t.Errorf("handed over %v, want %s", got, want)
 	}
-	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}, 10, 100); err != nil || len(got) != 2 {
-		t.Errorf("handed over %v, %v beyond the window", ids(got), err)
+	b.setSlots(10)
+	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}); err != nil || len(got) != 2 {
+		t.Errorf("handed over %v, %v beyond the slots", ids(got), err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (m *hookEnv) collected(deliveryID, key string, window, maxWait time.Duratio
 
 func (m *hookEnv) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDelivery {
 	m.Helper()
-	out, err := m.s.Queue.AcceptDeliveries(m.Context(), rows, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(m.Context(), rows)
 	if err != nil {
 		m.Fatalf("delivering: %v", err)
 	}

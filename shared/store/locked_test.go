@@ -84,7 +84,7 @@ func (b *testEnv) on(s *store.Store) *testEnv {
 // row that it needs.
 func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	for {
-		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row}, wideWindow)
+		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row})
 		if err != nil {
 			return queuedb.Accepted{}, err
 		}
@@ -97,13 +97,13 @@ func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 // deliverUnlocked accepts deliveries, and retries each while another transaction has locked a
 // row that it needs.
 func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
-	out, err := b.s.Queue.AcceptDeliveries(ctx, rows, wideWindow)
+	out, err := b.s.Queue.AcceptDeliveries(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
 		for errors.Is(out[i].Err, pg.ErrLocked) {
-			again, err := b.s.Queue.AcceptDeliveries(ctx, rows[i:i+1], wideWindow)
+			again, err := b.s.Queue.AcceptDeliveries(ctx, rows[i:i+1])
 			if err != nil {
 				return nil, err
 			}
@@ -299,7 +299,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 		rows = append(rows, other.delivery(fmt.Sprint(n)))
 	}
 	one.wantFast("delivering", func() {
-		out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows, wideWindow)
+		out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows)
 		one.must(err)
 		for i, a := range out {
 			if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
@@ -308,7 +308,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 		}
 	})
 	release()
-	out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows[:1], wideWindow)
+	out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows[:1])
 	if err != nil || out[0].Err != nil || out[0].Existing {
 		t.Errorf("after the release: %+v, %v", out, err)
 	}

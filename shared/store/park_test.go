@@ -60,7 +60,8 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > executiondb.ActionTimeout {
 		t.Errorf("expires in %s", in)
 	}
-	next, err := b.s.Queue.DispatchNext(ctx, parked.Freed, 1)
+	b.setSlots(1)
+	next, err := b.s.Queue.DispatchNext(ctx, parked.Freed)
 	if err != nil {
 		t.Fatal(err)
 	}

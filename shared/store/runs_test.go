@@ -27,8 +27,10 @@ type testEnv struct {
 	raw   *sql.DB // as a superuser
 	org   string
 	agent string
+	slots int // of the only worker
 }
 
+// wideWindow is a number of slots that no test fills.
 const wideWindow = 1000
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -47,7 +49,7 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEn
 	if err != nil {
 		t.Fatalf("creating agent: %v", err)
 	}
-	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
+	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID, slots: wideWindow}
 }
 
 // run returns a run with a key and a session. An empty key means no key, and an empty session a new
@@ -74,9 +76,23 @@ func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
 
+// setSlots sets the number of slots of the only worker, unless the environment has as many.
+func (b *testEnv) setSlots(n int) {
+	b.Helper()
+	if b.slots == n {
+		return
+	}
+	if err := b.s.Queue.AnnounceSlots(b.Context(), "worker", n, time.Hour); err != nil {
+		b.Fatal(err)
+	}
+	b.slots = n
+}
+
+// accept accepts runs while the worker has window slots.
 func (b *testEnv) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
 	b.Helper()
-	out, err := b.s.Queue.Accept(b.Context(), rows, window)
+	b.setSlots(window)
+	out, err := b.s.Queue.Accept(b.Context(), rows)
 	if err != nil {
 		b.Fatalf("accepting: %v", err)
 	}
@@ -130,7 +146,8 @@ func (b *testEnv) exec(query string, args ...any) {
 // finishAndNext finishes a run and passes its slot on.
 func (b *testEnv) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
-	next, err := b.s.Queue.DispatchNext(b.Context(), b.finish(c, answer).Freed, window)
+	b.setSlots(window)
+	next, err := b.s.Queue.DispatchNext(b.Context(), b.finish(c, answer).Freed)
 	if err != nil {
 		b.Fatalf("handing over: %v", err)
 	}
@@ -190,7 +207,7 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 			for i := range rows {
 				rows[i] = run()
 			}
-			out, err := b.s.Queue.Accept(b.Context(), rows, wideWindow)
+			out, err := b.s.Queue.Accept(b.Context(), rows)
 			if err != nil {
 				b.Errorf("accepting: %v", err)
 				return
@@ -290,11 +307,12 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	slices.Sort(runs[window:]) // in order, except ids of the same millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
-	next, err := b.s.Queue.DispatchWaiting(t.Context(), window, 64)
+	next, err := b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil || len(next) != 0 {
 		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
 	}
-	next, err = b.s.Queue.DispatchWaiting(t.Context(), window+1, 64)
+	b.setSlots(window + 1)
+	next, err = b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil || len(next) != 1 {
 		t.Errorf("the sweeper left a free place: %v, %v", ids(next), err)
 	}
@@ -392,7 +410,7 @@ func TestSweepingEndsOrRequeuesLostRuns(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)] != 1 {
+	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)].Slots != 1 {
 		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
@@ -436,7 +454,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
 	}
-	next, err := b.s.Queue.DispatchNext(ctx, map[queuedb.Lane]int{automationsFor(ended[0].OrganizationID): 1}, wideWindow)
+	next, err := b.s.Queue.DispatchNext(ctx, queuedb.FreedSlots{automationsFor(ended[0].OrganizationID): {Slots: 1, Waiting: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	run := b.run("k", "")
 	answered := make(chan []queuedb.Accepted, 1)
 	go func() {
-		out, err := s.Queue.Accept(context.WithoutCancel(t.Context()), []queuedb.NewRun{run}, wideWindow)
+		out, err := s.Queue.Accept(context.WithoutCancel(t.Context()), []queuedb.NewRun{run})
 		if err != nil {
 			t.Errorf("accepting: %v", err)
 		}

@@ -301,7 +301,7 @@ var probes = []probe{
 	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		r := of.run("", "s") // of its agent, into its session
 		r.OrganizationID = org
-		out, err := s.Queue.Accept(ctx, []queuedb.NewRun{r}, wideWindow)
+		out, err := s.Queue.Accept(ctx, []queuedb.NewRun{r})
 		if err == nil && out[0].Err == nil {
 			return "accepted for " + of.agent, nil
 		}
@@ -367,9 +367,6 @@ var probes = []probe{
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Executions.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
 		return of.ifDone(done), err
-	}},
-	{"DispatchNext", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Queue.DispatchNext(ctx, map[queuedb.Lane]int{automationsFor(org): 100}, wideWindow)
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		overdue := []queuedb.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
@@ -475,7 +472,7 @@ var probes = []probe{
 	{"AcceptDeliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		fresh, seen, collected := of.deliveryAs(org, "e"), of.deliveryAs(org, "d"), of.deliveryAs(org, "f")
 		collected.Collect = &queuedb.Collect{KeyHash: []byte("k"), Window: time.Hour, MaxWait: time.Hour}
-		out, err := s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{fresh, seen, collected}, wideWindow)
+		out, err := s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{fresh, seen, collected})
 		var got []string
 		for _, a := range out {
 			got = append(got, a.Delivery.HookID, a.Delivery.Event, a.Run.Run.ID)

@@ -144,7 +144,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 	back := func(c *executiondb.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)] != 1 {
+		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)].Slots != 1 {
 			t.Fatalf("putting back: %v, %v", freed, err)
 		}
 	}

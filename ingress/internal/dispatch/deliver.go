@@ -152,7 +152,7 @@ func tooManyByHooks() error {
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
-	accepted, err := d.store.Queue.AcceptDeliveries(ctx, rows, d.cfg.DispatchLimit)
+	accepted, err := d.store.Queue.AcceptDeliveries(ctx, rows)
 	if err != nil {
 		return nil, err
 	}

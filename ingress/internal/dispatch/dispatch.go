@@ -31,7 +31,6 @@ const (
 
 // Config has the limits for accepting runs.
 type Config struct {
-	DispatchLimit int             // dispatched runs of an organization's lane at a time
 	BacklogMax    int             // queued runs of all organizations; more are refused
 	OrgBacklogMax int             // queued runs of one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
@@ -173,7 +172,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	failpoint.Here(failpoint.AcceptBefore)
-	accepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)
+	accepted, err := d.store.Queue.Accept(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -274,22 +273,21 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 
 // notifyFinished publishes that runs have finished, and dispatches waiting runs to the freed slots.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
-	places := map[queuedb.Lane]int{}
+	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		if e.Dispatched {
-			places[queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}]++
+			freed.Add(queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}, queuedb.Freed{Slots: 1, Waiting: true})
 		}
 	}
-	d.dispatchNext(ctx, places)
+	d.dispatchNext(ctx, freed)
 }
 
-// dispatchNext dispatches waiting runs of lanes, at most one for each free slot, and publishes their
-// jobs.
-func (d *Dispatcher) dispatchNext(ctx context.Context, places map[queuedb.Lane]int) {
-	next, err := d.store.Queue.DispatchNext(ctx, places, d.cfg.DispatchLimit)
+// dispatchNext dispatches waiting runs into freed slots and publishes their jobs.
+func (d *Dispatcher) dispatchNext(ctx context.Context, freed queuedb.FreedSlots) {
+	next, err := d.store.Queue.DispatchNext(ctx, freed)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}

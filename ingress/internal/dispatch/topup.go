@@ -10,7 +10,7 @@ import (
 
 const (
 	topUpEvery = 50 * time.Millisecond
-	topUpDuty  = 10 // minimum pause between two queries, as a multiple of the last query's duration
+	topUpDuty  = 20 // minimum pause between two queries, as a multiple of the last query's duration
 )
 
 // leftovers are the lanes with runs that were accepted but not dispatched. Usually they are
@@ -74,7 +74,7 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 
 // topUp dispatches waiting runs of lanes that have free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
-	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.DispatchLimit, d.cfg.DispatchLimit)
+	next, err := d.store.Queue.TopUp(ctx, lanes)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}

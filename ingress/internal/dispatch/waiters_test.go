@@ -47,7 +47,8 @@ func newTestEnv(t *testing.T) *testEnv {
 	t.Cleanup(b.Close)
 	_, err = b.EnsureStream(t.Context())
 	must(t, err)
-	d := New(Config{DispatchLimit: 8, BacklogMax: 400}, st, b, zerolog.Nop())
+	must(t, st.Queue.AnnounceSlots(t.Context(), "worker", 8, time.Hour))
+	d := New(Config{BacklogMax: 400}, st, b, zerolog.Nop())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)

@@ -53,10 +53,10 @@ type Deps struct {
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
 	Changes  *changes.Hub
-	Bells    knowledge.JobNotifier
+	Jobs     knowledge.JobNotifier
 	Searches knowledge.SearchCaller
 	Signer   knowledge.ClaimSigner
-	Outside  notification.AddressChecker // checks the addresses of notification endpoints
+	Outbound notification.AddressChecker // checks the addresses of notification endpoints
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced
@@ -165,7 +165,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
-		Dispatch: deps.Dispatch, Bells: deps.Bells, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
+		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
 		Limits: deps.Documents, Log: deps.Log,
 	})
 	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
@@ -179,8 +179,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
 	})
 	a.notifications = notification.New(notification.Deps{
-		References: references, NotificationsDB: deps.Store.Notifications, Secrets: deps.Secrets, Changes: deps.Bells,
-		Outside: deps.Outside, MaxEndpoints: notificationdb.MaxEndpoints,
+		References: references, NotificationsDB: deps.Store.Notifications, Secrets: deps.Secrets, Changes: deps.Jobs,
+		Outbound: deps.Outbound, MaxEndpoints: notificationdb.MaxEndpoints,
 	})
 	a.account = account.New(account.Deps{
 		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,

@@ -68,7 +68,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
 	w.rebuild(func(d *Deps) {
-		d.Store, d.Dispatch = away, dispatch.New(dispatch.Config{DispatchLimit: 1, BacklogMax: 1}, away, w.bus, zerolog.Nop())
+		d.Store, d.Dispatch = away, dispatch.New(dispatch.Config{BacklogMax: 1}, away, w.bus, zerolog.Nop())
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {

@@ -123,7 +123,7 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	w.deps = Deps{
 		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancelRecorder, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
-		Bells: w.notifyRecorder, Searches: noSearchWorkers{}, Signer: signer, Outside: outside,
+		Jobs: w.notifyRecorder, Searches: noSearchWorkers{}, Signer: signer, Outbound: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	}
 	w.rebuild(func(*Deps) {})

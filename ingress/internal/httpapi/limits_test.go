@@ -251,7 +251,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 // running returns a dispatcher without cached keys.
 func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	t.Helper()
-	d := dispatch.New(dispatch.Config{DispatchLimit: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
+	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(t.Context()) }()
 	t.Cleanup(func() { must(t, <-done) })

@@ -53,7 +53,7 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
-	d := dispatch.New(dispatch.Config{DispatchLimit: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
+	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {

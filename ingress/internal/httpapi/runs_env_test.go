@@ -79,7 +79,8 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	tb.Cleanup(b.Close)
 	_, err = b.EnsureStream(tb.Context())
 	must(tb, err)
-	d := dispatch.New(dispatch.Config{DispatchLimit: 64, BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
+	must(tb, w.store.Queue.AnnounceSlots(tb.Context(), "worker", 64, time.Hour))
+	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
 	hub := stream.New(w.store.Executions, b.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {

@@ -35,8 +35,8 @@ request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` g
 {{end}}
 ## Why a run failed
 
-A run that failed permanently is answered with 200 and ` + "`\"status\":\"failed\"`" + `: the request succeeded, the agent did not.
-Its ` + "`error.code`" + `:
+For a run that failed permanently, the response is 200 with ` + "`\"status\":\"failed\"`" + `: the request succeeded, the agent did
+not. The run's ` + "`error.code`" + ` is one of:
 
 | code | meaning |
 |---|---|

@@ -85,16 +85,16 @@ export interface HookFilter {
    */
   op: "eq" | "ne" | "in" | "contains" | "exists";
   /**
-   * A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or false,
-   * true unless given.
+   * A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true or
+   * false, true unless given.
    */
   value?: unknown;
 }
 
 /**
- * Deliveries with the same key become one run on the newest of them. It starts once none has
- * arrived for `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A delivery that
- * lacks a part of the key gets a separate run.
+ * Deliveries with the same key become one run, whose input is the newest of them. The run starts
+ * once no further delivery has arrived for `windowSeconds`, and at the latest `maxWaitSeconds`
+ * after the first delivery. A delivery that lacks a part of the key gets a separate run.
  */
 export interface HookCoalesce {
   /** A template such as `{{pull_request.id}}`. */
@@ -103,26 +103,26 @@ export interface HookCoalesce {
   maxWaitSeconds: number;
 }
 
-/** An address that receives a source's deliveries; each starts a run of an agent. */
+/** A URL that receives a source's deliveries; each delivery starts a run of an agent. */
 export interface Hook {
   id: HookId;
-  /** The `automationId` of its runs. */
+  /** The `automationId` of the hook's runs. */
   name: Name;
   agentId: AgentId;
-  /** The API key that its runs are started with. */
+  /** The API key with which the hook's runs are started. */
   keyId: KeyId;
   source: HookSource;
-  /** The address to send deliveries to. */
+  /** The URL to send deliveries to. */
   url: string;
-  /** `***`, except in the answer that created it. */
+  /** `***`, except in the response that created it. */
   secret: string;
-  /** The previous secret is accepted until then. */
+  /** The time until which the previous secret is accepted. */
   previousSecretUntil: MaybeTime;
   /** For `hmac` and `token`; empty for other sources. */
   signatureHeader: string;
   /**
-   * For `hmac` and `token`. Without it the id is derived from the body: equal bodies are the same
-   * delivery.
+   * For `hmac` and `token`. Without this header the id is derived from the body, so deliveries with
+   * the same body are the same delivery.
    */
   deliveryIdHeader: string;
   messageTemplate: HookTemplate;
@@ -214,7 +214,7 @@ export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" 
 export interface DeliveryError {
   /**
    * `invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the agent
-   * is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
    */
   code: string;
   message: string;
@@ -228,7 +228,7 @@ export interface Delivery {
   status: DeliveryStatus;
   /** The source's name for the event; empty if it has none. */
   event: string;
-  /** The run that it started or was coalesced into. */
+  /** The run that the delivery started or was coalesced into. */
   runId: string | null;
   bytes: number;
   /** Whether the body is stored, so that it can be delivered again. */
@@ -254,7 +254,7 @@ export interface DeliveryWithBody {
   status: DeliveryStatus;
   /** The source's name for the event; empty if it has none. */
   event: string;
-  /** The run that it started or was coalesced into. */
+  /** The run that the delivery started or was coalesced into. */
   runId: string | null;
   bytes: number;
   /** Whether the body is stored, so that it can be delivered again. */
@@ -301,7 +301,7 @@ export interface Document {
   bytes: number;
   /** The hash of the original; null until it is fetched. */
   sha256: string | null;
-  /** The address that it is fetched from; null if it was uploaded. */
+  /** The URL from which the document is fetched; null if it was uploaded. */
   url: string | null;
   status: DocumentStatus;
   error: DocumentError | null;
@@ -342,7 +342,8 @@ export interface DocumentBatch {
 }
 
 /**
- * A document, with exactly one of `content`, `contentBase64` and `url`. The body may have 28 MiB.
+ * A document, with exactly one of `content`, `contentBase64` and `url`. The body may be up to 28
+ * MiB long.
  *
  * Exactly one of these is required: `name` with `content`, or `name` with `contentBase64`, or
  * `url`.
@@ -354,7 +355,7 @@ export interface NewDocument {
   content?: string;
   /** Any content in base64, at most 20 MiB. */
   contentBase64?: string;
-  /** An address that begins with https:// or http:// */
+  /** A URL that begins with https:// or http:// */
   url?: Url;
   /** The type claimed by the sender, such as `application/pdf`. The content takes precedence. */
   mimeType?: string;
@@ -404,22 +405,23 @@ export interface Passage {
   documentId: DocumentId;
   /** The document's name. */
   name: string;
-  /** Its number in the document, from 0. */
+  /** The passage's number in the document, from 0. */
   chunk: number;
   /** From 1; null if the format has no pages. */
   page: number | null;
-  /** The headings above it, the outermost first. */
+  /** The headings above the passage, the outermost first. */
   headings: Array<string>;
   text: string;
   /**
-   * Index of its first character in the text of its page, or of the document if that has no pages.
+   * Index of the passage's first character in the text of its page, or of the document if that has
+   * no pages.
    */
   startIndex: number;
-  /** Index after its last character. */
+  /** Index after the passage's last character. */
   endIndex: number;
   /**
-   * Its rectangle on the page: left, top, right, bottom in points from the upper left corner; null
-   * if the format has no positions.
+   * The passage's rectangle on the page: left, top, right, bottom in points from the upper left
+   * corner; null if the format has no positions.
    */
   box: Array<number> | null;
 }
@@ -429,27 +431,28 @@ export interface Found {
   documentId: DocumentId;
   /** The document's name. */
   name: string;
-  /** Its number in the document, from 0. */
+  /** The passage's number in the document, from 0. */
   chunk: number;
   /** From 1; null if the format has no pages. */
   page: number | null;
-  /** The headings above it, the outermost first. */
+  /** The headings above the passage, the outermost first. */
   headings: Array<string>;
   text: string;
   /**
-   * Index of its first character in the text of its page, or of the document if that has no pages.
+   * Index of the passage's first character in the text of its page, or of the document if that has
+   * no pages.
    */
   startIndex: number;
-  /** Index after its last character. */
+  /** Index after the passage's last character. */
   endIndex: number;
   /**
-   * Its rectangle on the page: left, top, right, bottom in points from the upper left corner; null
-   * if the format has no positions.
+   * The passage's rectangle on the page: left, top, right, bottom in points from the upper left
+   * corner; null if the format has no positions.
    */
   box: Array<number> | null;
   /** Higher is better. Scores of different searches are not comparable. */
   score: number;
-  /** The search methods that found it. */
+  /** The search methods that found the passage. */
   matchedBy: Array<"text" | "trigram" | "vector">;
 }
 
@@ -461,7 +464,7 @@ export interface FoundList {
   nextCursor: null;
   /**
    * Search methods that failed; absent if none did. `vector`: the embeddings service did not
-   * answer.
+   * respond.
    */
   without?: Array<string>;
 }
@@ -602,7 +605,7 @@ export interface WidgetChange {
 export interface NewWidgetSession {
   /** The agent that the page embeds. */
   agentId: string;
-  /** The `visitor` of an earlier answer, or the site's signed id. Omit it for a new visitor. */
+  /** The `visitor` from an earlier response, or the site's signed id. Omit it for a new visitor. */
   visitor?: string | SignedVisitor;
 }
 
@@ -765,7 +768,7 @@ export interface CodeExecutionChange {
 
 /**
  * Keeps the working folder: each call finds the files of earlier calls in the same session, while
- * their runs are kept. Without it a call finds only the files that it names. Default: `false`.
+ * their runs are kept. Otherwise a call finds only the files that it names. Default: `false`.
  */
 export type KeepFiles = boolean;
 
@@ -787,11 +790,11 @@ export type DocumentsHave = Record<string, string> | null;
 /** Letters, digits, underscores and hyphens. */
 export type ToolName = string;
 
-/** An address that begins with https:// or http:// */
+/** A URL that begins with https:// or http:// */
 export type Url = string;
 
 /**
- * An address that begins with https:// or http://. `{name}` in its path or query is replaced by the
+ * A URL that begins with https:// or http://. `{name}` in its path or query is replaced by the
  * argument of that name; scheme, host and port are fixed.
  */
 export type UrlTemplate = string;
@@ -825,8 +828,8 @@ export interface Endpoint {
   url: UrlTemplate;
   headers?: SecretHeaders;
   /**
-   * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
-   * address. Default: the variables as required texts.
+   * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
+   * URL. Default: the variables as required texts.
    */
   inputSchema?: EndpointInputSchema;
   /** Default: `"unsafe"`. */
@@ -835,8 +838,8 @@ export interface Endpoint {
 }
 
 /**
- * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
- * address. Default: the variables as required texts.
+ * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
+ * Default: the variables as required texts.
  */
 export interface EndpointInputSchema {
   type: "object";
@@ -851,8 +854,8 @@ export interface EndpointChange {
   url: UrlTemplate;
   headers?: SecretHeaders;
   /**
-   * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
-   * address. Default: the variables as required texts.
+   * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
+   * URL. Default: the variables as required texts.
    */
   inputSchema?: EndpointChangeInputSchema;
   /** Default: `"unsafe"`. */
@@ -861,8 +864,8 @@ export interface EndpointChange {
 }
 
 /**
- * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
- * address. Default: the variables as required texts.
+ * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
+ * Default: the variables as required texts.
  */
 export interface EndpointChangeInputSchema {
   type: "object";
@@ -874,7 +877,7 @@ export interface McpServer {
   name: ToolName;
   url: Url;
   headers?: SecretHeaders;
-  /** Applies to each of its tools, whatever the server declares. Default `unsafe`. */
+  /** Applies to each of the server's tools, whatever the server declares. Default `unsafe`. */
   sideEffect?: SideEffect;
 }
 
@@ -884,7 +887,7 @@ export interface OpenApiImport {
   document: Record<string, unknown> | string;
   /** The operations to import, each as its `operationId` or as `METHOD /path`; default: all. */
   operations?: Array<string>;
-  /** The service's address; overrides the document's. */
+  /** The service's URL; overrides the document's. */
   serverUrl?: Url;
   /** Sent with every imported endpoint, such as a credential. */
   headers?: SecretHeaders;
@@ -1060,11 +1063,11 @@ export interface RequiredAction {
   name: string;
   /** The call's input. */
   input: unknown;
-  /** The run fails if there is no decision until then. */
+  /** The time at which the run fails if there is no decision. */
   expiresAt: Time;
 }
 
-/** A text that a run read, as it was then. */
+/** A text as a run read it. */
 export interface Source {
   id: SourceId;
   url: string;
@@ -1074,7 +1077,7 @@ export interface Source {
   text: string;
   /** The text's length. */
   characters: number;
-  /** The page had more text than is kept. */
+  /** Whether the page had more text than is kept. */
   truncated: boolean;
   readAt: Time;
 }
@@ -1100,18 +1103,21 @@ export interface ToolCall {
 
 /** The result of a `codeExecution` program. Empty fields may be absent. */
 export interface CodeOutput {
-  /** Its standard output. Long output is truncated in the middle, and the whole is a file. */
+  /**
+   * The program's standard output. Long output is truncated in the middle, and stored in full as a
+   * file.
+   */
   stdout?: string;
-  /** Its standard error, truncated like `stdout`. */
+  /** The program's standard error, truncated like `stdout`. */
   stderr?: string;
-  /** The value of its last expression, as Python's `repr` writes it. */
+  /** The value of the program's last expression, as Python's `repr` writes it. */
   value?: string;
   /**
-   * Why it failed: the traceback within the program, or the limit that it exceeded. Absent if it
-   * did not fail.
+   * Why the program failed: the traceback within the program, or the limit that it exceeded. Absent
+   * if it did not fail.
    */
   error?: string;
-  /** The limit that it exceeded; absent if none. */
+  /** The limit that the program exceeded; absent if none. */
   limit?: string;
   /** Further information. */
   note?: string;
@@ -1148,8 +1154,8 @@ export interface RunError {
 }
 
 /**
- * A run that failed permanently is answered with 200 and `status` `failed`: the request succeeded,
- * the agent did not. More codes may be added.
+ * For a run that failed permanently, the response has the status 200 and `status` is `failed`: the
+ * request succeeded, the agent did not. More codes may be added.
  */
 export type RunErrorCode =
   /** The model does not exist here, or its provider is not configured. */
@@ -1162,7 +1168,7 @@ export type RunErrorCode =
   | "model_timeout"
   /** The model's answer was interrupted. */
   | "model_truncated"
-  /** The provider rejected the request or the credentials, or gave an unusable answer. */
+  /** The provider rejected the request or the credentials, or gave an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
@@ -1204,7 +1210,7 @@ export type RunErrorCode =
   /** Internal error. */
   | "internal";
 
-/** A run as shown in lists. `GET /api/runs?id=` returns all of it. */
+/** A run as shown in lists. `GET /api/runs?id=` returns the whole run. */
 export interface RunSummary {
   id: RunId;
   status: RunStatus;
@@ -1249,7 +1255,7 @@ export interface RunSummary {
   expiresAt: MaybeTime;
 }
 
-/** One call of a tool, without input and output. */
+/** One call to a tool, without input and output. */
 export interface ToolCallSummary {
   name: string;
   status: "running" | "completed" | "failed";
@@ -1271,7 +1277,7 @@ export interface RequiredActionSummary {
   input: unknown;
   /** True if the input has more than 2,000 bytes and is omitted, else absent. */
   inputCut?: true;
-  /** The run fails if there is no decision until then. */
+  /** The time at which the run fails if there is no decision. */
   expiresAt: Time;
 }
 
@@ -1295,7 +1301,7 @@ export interface ChangeEvent {
 
 /**
  * `queue`: waits for a worker. `attempt`: a worker executes the run. Within an attempt, `turn`: a
- * call of the model, and `tool`: a call of a tool. `wait`: for a person, between two attempts.
+ * call to the model, and `tool`: a call to a tool. `wait`: for a person, between two attempts.
  */
 export type SpanKind = "queue" | "attempt" | "turn" | "tool" | "wait";
 
@@ -1323,7 +1329,7 @@ export interface Span {
   inputTokens?: number;
   outputTokens?: number;
   costMicros?: number;
-  /** Why it ended; for a wait, the decision or the question. */
+  /** Why the span ended; for a wait, the decision or the question. */
   message?: string;
 }
 
@@ -1362,7 +1368,7 @@ export interface AutomationLastRun {
   status: RunStatus;
   createdAt: Time;
   finishedAt: MaybeTime;
-  /** False after the run has expired: then it cannot be read any more. */
+  /** False after the run has expired and can no longer be read. */
   kept: boolean;
 }
 
@@ -1510,7 +1516,7 @@ export interface NewBudget {
 }
 
 /**
- * A change of a budget's limit. Other fields are read-only and may be sent back as they were read.
+ * A change to a budget's limit. Other fields are read-only and may be sent back as they were read.
  */
 export interface BudgetChange {
   limit?: BudgetLimit;
@@ -1664,7 +1670,7 @@ export interface McpMessageError {
   [key: string]: unknown;
 }
 
-/** A server-sent event: a progress notification, or the answer, which is the last event. */
+/** A server-sent event: a progress notification, or the result, which is the last event. */
 export interface McpEvent {
   event: "message";
   data: McpMessage;
@@ -1822,7 +1828,7 @@ export interface SessionWithMessages {
   nextCursor: NextCursor;
 }
 
-/** A message of a person or an agent in a session. */
+/** A message from a person or an agent in a session. */
 export interface Message {
   id: MessageId;
   role: "user" | "assistant";
@@ -1850,9 +1856,9 @@ export type EndpointId = string;
 export type NotificationId = string;
 
 /**
- * `run.completed`: a run has its answer. `run.failed`: it failed or timed out.
- * `run.requires_action`: it waits for a person. `knowledge.ready` and `knowledge.failed`: a
- * document was processed, or could not be.
+ * `run.completed`: a run has its answer. `run.failed`: a run failed or timed out.
+ * `run.requires_action`: a run waits for a person. `knowledge.ready` and `knowledge.failed`: a
+ * document was processed, or could not be processed.
  */
 export type NotificationEvent =
   | "run.completed"
@@ -1861,10 +1867,10 @@ export type NotificationEvent =
   | "knowledge.ready"
   | "knowledge.failed";
 
-/** An address that receives an organization's events. */
+/** A URL that receives an organization's events. */
 export interface NotificationEndpoint {
   id: EndpointId;
-  /** The address that receives the events. */
+  /** The URL that receives the events. */
   url: string;
   description: string;
   /** The events to send. */
@@ -1873,12 +1879,12 @@ export interface NotificationEndpoint {
   agentId: string | null;
   /** False: events are neither queued nor sent. */
   enabled: boolean;
-  /** Why the service disabled it; null if it did not. */
+  /** Why the service disabled the endpoint; null if it did not. */
   disabledReason: string | null;
   disabledAt: MaybeTime;
-  /** `whsec_` and base64 in the answer that created it, else `***`. */
+  /** `whsec_` and base64 in the response that created it, else `***`. */
   secret: string;
-  /** Requests are also signed with the previous secret until then. */
+  /** The time until which requests are also signed with the previous secret. */
   previousSecretUntil: MaybeTime;
   /** Consecutive failed attempts. */
   failures: number;
@@ -1897,8 +1903,8 @@ export interface NotificationEndpointList {
 /** An endpoint to create. */
 export interface NewNotificationEndpoint {
   /**
-   * An `https://` address on the public internet, unless the operator has allowed others. Redirects
-   * are not followed.
+   * An `https://` URL on the public internet, unless the operator has allowed others. Redirects are
+   * not followed.
    */
   url: string;
   description?: string | null;
@@ -1915,8 +1921,8 @@ export interface NewNotificationEndpoint {
  */
 export interface NotificationEndpointChange {
   /**
-   * An `https://` address on the public internet, unless the operator has allowed others. Redirects
-   * are not followed.
+   * An `https://` URL on the public internet, unless the operator has allowed others. Redirects are
+   * not followed.
    */
   url?: string;
   description?: string | null;
@@ -1937,7 +1943,7 @@ export interface NotificationEndpointChange {
 }
 
 /**
- * `pending`: sent at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`: all
+ * `pending`: sent at `nextAttemptAt`. `delivered`: the endpoint responded with 2xx. `failed`: all
  * attempts failed.
  */
 export type NotificationStatus = "pending" | "delivered" | "failed";
@@ -1951,7 +1957,7 @@ export interface NotificationMessage {
   event: string;
   status: NotificationStatus;
   attempts: number;
-  /** The endpoint's last HTTP status; null if it did not answer. */
+  /** The endpoint's last HTTP status; null if it did not respond. */
   responseStatus: number | null;
   /** Why the last attempt failed. */
   error: string | null;
@@ -1962,7 +1968,9 @@ export interface NotificationMessage {
   payload?: NotificationPayload;
 }
 
-/** The request body, the same in every attempt; absent in lists, and if it is no longer kept. */
+/**
+ * The request body, the same in every attempt; absent in lists, and if the body is no longer kept.
+ */
 export interface NotificationPayload {
   /** The event. */
   type: string;
@@ -1998,8 +2006,8 @@ export interface Key {
 }
 
 /**
- * `organization`: acts as an admin of it. `user`: acts as its owner, in the organization given by
- * `x-organization-id`.
+ * `organization`: acts as an admin of the organization. `user`: acts as the key's owner, in the
+ * organization given by `x-organization-id`.
  */
 export type KeyScope = "organization" | "user";
 
@@ -2081,7 +2089,7 @@ export interface LimitsRatesItem {
   /** Requests per window; 0: none are allowed. */
   requests: number;
   windowSeconds: number;
-  /** The unit that requests are counted for. */
+  /** The unit for which requests are counted. */
   per: "credential" | "user" | "organization" | "address" | "visitor" | "agent";
 }
 
@@ -2170,7 +2178,7 @@ export interface InvitingOrganization {
   name: string;
 }
 
-/** An invitation to the caller's address. */
+/** An invitation to the caller's email address. */
 export interface OwnInvitation {
   id: InvitationId;
   organization: InvitingOrganization;
@@ -2178,7 +2186,7 @@ export interface OwnInvitation {
   expiresAt: Time;
 }
 
-/** A page of invitations to the caller's address. */
+/** A page of invitations to the caller's email address. */
 export interface OwnInvitationList {
   data: Array<OwnInvitation>;
   hasMore: HasMore;
@@ -2229,7 +2237,7 @@ export interface Acceptance {
   /** `pi_…`, from the link. */
   token: string;
   name?: Name;
-  /** The password of the account with that address, or a new person's new password. */
+  /** The password of the account with that email address, or a new person's new password. */
   password?: string;
 }
 
@@ -2255,8 +2263,8 @@ export interface CallerView {
   /** Absent for an organization's key. */
   user?: User;
   /**
-   * Whether the person has proven the address, so that invitations to it are listed. Absent for an
-   * organization's key.
+   * Whether the person has proven the email address, so that invitations to it are listed. Absent
+   * for an organization's key.
    */
   emailProven?: boolean;
   organization: Organization;
@@ -2280,11 +2288,11 @@ export interface LoginSession {
   createdAt: Time;
   lastUsedAt?: MaybeTime;
   expiresAt: Time;
-  /** Whether it is the session of this request. */
+  /** Whether this is the session of the request. */
   current: boolean;
   /** The browser or program used at login. */
   userAgent: string;
-  /** The client address at login. */
+  /** The client IP address at login. */
   address: string;
 }
 
@@ -2387,8 +2395,8 @@ export type ErrorCode =
   /** The request has two explicit credentials. */
   | "conflicting_credentials"
   /**
-   * The credential is missing, unknown, revoked, expired or malformed. At login: the address or the
-   * password is wrong.
+   * The credential is missing, unknown, revoked, expired or malformed. At login: the email address
+   * or the password is wrong.
    */
   | "unauthenticated"
   /** run-automation and MCP accept API keys only. */
@@ -2411,18 +2419,21 @@ export type ErrorCode =
    * never existed.
    */
   | "not_found"
-  /** The path does not support the method; the header `Allow` lists those that it supports. */
+  /** The path does not support the method; the header `Allow` lists the supported methods. */
   | "method_not_allowed"
-  /** The agent has changed since, or the run's action has a different decision: read it again. */
+  /**
+   * The agent has changed since it was read, or the run's action has a different decision: read the
+   * agent or run again.
+   */
   | "version_conflict"
   /**
    * A resource like this exists, a limit is reached, the resource is being deleted, or the hook is
    * disabled. `detail` says which.
    */
   | "conflict"
-  /** `If-Match` does not match the current version: read it again. */
+  /** `If-Match` does not match the current version: read the resource again. */
   | "precondition_failed"
-  /** The address has an account. */
+  /** The email address has an account. */
   | "email_taken"
   /** An organization must keep an owner. */
   | "last_owner"
@@ -2430,7 +2441,7 @@ export type ErrorCode =
   | "last_organization"
   /**
    * Another document of the organization has this content or this `url`; `detail` names it. Fetched
-   * content is not compared: two addresses with the same content are two documents.
+   * content is not compared: two URLs with the same content are two documents.
    */
   | "document_exists"
   /** The run, or the run of this idempotency key, was erased by its organization. */
@@ -2454,15 +2465,16 @@ export type ErrorCode =
   | "budget_exceeded"
   /** Internal error. Search the service's log for `requestId`. */
   | "internal"
-  /** Too many runs are queued. Nothing was accepted; replays still answer. */
+  /** Too many runs are queued. Nothing was accepted; replays still work. */
   | "overloaded"
   /** A required server is unreachable. Nothing was accepted. */
   | "unavailable";
 
 /**
- * An error in OpenAI's shape. `code` is stable: one of [all codes](/docs/errors), `invalid_api_key`
- * for `unauthenticated`, or one specific to this API: `model_not_found`, `unsupported_parameter`,
- * `previous_response_not_found`, `requires_action`, `stream_restarted`, `voice_not_enabled`.
+ * An error in OpenAI's format. `code` is stable: one of [all codes](/docs/errors),
+ * `invalid_api_key` for `unauthenticated`, or one specific to this API: `model_not_found`,
+ * `unsupported_parameter`, `previous_response_not_found`, `requires_action`, `stream_restarted`,
+ * `voice_not_enabled`.
  */
 export interface OpenAiError {
   error: OpenAiErrorError;
@@ -2517,7 +2529,7 @@ export interface OpenAiClientSecret {
   value: string;
   /** In Unix seconds. */
   expires_at: number;
-  /** The initial session of its connections, as in the event `session.created`. */
+  /** The initial session of the secret's connections, as in the event `session.created`. */
   session: Record<string, unknown>;
 }
 
@@ -2728,7 +2740,7 @@ export interface OpenAiResponseRequest {
   instructions?: string | null;
   /** Stream the answer as events. */
   stream?: boolean | null;
-  /** Answer immediately with the current state. */
+  /** Respond immediately with the current state. */
   background?: boolean | null;
   /** The session's id. */
   conversation?: string | OpenAiResponseRequestConversation3 | null;
@@ -2739,7 +2751,7 @@ export interface OpenAiResponseRequest {
   previous_response_id?: string | null;
   /**
    * `session_id` is the session's id, unless `conversation` or `previous_response_id` is given.
-   * Other keys are free for your use, and the answer repeats them.
+   * Other keys are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
   /**
@@ -3075,8 +3087,8 @@ export interface PostAgentsHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The same
-   * key and payload give the same caller the same run.
+   * 1 to 255 characters chosen by the caller, none of them invisible, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -3193,8 +3205,8 @@ export interface RunAutomationHeaders {
    */
   "x-automation-id"?: string;
   /**
-   * 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The same
-   * key and payload give the same caller the same run.
+   * 1 to 255 characters chosen by the caller, none of them invisible, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -3432,7 +3444,7 @@ export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 export interface PostRunsQuery {
   /** The run. */
   id: RunId;
-  /** What to do with the delivery. */
+  /** What to do with the run. */
   action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon";
   /** With a decision: the call to decide. */
   toolCallId?: string;
@@ -3514,7 +3526,7 @@ export type GetUsageAnswer = UsageReport;
 
 /** The query parameters of `GET /api/budgets`: List budgets, or get one. */
 export interface GetBudgetsQuery {
-  /** The budget; omit it to list budgets. */
+  /** Return this budget instead of a list. */
   id?: BudgetId;
   /** Entries per page. Default: `20`. */
   limit?: number;
@@ -3751,7 +3763,7 @@ export type DeleteKnowledgeAnswer = Deleted;
 
 /** The query parameters of `GET /api/notifications`: List notification endpoints, or get one. */
 export interface GetNotificationsQuery {
-  /** The budget; omit it to list budgets. */
+  /** Return this endpoint instead of a list. */
   id?: EndpointId;
   /** Entries per page. Default: `20`. */
   limit?: number;
@@ -3841,7 +3853,7 @@ export type DeleteNotificationsAnswer = Deleted;
  * one.
  */
 export interface GetNotificationMessagesQuery {
-  /** The budget; omit it to list budgets. */
+  /** Return this message instead of a list. */
   id?: NotificationId;
   /** Only messages to this endpoint. */
   endpointId?: string;
@@ -4230,7 +4242,7 @@ export interface DeleteLoginSessionsHeaders {
 /** The response to `DELETE /api/auth/sessions`: End a login session. */
 export type DeleteLoginSessionsAnswer = Deleted;
 
-/** The query parameters of `GET /api/auth/invitations`: List invitations to your address. */
+/** The query parameters of `GET /api/auth/invitations`: List invitations to your email address. */
 export interface GetOwnInvitationsQuery {
   /** Return this invitation instead of a list. */
   id?: InvitationId;
@@ -4240,7 +4252,7 @@ export interface GetOwnInvitationsQuery {
   cursor?: string;
 }
 
-/** The headers of `GET /api/auth/invitations`: List invitations to your address. */
+/** The headers of `GET /api/auth/invitations`: List invitations to your email address. */
 export interface GetOwnInvitationsHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -4249,21 +4261,24 @@ export interface GetOwnInvitationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** The response to `GET /api/auth/invitations`: List invitations to your address. */
+/** The response to `GET /api/auth/invitations`: List invitations to your email address. */
 export type GetOwnInvitationsAnswer = OwnInvitationList | OwnInvitation;
 
 /**
  * The query parameters of `POST /api/auth/invitations`: Accept or decline an invitation to your
- * address.
+ * email address.
  */
 export interface AnswerInvitationQuery {
   /** The invitation. */
   id: InvitationId;
-  /** What to do with the message. */
+  /** What to do with the invitation. */
   action: "accept" | "decline";
 }
 
-/** The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
+/**
+ * The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your email
+ * address.
+ */
 export interface AnswerInvitationHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -4273,7 +4288,8 @@ export interface AnswerInvitationHeaders {
 }
 
 /**
- * The response to `POST /api/auth/invitations`: Accept or decline an invitation to your address.
+ * The response to `POST /api/auth/invitations`: Accept or decline an invitation to your email
+ * address.
  */
 export type AnswerInvitationAnswer = AnsweredInvitation;
 
@@ -4297,8 +4313,8 @@ export interface BeginOidcQuery {
   /** The path of this site to return to; default `/dashboard`. */
   next?: string;
   /**
-   * `1` creates a new account if another account has the person's address without proof. The other
-   * account keeps its data and its password.
+   * `1` creates a new account if another account has the person's email address without proof. The
+   * other account keeps its data and its password.
    */
   takeover?: "1";
 }
@@ -4351,8 +4367,8 @@ export interface CreateCompletionHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The same
-   * key and payload give the same caller the same run.
+   * 1 to 255 characters chosen by the caller, none of them invisible, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4374,8 +4390,8 @@ export interface CreateResponseHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The same
-   * key and payload give the same caller the same run.
+   * 1 to 255 characters chosen by the caller, none of them invisible, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4477,8 +4493,8 @@ export interface PostMcpHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The same
-   * key and payload give the same caller the same run.
+   * 1 to 255 characters chosen by the caller, none of them invisible, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }

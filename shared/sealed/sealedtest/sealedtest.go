@@ -155,7 +155,7 @@ func (h *SealedOrganization) deliver(tb testing.TB, s *store.Store, deliveryID s
 	out, err := s.Queue.AcceptDeliveries(tb.Context(), []queuedb.NewDelivery{{
 		HookID: h.HookID, OrganizationID: h.Organization, ID: deliveryID, Event: "push", ContentType: "application/json",
 		Status: domain.DeliveryFiltered, Bytes: int64(len(Body)), Body: []byte(Body),
-	}}, 1000)
+	}})
 	must(tb, err)
 	must(tb, out[0].Err)
 }

@@ -60,15 +60,15 @@ func countFitting[T any](rows []T, size func(T) int) int {
 // Finished is the result of saving outcomes. If a run is in none of the first three maps, its
 // worker no longer held it, and nothing was written for it.
 type Finished struct {
-	Saved    map[string]bool      // by run id
-	Rejected map[string]error     // PostgreSQL will never store these outcomes
-	Failed   map[string]error     // not saved this time; ErrLocked: another transaction has locked the run
-	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for DispatchNext
+	Saved    map[string]bool    // by run id
+	Rejected map[string]error   // PostgreSQL will never store these outcomes
+	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
+	Freed    queuedb.FreedSlots // for DispatchNext
 }
 
 // newFinished returns a result with empty maps.
 func newFinished() Finished {
-	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[queuedb.Lane]int{}}
+	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: queuedb.FreedSlots{}}
 }
 
 // fail records that the outcomes were not saved this time.
@@ -178,8 +178,8 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 // add adds the saved runs and freed slots of a committed statement.
 func (f *Finished) add(part Finished) {
 	maps.Copy(f.Saved, part.Saved)
-	for lane, places := range part.Freed {
-		f.Freed[lane] += places
+	for lane, freed := range part.Freed {
+		f.Freed.Add(lane, freed)
 	}
 }
 
@@ -195,11 +195,7 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 		}
 		for _, c := range closed {
 			out.Saved[c.RunID] = true
-
-			// Without waiting runs nothing must be dispatched, so the slot is not reported.
-			if c.Place {
-				out.Freed[queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}]++
-			}
+			out.Freed.Add(queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}, queuedb.Freed{Slots: 1, Waiting: c.Place})
 		}
 		endings = endings[n:]
 	}
@@ -271,7 +267,7 @@ type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
-	Place          bool   `db:"place"` // the run freed a slot, and runs of its organization may be waiting
+	Place          bool   `db:"place"` // runs of its organization may be waiting
 }
 
 // putBackQuery requeues a run and records how the attempt ended.
@@ -287,7 +283,7 @@ var putBackQuery = `WITH back AS (
 // is nil, the worker gave up the run for a reason that is unrelated to the run. PutBack returns the
 // freed slot, for DispatchNext. The map is empty, and nothing was written, if the worker no longer
 // holds the run.
-func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (map[queuedb.Lane]int, error) {
+func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (queuedb.FreedSlots, error) {
 	var reason any
 	if cause != nil {
 		raw, err := json.Marshal(cause)
@@ -308,9 +304,9 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 		return nil, fmt.Errorf("requeueing run: %w", err)
 	}
 
-	freed := map[queuedb.Lane]int{}
+	freed := queuedb.FreedSlots{}
 	for _, lane := range lanes {
-		freed[queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}]++
+		freed.Add(queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}, queuedb.Freed{Slots: 1, Waiting: true})
 	}
 
 	return freed, nil

@@ -29,7 +29,7 @@ type Parked struct {
 	Parked  bool
 	Settled bool                  // the ledger already has the outcome, so there is nothing to wait for; nothing was written
 	Full    bool                  // the organization has MaxParked waiting runs; nothing was written
-	Freed   map[queuedb.Lane]int  // the slot of a parked run, for DispatchNext
+	Freed   queuedb.FreedSlots    // the slot of a parked run, for DispatchNext
 	Action  domain.RequiredAction // as stored
 }
 
@@ -93,7 +93,9 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 			return err
 		}
 
-		out = Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: held.OrganizationID, Lane: run.Lane}: 1}, Action: action}
+		out = Parked{Parked: true, Freed: queuedb.FreedSlots{
+			{OrganizationID: held.OrganizationID, Lane: run.Lane}: {Slots: 1, Waiting: true},
+		}, Action: action}
 		return nil
 	})
 	return out, err

@@ -32,7 +32,7 @@ type NewRun struct {
 	KeyHash        []byte
 	Fingerprint    []byte        // a hash of the request, to detect a different request with the same key
 	Input          []byte        // JSON of domain.Input
-	Lane           domain.Lane   // decides which dispatch limit counts the run
+	Lane           domain.Lane   // decides which slots the run may use
 	Dedupe         string        // the stable part of the message ids of the run's jobs
 	ReplyTo        string        // the inbox of the waiting ingress; may be empty
 	Traceparent    string        // W3C trace context of the request; may be empty
@@ -62,18 +62,16 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. window is the dispatch limit: how many runs of an organization's lane may be dispatched
-// concurrently. The results are in the order of rows. The Err of a result concerns that row only;
+// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of a result concerns that row only;
 // it is ErrLocked if another transaction has locked the run's session or key. If Accept returns an
 // error, either none of the runs exists, or that is unknown because the reply was lost and the runs
 // could not be looked up.
-func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
-	return s.accept(ctx, rows, acceptCall{window: window, splitUntil: time.Now().Add(pg.SplitFor)})
+func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
+	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
 // acceptCall is the common state of the parts of one call of Accept.
 type acceptCall struct {
-	window     int
 	splitUntil time.Time
 	tries      int // number of tries for rows whose key belonged to a run that no longer existed when it was looked up
 }
@@ -104,7 +102,7 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 // acceptOnce inserts the rows with one statement, and then finds out why rows were not
 // inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
+	created, err := s.insertRuns(ctx, onePerKey(rows))
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +224,8 @@ type createdRow struct {
 
 // insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was
 // dispatched.
-func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
-	taken := s.slots.takeFor(ctx, rows, window)
+func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
+	taken := s.slots.takeFor(ctx, rows)
 	created, err := s.insertTaken(ctx, rows, taken)
 	s.slots.returnUnused(rows, taken, created)
 	return created, err

@@ -25,14 +25,13 @@ const deliveryBytes = 4 << 20
 // to be coalesced begins a run or joins the run that is collecting its key. window, the order of
 // the results and the errors are as in [Store.Accept]. The Err of a result is not_found if the hook
 // no longer exists, and ErrLocked if another transaction has locked a row that the delivery needs.
-func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
-	call := deliverCall{window: window, lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
+func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]AcceptedDelivery, error) {
+	call := deliverCall{lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
 	return s.acceptDeliveries(ctx, rows, call)
 }
 
 // deliverCall is the common state of the parts of one call of AcceptDeliveries.
 type deliverCall struct {
-	window      int
 	lockTimeout time.Duration // per lock, because deliveries of many organizations wait for it
 	splitUntil  time.Time
 }
@@ -117,7 +116,7 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 	// Slots are taken for all runs that may begin. Which of them begin is known only after collect.
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
-	taken := s.slots.takeFor(ctx, begun, call.window)
+	taken := s.slots.takeFor(ctx, begun)
 	err := s.db.TxBriefly(ctx, call.lockTimeout, func(tx *sqlx.Tx) error {
 		// The transaction may be repeated, so each try starts with an empty batch.
 		b = newDeliveryBatch(rows)

@@ -13,9 +13,80 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to maximum per
-// lane. It first releases delayed runs whose time has come.
-func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]domain.Job, error) {
+// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes to
+// the waiting organization with the fewest dispatched runs in the lane. If the process dies before
+// this call, the sweeper dispatches the runs.
+func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Job, error) {
+	if len(freed) == 0 {
+		return nil, nil
+	}
+	s.slots.free(freed)
+	s.slots.refresh(ctx, domain.Lanes...)
+	for lane, f := range freed {
+		if f.Waiting {
+			s.slots.markWaiting(lane)
+		}
+	}
+
+	var next []domain.Job
+	for _, lane := range domain.Lanes {
+		n := 0
+		for of, f := range freed {
+			if of.Lane == lane {
+				n += f.Slots
+			}
+		}
+		jobs, err := s.dispatch(ctx, n, func(n int) map[Lane]int { return s.slots.pass(lane, n) })
+		next = append(next, jobs...)
+		if err != nil {
+			return next, err
+		}
+	}
+
+	more, err := s.dispatchOtherLanes(ctx, freed, next)
+	return append(next, more...), err
+}
+
+// dispatchOtherLanes dispatches runs that waited for a finished run of another lane in their
+// session. next are the jobs that the freed slots went to.
+func (s *Store) dispatchOtherLanes(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
+	// Count the freed slots of each organization that none of its own runs took.
+	left := map[string]int{}
+	for lane, f := range freed {
+		if f.Waiting {
+			left[lane.OrganizationID] += f.Slots
+		}
+	}
+	for _, job := range next {
+		left[job.OrganizationID]--
+	}
+
+	var out []domain.Job
+	for _, lane := range domain.Lanes {
+		n, others := 0, []Lane{}
+		for org, slots := range left {
+			if other := (Lane{org, lane}); slots > 0 && freed[other].Slots == 0 {
+				n, others = n+slots, append(others, other)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+
+		s.slots.refresh(ctx, lane)
+		s.slots.markWaiting(others...)
+		jobs, err := s.dispatch(ctx, n, func(n int) map[Lane]int { return s.slots.topUp(lane, n) })
+		out = append(out, jobs...)
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// DispatchWaiting dispatches waiting runs of all lanes into free slots, at most maxTopUp per lane.
+// It first releases delayed runs whose time has come.
+func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
 	}
@@ -33,7 +104,83 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 		lanes[i] = Lane(r)
 	}
 
-	return s.TopUp(ctx, lanes, limit, maximum)
+	return s.TopUp(ctx, lanes)
+}
+
+// TopUp counts the slots and dispatches waiting runs of the lanes into free ones, at most maxTopUp
+// per lane. It may leave free slots to other processes, so a caller that got jobs should call it
+// again.
+func (s *Store) TopUp(ctx context.Context, lanes []Lane) ([]domain.Job, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	s.slots.forget()
+	s.slots.refresh(ctx)
+	s.slots.markWaiting(lanes...)
+
+	var next []domain.Job
+	for _, lane := range domain.Lanes {
+		jobs, err := s.dispatch(ctx, maxTopUp, func(n int) map[Lane]int { return s.slots.topUp(lane, n) })
+		next = append(next, jobs...)
+		if err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// maxTopUp bounds the runs of one lane that TopUp dispatches, so that its statements are short.
+const maxTopUp = 1024
+
+// dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
+const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
+
+// dispatch dispatches up to n waiting runs and returns their jobs. The function take takes slots
+// for them. Slots for which an organization has no run go to other organizations.
+func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]int) ([]domain.Job, error) {
+	var next []domain.Job
+	for n > 0 {
+		taken := take(n)
+		if len(taken) == 0 {
+			break
+		}
+		dispatched, err := s.dispatchTaken(ctx, taken)
+		next = append(next, dispatched...)
+		if err != nil {
+			return next, err
+		}
+
+		used := map[Lane]int{}
+		for _, job := range dispatched {
+			used[Lane{job.OrganizationID, job.Lane}]++
+		}
+		n = s.slots.settle(taken, used)
+	}
+	return next, nil
+}
+
+// dispatchTaken dispatches one waiting run for each taken slot and returns their jobs. If it fails,
+// it returns the slots.
+func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain.Job, error) {
+	var lanes []Lane
+	var numbers []int64
+	for lane, n := range taken {
+		lanes, numbers = append(lanes, lane), append(numbers, int64(n))
+	}
+
+	var rows []jobRow
+	orgs, names := laneArrays(lanes)
+	if err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(numbers), FirstRepublish); err != nil {
+		s.slots.settle(taken, nil)
+		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
+	}
+	return jobs(rows), nil
+}
+
+// laneArrays returns the lanes as two parallel SQL arrays.
+func laneArrays(lanes []Lane) (orgs, names any) {
+	return pq.Array(pg.Column(lanes, func(l *Lane) string { return l.OrganizationID })),
+		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
 }
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.

@@ -1,195 +1,344 @@
 package queuedb
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/lib/pq"
-
 	"parley/shared/domain"
-	"parley/shared/store/pg"
 )
 
-// Lane is a lane of an organization. Each has its own dispatch limit.
+// Lane is a lane of an organization.
 type Lane struct {
 	OrganizationID string
 	Lane           domain.Lane
 }
 
+// Freed is the number of slots that finished runs of a lane have freed. Waiting is set if runs of
+// the organization may be waiting.
+type Freed struct {
+	Slots   int
+	Waiting bool
+}
+
+// FreedSlots are freed slots by lane.
+type FreedSlots map[Lane]Freed
+
+// Add adds freed slots of a lane.
+func (f FreedSlots) Add(lane Lane, freed Freed) {
+	old := f[lane]
+	f[lane] = Freed{Slots: old.Slots + freed.Slots, Waiting: old.Waiting || freed.Waiting}
+}
+
 // Times and numbers of the estimate of free slots.
 const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond // a lane without a free slot is counted again after this
-	slotsDuty    = 10                    // the interval between counts is at least ten times the duration of a count
-	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
+	slotsFull    = 50 * time.Millisecond // with a lane that has no free slot, the slots are counted again after this
+	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
 	slotsFew     = 8                     // other processes may fill so few free slots between two counts
+
+	// reservePart is the part of the slots that exist in addition, for organizations that have less
+	// than their share while all other slots are taken.
+	reservePart = 8
 )
 
-// slots estimates how many runs of each lane are dispatched: the result of the last count plus the
-// changes that this process has made since. A count is expensive, because it reads the dead index
-// entries of all runs that ended since the oldest snapshot. It is therefore made once a second and
-// not per run. Between two counts a process fills at most half of the free slots, so that several
-// processes together exceed the limit only slightly.
+// Reserve returns the number of reserve slots that belong to n slots. A worker that announces n
+// slots executes up to n + Reserve(n) runs of a lane.
+func Reserve(n int) int { return (n + reservePart - 1) / reservePart }
+
+// count is the number of slots of all workers together, and what occupies and awaits them.
+type count struct {
+	slots      int          // in each lane
+	dispatched map[Lane]int // number of dispatched runs
+	waiting    []Lane       // lanes with runs that may be waiting
+}
+
+// slots decides which runs get the workers' slots. While slots are free, an organization may use
+// all of them. When a lane is full, a freed slot goes to the waiting organization with the fewest
+// dispatched runs. An organization with less than its share of a full lane need not wait: it gets a
+// reserve slot.
+//
+// The decision uses an estimate: the result of the last count plus the changes that this process
+// has made since. A count is expensive, because it reads the dead index entries of all runs that
+// ended since the oldest snapshot. It is therefore made once a second and not per run. Between two
+// counts a process fills at most half of the free slots, so that several processes together exceed
+// the number of slots only slightly.
 type slots struct {
-	// count reads the number of dispatched runs per lane, up to maximum. It is called without mu.
-	count func(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error)
+	// count counts slots and runs. It is called without mu.
+	count func(ctx context.Context) (count, error)
 
-	mu    sync.Mutex
-	lanes map[Lane]*laneSlots // guarded by mu
-	swept time.Time           // when idle lanes were last removed; guarded by mu
+	mu      sync.Mutex
+	total   int                        // slots of each lane; guarded by mu
+	lanes   map[domain.Lane]*laneSlots // guarded by mu
+	counted time.Time                  // when the last count began; guarded by mu
+	took    time.Duration              // duration of the last count, which limits the rate of counts; guarded by mu
 }
 
-// laneSlots is the estimate for one lane, guarded by the mutex of slots.
+// laneSlots is the estimate for one lane of all organizations, guarded by the mutex of slots.
 type laneSlots struct {
-	used    int           // the estimated number of dispatched runs
-	full    bool          // the last count found no free slot
-	grant   int           // number of free slots that may be filled before the next count
-	counted time.Time     // when the last count began
-	took    time.Duration // the duration of the last count, which limits the rate of counts
+	used     int             // dispatched runs of all organizations
+	runs     map[string]int  // dispatched runs of each organization, without zeros
+	waiting  map[string]bool // organizations that may have waiting runs
+	full     bool            // the last count found no free slot, or none was left since
+	grant    int             // free slots that this process may fill before the next count
+	reserved int             // reserve slots that it may fill before the next count
 }
 
-// newSlots returns an estimate without lanes. Each lane is counted at its first use.
-func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *slots {
-	return &slots{count: count, lanes: map[Lane]*laneSlots{}}
+// newSlots returns an estimate without slots. The first use counts.
+func newSlots(count func(context.Context) (count, error)) *slots {
+	s := &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
+	for _, lane := range domain.Lanes {
+		s.lanes[lane] = newLaneSlots()
+	}
+	return s
 }
 
-// refresh counts the lanes whose estimate is too old. If counting fails, a lane keeps its estimate.
-// A lane that was never counted has no free slots, and the sweeper dispatches its runs. filling is
-// true if the caller is going to fill free slots.
-func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bool) {
-	due := s.due(lanes, limit, filling)
-	if len(due) == 0 {
+func newLaneSlots() *laneSlots { return &laneSlots{runs: map[string]int{}, waiting: map[string]bool{}} }
+
+// refresh counts if the estimate is too old. If counting fails, the estimate stays. lanes are those
+// of which the caller is going to fill slots.
+func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
+	if !s.due(lanes) {
 		return
 	}
 
-	// A number far above the limit is of no use, so counting stops at twice the limit.
 	began := time.Now()
-	counted, err := s.count(ctx, due, 2*limit)
+	counted, err := s.count(ctx)
 	if err != nil {
 		return
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, used := range counted {
-		// Other processes have counted the same free slots, so each takes only a part of them.
-		grant := limit - used
-		if grant > slotsFew {
-			grant = (grant + 1) / 2
+	s.total, s.took = counted.slots, time.Since(began)
+	for _, lane := range domain.Lanes {
+		s.lanes[lane] = newLaneSlots()
+	}
+	for lane, n := range counted.dispatched {
+		if l := s.lanes[lane.Lane]; l != nil {
+			l.add(lane.OrganizationID, n)
 		}
-		s.lanes[lane] = &laneSlots{used: used, full: grant <= 0, grant: grant, counted: began, took: time.Since(began)}
+	}
+	for _, lane := range counted.waiting {
+		if l := s.lanes[lane.Lane]; l != nil {
+			l.waiting[lane.OrganizationID] = true
+		}
+	}
+	for _, l := range s.lanes {
+		l.full = l.used >= s.total
+		l.grant = half(s.total - l.used)
+		l.reserved = half(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
 }
 
-// due returns the lanes to count. A lane that is being counted is not due again.
-func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
+// half returns the number of n free slots that one process may fill between two counts, because
+// other processes have counted the same free slots.
+func half(n int) int {
+	if n > slotsFew {
+		return (n + 1) / 2
+	}
+	return max(0, n)
+}
+
+// due reports whether the caller must count. While one caller counts, no other one has to.
+func (s *slots) due(lanes []domain.Lane) bool {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, lane := range lanes {
-		state := s.lanes[lane]
-		if state == nil {
-			state = &laneSlots{used: limit, full: true}
-			s.lanes[lane] = state
-		}
 
-		// A full lane is counted more often, so that a freed slot is used soon.
-		interval := slotsCounted
-		switch {
-		case state.full:
-			interval = slotsFull
-		case filling && state.grant <= 0:
+	// A full lane is counted more often, so that a freed slot is used soon.
+	interval := slotsCounted
+	for _, lane := range lanes {
+		switch l := s.lanes[lane]; {
+		case l.full || l.used >= s.total:
+			interval = min(interval, slotsFull)
+		case l.grant <= 0:
 			interval = 0
 		}
-
-		// Setting counted here makes concurrent callers use the old estimate instead of counting as well.
-		if now.Sub(state.counted) >= max(interval, slotsDuty*state.took) {
-			state.counted = now
-			due = append(due, lane)
-		}
 	}
 
-	// Organizations that have stopped starting runs must not occupy memory.
-	if now.Sub(s.swept) > time.Minute {
-		s.swept = now
-		maps.DeleteFunc(s.lanes, func(_ Lane, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
+	// Setting counted here makes concurrent callers use the old estimate instead of counting as well.
+	due := now.Sub(s.counted) >= max(interval, slotsDuty*s.took)
+	if due {
+		s.counted = now
 	}
-
 	return due
+}
+
+// forget makes the next refresh count, whatever the age of the estimate.
+func (s *slots) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted, s.took = time.Time{}, 0
+}
+
+// fill takes up to n free slots of a lane for new runs, and returns how many it took.
+func (s *slots) fill(lane Lane, n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[lane.Lane]
+	taken := max(0, min(n, s.total-l.used, l.grant))
+	l.add(lane.OrganizationID, taken)
+	l.grant -= taken
+	l.full = l.full || l.used >= s.total
+
+	for taken < n && s.mayUseReserve(l, lane.OrganizationID) {
+		l.add(lane.OrganizationID, 1)
+		l.reserved--
+		taken++
+	}
+	return taken
+}
+
+// mayUseReserve reports whether a run of the organization may take a reserve slot: all other slots
+// are taken, and the organization has less than its share. The caller holds mu.
+func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
+	if l.used < s.total || l.used >= s.total+Reserve(s.total) || l.reserved <= 0 {
+		return false
+	}
+
+	competitors := len(l.runs)
+	if l.runs[org] == 0 {
+		competitors++
+	}
+	return l.runs[org] < s.total/competitors
 }
 
 // returnFilled returns slots of a lane that fill granted but that were not used for a run.
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.lanes[lane]; state != nil {
-		state.used, state.grant = max(0, state.used-n), state.grant+n
+	l := s.lanes[lane.Lane]
+	l.add(lane.OrganizationID, -n)
+	l.grant += n
+}
+
+// free records that runs have freed their slots. This process may fill them.
+func (s *slots) free(freed FreedSlots) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane, f := range freed {
+		l := s.lanes[lane.Lane]
+		l.add(lane.OrganizationID, -f.Slots)
+		l.grant += f.Slots
 	}
 }
 
-// forget makes the lanes due for a count at their next use, regardless of their age.
-func (s *slots) forget(lanes []Lane) {
+// markWaiting records that organizations may have waiting runs.
+func (s *slots) markWaiting(lanes ...Lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, lane := range lanes {
-		delete(s.lanes, lane)
+		s.lanes[lane.Lane].waiting[lane.OrganizationID] = true
 	}
 }
 
-// fill takes up to n free slots of a lane for runs without a slot, and returns how many it took.
-func (s *slots) fill(lane Lane, n, limit int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.lanes[lane]
-	if state == nil {
-		return 0
-	}
-	n = max(0, min(n, limit-state.used, state.grant))
-	state.used += n
-	state.grant -= n
-	return n
+// pass takes up to n freed slots of a lane for waiting runs, each for the organization with the
+// fewest dispatched runs. It returns the number for each organization.
+func (s *slots) pass(lane domain.Lane, n int) map[Lane]int {
+	return s.share(lane, n, func(l *laneSlots) bool {
+		if l.used >= s.total {
+			return false
+		}
+		l.grant = max(0, l.grant-1)
+		return true
+	})
 }
 
-// take takes up to n slots of a lane that finished runs have just freed, and returns how many it
-// took.
-func (s *slots) take(lane Lane, n, limit int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.lanes[lane]
-	if state == nil {
-		return 0
-	}
-	n = max(0, min(n, limit-state.used))
-	state.used += n
-	return n
+// topUp takes up to n free slots of a lane for waiting runs, as pass does. It includes reserve
+// slots of organizations below their share.
+func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
+	return s.share(lane, n, func(l *laneSlots) bool {
+		if l.used >= s.total || l.grant <= 0 {
+			return false
+		}
+		l.grant--
+		return true
+	})
 }
 
-// recordFreed records that n runs of a lane have freed their slots.
-func (s *slots) recordFreed(lane Lane, n int) {
+// share takes up to n slots of a lane for waiting runs, one at a time for the organization with the
+// fewest dispatched runs, while the function free reports a free slot or the organization may use
+// the reserve.
+func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[Lane]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.lanes[lane]; state != nil {
-		state.used = max(0, state.used-n)
+	l := s.lanes[lane]
+
+	// In each round, the organizations with the fewest runs get one slot each.
+	waiting := slices.SortedFunc(maps.Keys(l.waiting), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.runs[a], l.runs[b]), cmp.Compare(a, b))
+	})
+	taken := map[Lane]int{}
+	for fewest := 0; n > 0 && len(waiting) > 0; {
+		// Organizations up to fewest have the same number of runs.
+		if fewest == len(waiting) || l.runs[waiting[fewest]] > l.runs[waiting[0]] {
+			fewest = 0
+		}
+		org := waiting[fewest]
+		if !free(l) {
+			if !s.mayUseReserve(l, org) {
+				return taken // the others have at least as many runs
+			}
+			l.reserved--
+		}
+		l.add(org, 1)
+		taken[Lane{org, lane}]++
+		n--
+		fewest++
 	}
+	return taken
+}
+
+// settle returns the slots that were taken for more runs than were dispatched. An organization for
+// which fewer runs were dispatched has no further waiting runs that could start.
+func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane, n := range taken {
+		l := s.lanes[lane.Lane]
+		if unused := n - dispatched[lane]; unused > 0 {
+			l.add(lane.OrganizationID, -unused)
+			l.grant += unused
+			delete(l.waiting, lane.OrganizationID)
+			left += unused
+		}
+	}
+	return left
+}
+
+// add changes the number of dispatched runs of an organization by n.
+func (l *laneSlots) add(org string, n int) {
+	before := l.runs[org]
+	after := max(0, before+n)
+	l.used += after - before
+	if after == 0 {
+		delete(l.runs, org)
+		return
+	}
+	l.runs[org] = after
 }
 
 // takeFor takes free slots for the runs that may start immediately, and returns the number of taken
 // slots per lane.
-func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]int {
+func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 	taken := map[Lane]int{}
+	var filling []domain.Lane
 	for i := range runs {
 		if runs[i].Hold == 0 {
 			taken[runs[i].lane()]++
+			if !slices.Contains(filling, runs[i].Lane) {
+				filling = append(filling, runs[i].Lane)
+			}
 		}
 	}
 
-	s.refresh(ctx, slices.Collect(maps.Keys(taken)), limit, true)
+	s.refresh(ctx, filling...)
 	for lane, n := range taken {
-		taken[lane] = s.fill(lane, n, limit)
+		taken[lane] = s.fill(lane, n)
 	}
 	return taken
 }
@@ -208,137 +357,3 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 
 // lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
-
-// countDispatched counts the dispatched runs of each lane, up to the given maximum.
-func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
-	var rows []struct {
-		OrganizationID string `db:"org_id"`
-		Lane           string `db:"lane"`
-		Dispatched     int    `db:"dispatched"`
-	}
-
-	const query = `SELECT org_id, lane, dispatched FROM count_dispatched($1, $2, $3)`
-	stmt, err := s.db.Prepared(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-
-	orgs, names := laneArrays(lanes)
-	if err := stmt.SelectContext(ctx, &rows, orgs, names, maximum); err != nil {
-		return nil, fmt.Errorf("counting dispatched runs: %w", err)
-	}
-
-	out := make(map[Lane]int, len(rows))
-	for _, r := range rows {
-		out[Lane{r.OrganizationID, domain.Lane(r.Lane)}] = r.Dispatched
-	}
-
-	return out, nil
-}
-
-// laneArrays returns the lanes as two parallel SQL arrays.
-func laneArrays(lanes []Lane) (orgs, names any) {
-	return pq.Array(pg.Column(lanes, func(l *Lane) string { return l.OrganizationID })),
-		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
-}
-
-// DispatchNext passes freed slots to waiting runs of the same lane, dispatches these runs and
-// returns their jobs. If a lane has no waiting run, its slots go to the organization's other lanes,
-// within their limits, because a run of another lane may have waited for an earlier run of its
-// session. limit is the dispatch limit per lane. If the process dies before this call, the sweeper
-// dispatches the runs.
-func (s *Store) DispatchNext(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
-	if len(freed) == 0 {
-		return nil, nil
-	}
-
-	for lane, n := range freed {
-		s.slots.recordFreed(lane, n)
-	}
-
-	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
-
-	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
-	if err != nil {
-		return nil, err
-	}
-
-	// Count the freed slots per organization that no run of the same lane took.
-	left := map[string]int{}
-	for lane, n := range freed {
-		left[lane.OrganizationID] += n
-	}
-
-	for _, job := range next {
-		left[job.OrganizationID]--
-	}
-
-	others := map[Lane]int{}
-	for org, n := range left {
-		for _, name := range domain.Lanes {
-			if lane := (Lane{org, name}); n > 0 && freed[lane] == 0 {
-				others[lane] = n
-			}
-		}
-	}
-
-	s.slots.refresh(ctx, slices.Collect(maps.Keys(others)), limit, true)
-	more, err := s.dispatch(ctx, others, limit, s.slots.fill)
-	return append(next, more...), err
-}
-
-// TopUp counts lanes and dispatches their waiting runs while they have free slots, up to
-// maximum per lane. It may leave free slots to other processes, so a caller that got jobs
-// should call it again.
-func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]domain.Job, error) {
-	wanted := make(map[Lane]int, len(lanes))
-	for _, lane := range lanes {
-		wanted[lane] = maximum
-	}
-
-	s.slots.forget(lanes)
-	s.slots.refresh(ctx, lanes, limit, true)
-	return s.dispatch(ctx, wanted, limit, s.slots.fill)
-}
-
-// dispatchQuery dispatches up to $3 waiting runs of each lane ($1, $2) and returns their jobs.
-const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
-
-// dispatch dispatches waiting runs of lanes and returns their jobs. The function take grants slots
-// of a lane, and the parameter places is the number of slots to request.
-func (s *Store) dispatch(
-	ctx context.Context, wanted map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
-) ([]domain.Job, error) {
-	taken := make(map[Lane]int, len(wanted))
-	var lanes []Lane
-	var counts []int64
-	for lane, n := range wanted {
-		if n = take(lane, n, limit); n > 0 {
-			taken[lane] = n
-			lanes, counts = append(lanes, lane), append(counts, int64(n))
-		}
-	}
-
-	if len(lanes) == 0 {
-		return nil, nil
-	}
-
-	var rows []jobRow
-	orgs, names := laneArrays(lanes)
-	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRepublish)
-
-	for _, r := range rows {
-		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
-	}
-
-	// Slots for which no run was waiting become free again.
-	for lane, n := range taken {
-		s.slots.recordFreed(lane, n)
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
-	}
-
-	return jobs(rows), nil
-}

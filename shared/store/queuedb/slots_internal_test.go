@@ -2,6 +2,7 @@ package queuedb
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,114 +10,202 @@ import (
 	"parley/shared/domain"
 )
 
-// counter counts a lane like the database.
+// counter counts slots like the database.
 type counter struct {
-	used, counts int
-	takes        time.Duration
-	failing      bool
+	slots      int
+	dispatched map[string]int // chats of each organization
+	waiting    []string
+	counts     int
+	takes      time.Duration
+	failing    bool
 }
 
-func (c *counter) count(_ context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
+func (c *counter) count(context.Context) (count, error) {
 	c.counts++
 	<-time.After(c.takes)
 	if c.failing {
-		return nil, context.DeadlineExceeded
+		return count{}, context.DeadlineExceeded
 	}
-	return map[Lane]int{lanes[0]: min(c.used, maximum)}, nil
+	out := count{slots: c.slots, dispatched: map[Lane]int{}}
+	for org, n := range c.dispatched {
+		out.dispatched[chatsFor(org)] = n
+	}
+	for _, org := range c.waiting {
+		out.waiting = append(out.waiting, chatsFor(org))
+	}
+	return out, nil
 }
 
-var chats = Lane{"org", domain.LaneChat}
+func chatsFor(org string) Lane { return Lane{org, domain.LaneChat} }
 
-// ask refreshes the lane, which has 100 slots, and fills up to n slots.
-func (s *slots) ask(ctx context.Context, n int) int {
-	s.refresh(ctx, []Lane{chats}, 100, true)
-	return s.fill(chats, n, 100)
+var chats = chatsFor("org")
+
+// ask counts if necessary, and fills up to n slots of an organization.
+func (s *slots) ask(ctx context.Context, org string, n int) int {
+	s.refresh(ctx, domain.LaneChat)
+	return s.fill(chatsFor(org), n)
 }
 
-// Two processes that fill the same lane exceed its limit only slightly.
+// Two processes that fill the same lane exceed its slots only slightly.
 func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{}
+		c := &counter{slots: 100, dispatched: map[string]int{}}
 		a, b := newSlots(c.count), newSlots(c.count)
-		first := a.ask(t.Context(), 1000) + b.ask(t.Context(), 1000)
+		first := a.ask(t.Context(), "org", 1000) + b.ask(t.Context(), "org", 1000)
 		if first != 100 {
-			t.Errorf("both filled %d at once, want 100", first)
+			t.Errorf("the processes filled %d slots, want 100", first)
 		}
-		c.used = first
+		c.dispatched["org"] = first
 		for range 20 {
 			<-time.After(slotsFull)
-			c.used += a.ask(t.Context(), 1000) + b.ask(t.Context(), 1000)
+			c.dispatched["org"] += a.ask(t.Context(), "org", 1000) + b.ask(t.Context(), "org", 1000)
 		}
-		if c.used != 100 {
-			t.Errorf("%d are used, want 100", c.used)
+		if c.dispatched["org"] != 100 {
+			t.Errorf("%d slots are taken, want 100", c.dispatched["org"])
 		}
 	})
 }
 
-// Between two counts, a lane is not counted for at least nine times the duration of a count, so
-// that counting uses at most a tenth of the time.
-func TestCountingUsesAtMostATenthOfTheTime(t *testing.T) {
+// Counting takes at most a twentieth of the time.
+func TestCountingTakesLittleTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := &counter{used: used, takes: 200 * time.Millisecond}
+				c := &counter{slots: 100, dispatched: map[string]int{"org": used}, takes: 200 * time.Millisecond}
 				s := newSlots(c.count)
 				for began := time.Now(); time.Since(began) < time.Minute; {
-					s.ask(t.Context(), 1)
+					s.ask(t.Context(), "org", 1)
 					<-time.After(time.Millisecond)
 				}
-				if c.counts > 31 {
-					t.Errorf("%d counts of 200 ms in a minute", c.counts)
+				if c.counts > 16 {
+					t.Errorf("%d counts of 200 ms in a minute, want at most 16", c.counts)
 				}
 			})
 		})
 	}
 }
 
-// Freed slots are passed on without a count, except those above the limit.
-func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
+// While slots are free, one organization may use all of them.
+func TestAnOrganizationMayUseEveryFreeSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{used: 100}
+		c := &counter{slots: 5000}
 		s := newSlots(c.count)
-		s.ask(t.Context(), 0)
-		for range 500 {
-			s.recordFreed(chats, 1)
-			s.refresh(t.Context(), []Lane{chats}, 100, false)
-			if n := s.take(chats, 1, 100); n != 1 {
-				t.Fatalf("%d slots passed on", n)
-			}
+		taken := 0
+		for range 100 {
+			n := s.ask(t.Context(), "org", 128)
+			taken += n
+			c.dispatched = map[string]int{"org": taken}
 		}
-		if c.counts != 1 {
-			t.Errorf("%d counts", c.counts)
-		}
-		passed := 0
-		for range 100 { // the limit was lowered
-			s.recordFreed(chats, 1)
-			passed += s.take(chats, 1, 40)
-		}
-		if passed != 40 {
-			t.Errorf("%d slots passed on, want 40", passed)
+		if taken != 5000 {
+			t.Errorf("the organization got %d slots, want 5000", taken)
 		}
 	})
 }
 
-// A lane that cannot be counted has no free slots.
+// In a full lane, organizations below their share get the reserve. An organization at its share
+// does not.
+func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 80, dispatched: map[string]int{"large": 80}}
+		s := newSlots(c.count)
+		if n := s.ask(t.Context(), "large", 5); n != 0 {
+			t.Errorf("the organization with all slots got %d more", n)
+		}
+		if n := s.ask(t.Context(), "small", 3); n != 3 {
+			t.Errorf("an organization without a slot got %d of 3", n)
+		}
+		if n := s.ask(t.Context(), "other", 20); n == 0 || n > Reserve(80)-3 {
+			t.Errorf("the next organization got %d slots of a reserve of %d", n, Reserve(80))
+		}
+	})
+}
+
+// A freed slot of a full lane goes to the waiting organization with the fewest dispatched runs.
+func TestFreedSlotsGoToTheOrganizationWithTheFewestRuns(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		dispatched map[string]int
+		freed      int
+		want       map[Lane]int
+	}{
+		"one slot":         {map[string]int{"a": 90, "b": 10, "c": 5}, 1, map[Lane]int{chatsFor("c"): 1}},
+		"up to the same":   {map[string]int{"a": 90, "b": 10, "c": 5}, 5, map[Lane]int{chatsFor("c"): 5}},
+		"then in turn":     {map[string]int{"a": 90, "b": 10, "c": 5}, 11, map[Lane]int{chatsFor("b"): 3, chatsFor("c"): 8}},
+		"everybody":        {map[string]int{"a": 99, "b": 3, "c": 3}, 9, map[Lane]int{chatsFor("b"): 5, chatsFor("c"): 4}},
+		"the same numbers": {map[string]int{"a": 38, "b": 35, "c": 35}, 3, map[Lane]int{chatsFor("a"): 1, chatsFor("b"): 1, chatsFor("c"): 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				total := 0
+				for _, n := range c.dispatched {
+					total += n
+				}
+				s := newSlots((&counter{slots: total, dispatched: c.dispatched, waiting: []string{"a", "b", "c"}}).count)
+				s.refresh(t.Context())
+
+				s.free(FreedSlots{chatsFor("a"): {Slots: c.freed}})
+				if got := s.pass(domain.LaneChat, c.freed); !maps.Equal(got, c.want) {
+					t.Errorf("slots went to %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Freed slots are passed on without a count, except when the number of slots has become smaller.
+func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 100, dispatched: map[string]int{"org": 100}}
+		s := newSlots(c.count)
+		s.refresh(t.Context())
+		freed := FreedSlots{chats: {Slots: 1}}
+		for range 500 {
+			s.free(freed)
+			s.refresh(t.Context())
+			s.markWaiting(chats)
+			if n := s.pass(domain.LaneChat, 1)[chats]; n != 1 {
+				t.Fatalf("%d slots were passed on, want 1", n)
+			}
+		}
+		if c.counts != 1 {
+			t.Errorf("%d counts, want 1", c.counts)
+		}
+
+		c.slots = 40
+		s.forget()
+		s.refresh(t.Context())
+		passed := 0
+		for range 100 {
+			s.free(freed)
+			s.markWaiting(chats)
+			passed += s.pass(domain.LaneChat, 1)[chats]
+		}
+		if passed != 40 {
+			t.Errorf("%d slots were passed on, want 40", passed)
+		}
+	})
+}
+
+// Without a count there are no free slots.
 func TestSlotsThatCannotBeCountedAreNotFilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{failing: true}
+		c := &counter{slots: 100, failing: true}
 		s := newSlots(c.count)
-		if n := s.ask(t.Context(), 5); n != 0 {
-			t.Errorf("%d were filled", n)
+		if n := s.ask(t.Context(), "org", 5); n != 0 {
+			t.Errorf("%d slots were filled, want 0", n)
 		}
 		c.failing = false
 		<-time.After(slotsFull)
-		if n := s.ask(t.Context(), 5); n != 5 {
-			t.Errorf("%d of 5 were filled once it could be counted", n)
+		if n := s.ask(t.Context(), "org", 5); n != 5 {
+			t.Errorf("%d slots were filled after a count, want 5", n)
 		}
 	})
 }

@@ -19,14 +19,14 @@ type Store struct {
 	// The reserved connections of acceptance and of dispatch.
 	accepts, handOvers *pg.Pinned
 
-	// slots estimates the free slots of each lane.
+	// slots decides which runs get free slots.
 	slots *slots
 }
 
 // New creates the store on a database.
 func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
 	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), handOvers: pg.NewPinned(db)}
-	s.slots = newSlots(s.countDispatched)
+	s.slots = newSlots(s.countSlots)
 	return s
 }
 

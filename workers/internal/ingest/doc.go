@@ -1,11 +1,11 @@
-// Package ingest processes documents. A worker receives their doorbells, claims documents, has
+// Package ingest processes documents. A worker receives their job messages, claims documents, has
 // them read in a sandbox, divides the text into passages, and writes these to the index, all
 // under a lease.
 //
-// A worker's writes count only while its claim has the fence in PostgreSQL. A doorbell only
+// A worker's writes count only while its claim has the fence in PostgreSQL. A job message only
 // reports that a document waits, and is acknowledged immediately:
 //
-//	doorbell, or 1 s poll ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index
+//	job, or 1 s poll      ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index
 //	        heartbeat: lease │        (fetched)  (sandbox)          (passages,            (vectors)    │
 //	                         │                                       terms)                            │
 //	                         ├─ all was written ───────────────────────────────────────► ready ◄───────┘

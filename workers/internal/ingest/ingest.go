@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	pollEvery   = time.Second // maximum delay of a document whose doorbell message was lost
-	fetchWait   = time.Second // how long one fetch of doorbell messages waits
+	pollEvery   = time.Second // maximum delay of a document whose job message was lost
+	fetchWait   = time.Second // how long one fetch of job messages waits
 	fetchMax    = 64
 	claimTime   = 10 * time.Second
 	drainTime   = 10 * time.Second // default time to finish documents at shutdown
@@ -102,7 +102,7 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Bus delivers doorbells and publishes changes of documents.
+// Bus delivers job messages and publishes changes of documents.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Changed(kind domain.ChangeKind, org string)
@@ -194,7 +194,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen receives doorbell messages while a slot is free. Without a free slot it receives none, so
+// listen receives job messages while a slot is free. Without a free slot it receives none, so
 // that another worker gets them.
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
@@ -291,7 +291,7 @@ func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // documents may be waiting whose doorbell messages came while no slot was free
+		i.slots.notify() // documents may be waiting whose job messages came while no slot was free
 		i.short.notify()
 	})
 }

@@ -132,7 +132,7 @@ func (r *testEnv) fail() (runID string) {
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run}, 1000); err != nil || out[0].Err != nil {
+	if out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run}); err != nil || out[0].Err != nil {
 		r.Fatalf("accepting: %+v, %v", out, err)
 	}
 	claims, err := r.store.Executions.Claim(r.Context(), []string{run.ID})

@@ -68,14 +68,16 @@ func (s *testEnv) Finish(_ context.Context, endings []executiondb.Outcome) (exec
 	return executiondb.Finished{Saved: saved}, nil
 }
 
-func (s *testEnv) DispatchNext(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
+func (s *testEnv) DispatchNext(context.Context, queuedb.FreedSlots) ([]domain.Job, error) {
 	return nil, nil
 }
 
-func (s *testEnv) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (map[queuedb.Lane]int, error) {
+func (s *testEnv) AnnounceSlots(context.Context, string, int, time.Duration) error { return nil }
+
+func (s *testEnv) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (queuedb.FreedSlots, error) {
 	defer s.lock()()
 	s.back = append(s.back, wait)
-	return map[queuedb.Lane]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}, nil
+	return queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}, nil
 }
 
 func (s *testEnv) Config(context.Context, string, string, int) (domain.Config, error) {
@@ -207,7 +209,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
+	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()})
 	cancel()
 	groups.Wait()
 }
@@ -291,7 +293,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		status  domain.RunStatus
 		changes int
 	}{
-		"waits":                {executiondb.Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}}, 0, 1, "", 1},
+		"waits":                {executiondb.Parked{Parked: true, Freed: queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}}, 0, 1, "", 1},
 		"is settled meanwhile": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
 		"was taken over":       {executiondb.Parked{}, 0, 0, "", 0},
 		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},

@@ -36,28 +36,19 @@ func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)
 // deadline returns the run's deadline on this process's clock.
 func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
 
-// execute claims the run of one job message, executes it and settles the message. ctx is cancelled
-// only when the worker stops waiting for its runs.
+// execute claims and executes the run of one job message, which is acknowledged already. ctx is
+// cancelled only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
-	asked := time.Now()
-
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
 
 	failpoint.Here(failpoint.ClaimBefore)
 
-	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
+	claim, asked, err := r.claim(ctx, d.RunID)
 	if err != nil {
 		span.Fail("not claimed")
-		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim runs; requeueing the job message")
-		d.Nak(jitter(time.Second))
-		return
-	}
-
-	// A locked run may still be claimable, so the message is delivered again.
-	if claim.Locked {
-		d.Nak(jitter(lockedRetry))
+		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim run; the sweeper will publish its job again")
 		return
 	}
 	// The caller may have missed the result of a finished run, so it is published again.
@@ -65,7 +56,6 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
 		}
-		d.Ack()
 		return
 	}
 
@@ -75,8 +65,31 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
-	r.executeClaimed(ctx, a, d)
-	d.Ack()
+	r.executeClaimed(ctx, a)
+}
+
+// claim claims a run, and returns when the claim began. It repeats the claim for claimTime while
+// another transaction has locked the run or the database fails.
+func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
+	for until := time.Now().Add(claimTime); ; {
+		asked = time.Now()
+		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
+		pause := time.Second
+		if err == nil {
+			if !claim.Locked {
+				return claim, asked, nil
+			}
+			pause = lockedRetry
+		}
+
+		pause = jitter(pause)
+		if time.Now().Add(pause).After(until) || lifecycle.Sleep(ctx, pause) != nil {
+			if err == nil {
+				err = pg.ErrLocked
+			}
+			return claim, asked, err
+		}
+	}
 }
 
 // describe adds the attempt's attributes to its span.
@@ -91,12 +104,12 @@ func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.c
 
 // executeClaimed executes a claimed run. It returns after the outcome has been written: the run finished,
 // parked or was requeued, or it no longer belongs to this worker.
-func (r *Runner) executeClaimed(ctx context.Context, a *attempt, d *bus.JobMessage) {
+func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	// Cancelling tryCtx stops the attempt but not the writes of its outcome, which use ctx.
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	h := &heldRun{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
+	h := &heldRun{Held: a.claim.Held(), cancel: cancel, leaseUntil: a.asked.Add(lease.Lease)}
 	r.held.add(h)
 	defer r.held.remove(h) // runs after the result is saved; until then, the heartbeat extends the lease
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })

@@ -26,9 +26,7 @@ const (
 // heldRun is one run that this worker executes.
 type heldRun struct {
 	lease.Held
-	cancel context.CancelCauseFunc
-	// inProgress extends the acknowledgement deadline of the job message.
-	inProgress func()
+	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // on this process's monotonic clock; guarded by heldRuns.mu
 }
 
@@ -149,7 +147,6 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 		switch {
 		case leases.Extended[run.RunID]:
 			r.held.extend(run, asked.Add(lease.Lease))
-			run.inProgress()
 		case leases.Locked[run.RunID]:
 			locked = append(locked, run)
 		default:

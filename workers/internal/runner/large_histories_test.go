@@ -57,7 +57,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		start := func(org, runID string) {
 			a := claimedAttempt(runID)
 			a.claim.OrganizationID, a.claim.Seq = org, 2
-			attempts.Go(func() { r.executeClaimed(ctx, a, nil) })
+			attempts.Go(func() { r.executeClaimed(ctx, a) })
 		}
 		for n := range runs {
 			start("org_1", "run_"+strconv.Itoa(n))

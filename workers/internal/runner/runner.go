@@ -34,6 +34,8 @@ const (
 
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
 	noteTime       = 2 * time.Second  // for recording that another attempt has begun
+	announceTime   = 2 * time.Second  // for announcing slots
+	claimTime      = 10 * time.Second // how long a claim is repeated; the sweeper then publishes the job again
 )
 
 // Runs is the store in which runs are claimed, leased, finished and requeued.
@@ -49,14 +51,16 @@ type Runs interface {
 	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
 
 	// PutBack requeues a run. freed is empty if the run no longer belongs to this worker.
-	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed map[queuedb.Lane]int, err error)
+	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed queuedb.FreedSlots, err error)
 }
 
 // Queue dispatches queued runs into the slots of finished ones.
 type Queue interface {
-	// DispatchNext returns the jobs of the runs that it dispatched. window is the dispatch limit
-	// per lane.
-	DispatchNext(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
+	// DispatchNext returns the jobs of the runs that it dispatched.
+	DispatchNext(ctx context.Context, freed queuedb.FreedSlots) ([]domain.Job, error)
+
+	// AnnounceSlots records for ttl that the worker executes up to n runs of each lane; 0 removes it.
+	AnnounceSlots(ctx context.Context, workerID string, n int, ttl time.Duration) error
 }
 
 // History reads the earlier turns of a run's session. ShortHistory returns the size of a large history instead of its turns.
@@ -126,8 +130,7 @@ type Changes interface {
 
 // Config contains a runner's settings.
 type Config struct {
-	Concurrency int // runs executed at the same time in each lane
-	Window      int // maximum dispatched runs of one organization
+	Concurrency int // slots of each lane, without the reserve; see queuedb.Reserve
 	Limits      agentloop.Limits
 	Price       func(model string, used llm.Usage) int64 // price of a model call in millionths of the currency unit; nil if calls are free
 	SandboxWall time.Duration                            // maximum run time of a call's code
@@ -234,6 +237,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 
 	var lanes, attempts sync.WaitGroup
+	lanes.Go(func() { r.announce(ctx) })
 
 	// Each lane has its own slots, so that a full lane does not delay another lane.
 	for _, lane := range domain.Lanes {
@@ -278,8 +282,8 @@ func within(d time.Duration, done <-chan struct{}) bool {
 
 // serve fetches a lane's job messages, at most as many as there are free slots, until ctx ends.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
-	doorbells := r.bus.Lane(lane)
-	slots := make(chan struct{}, r.cfg.Concurrency)
+	jobs := r.bus.Lane(lane)
+	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))
 	for {
 		// Reserve slots before fetching: a fetched message without a slot would wait here while
 		// other workers are idle.
@@ -288,11 +292,15 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			return
 		}
 
-		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
+		err := jobs.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
 			if ctx.Err() != nil { // expected: the worker stopped during the fetch
-				d.Nak(0)
+				d.Release()
 				return
 			}
+
+			// The run's row and its lease replace the message from here on. If this worker dies before
+			// the claim, the sweeper publishes the job again.
+			d.Ack()
 			free--
 			attempts.Go(func() {
 				defer func() { <-slots }()

@@ -3,8 +3,12 @@ package runner
 import (
 	"context"
 	"sync"
+	"time"
 
 	"parley/shared/failpoint"
+	"parley/shared/id"
+	"parley/shared/lifecycle"
+	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
 )
 
@@ -12,22 +16,22 @@ import (
 // taken yet.
 type freeSlots struct {
 	mu    sync.Mutex
-	freed map[queuedb.Lane]int
+	freed queuedb.FreedSlots
 	// wake has capacity 1: a pending signal covers all slots added before it is received.
 	wake chan struct{}
 }
 
 // add adds released slots and wakes dispatchFreed.
-func (p *freeSlots) add(freed map[queuedb.Lane]int) {
+func (p *freeSlots) add(freed queuedb.FreedSlots) {
 	if len(freed) == 0 {
 		return
 	}
 	p.mu.Lock()
 	if p.freed == nil {
-		p.freed = make(map[queuedb.Lane]int, len(freed))
+		p.freed = make(queuedb.FreedSlots, len(freed))
 	}
-	for lane, n := range freed {
-		p.freed[lane] += n
+	for lane, f := range freed {
+		p.freed.Add(lane, f)
 	}
 	p.mu.Unlock()
 	select {
@@ -37,7 +41,7 @@ func (p *freeSlots) add(freed map[queuedb.Lane]int) {
 }
 
 // take returns the released slots and resets them.
-func (p *freeSlots) take() map[queuedb.Lane]int {
+func (p *freeSlots) take() queuedb.FreedSlots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	freed := p.freed
@@ -58,12 +62,36 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 		failpoint.Here(failpoint.HandOverBefore)
 
 		// Slots that were freed during the previous dispatch are taken together.
-		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take(), r.cfg.Window)
+		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take())
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 		}
 
 		failpoint.Here(failpoint.HandOverAfter)
 		r.bus.PublishJobs(next...)
+	}
+}
+
+// announce announces the worker's slots until ctx ends, and then removes them. No runs are
+// dispatched for a worker before its first announcement.
+func (r *Runner) announce(ctx context.Context) {
+	worker := id.New("worker")
+	write := func(ctx context.Context, n int) error {
+		ctx, cancel := context.WithTimeout(ctx, announceTime)
+		defer cancel()
+		return r.queue.AnnounceSlots(ctx, worker, n, lease.Lease)
+	}
+
+	for ctx.Err() == nil {
+		pause := heartbeatEvery
+		if err := write(ctx, r.cfg.Concurrency); err != nil && ctx.Err() == nil {
+			r.log.Warn().Err(err).Msg("cannot announce the worker's slots, retrying")
+			pause = time.Second
+		}
+		_ = lifecycle.Sleep(ctx, pause)
+	}
+
+	if err := write(context.WithoutCancel(ctx), 0); err != nil {
+		r.log.Warn().Err(err).Msg("cannot remove the worker's slots; they expire")
 	}
 }

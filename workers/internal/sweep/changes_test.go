@@ -41,7 +41,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 	}
 	exec(strings.ReplaceAll(lost, "pg_postmaster_start_time()", "'-infinity'::timestamptz"))
 
-	s := New(window, st, b, zerolog.Nop())
+	s := New(st, b, zerolog.Nop())
 	for _, c := range []struct {
 		what string
 		kind domain.ChangeKind
@@ -105,7 +105,7 @@ func claimed(t *testing.T, st *store.Store, org, agent string) {
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Err != nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}); err != nil || out[0].Err != nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
 	if claims, err := st.Executions.Claim(t.Context(), []string{run.ID}); err != nil || claims[0].Run == nil {

@@ -27,7 +27,7 @@ func newClockEnv(t *testing.T) *clockEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, b, run := dispatchedIn(t, dsn, testkit.NATS(t))
-	h := &clockEnv{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
+	h := &clockEnv{t, testkit.SQL(t, dsn), st, New(st, b, zerolog.Nop()), lease.Held{}}
 	h.timeless()
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {

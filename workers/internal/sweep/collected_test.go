@@ -27,11 +27,11 @@ func TestCoalescedRunsAreDispatched(t *testing.T) {
 	delivery := deliveryTo(t, st)
 	const window = 100 * time.Millisecond
 	delivery.Collect = &queuedb.Collect{KeyHash: contract.Hash("k"), Window: window, MaxWait: window}
-	if out, err := st.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{delivery}, 4); err != nil || out[0].Err != nil || out[0].Job != nil {
+	if out, err := st.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{delivery}); err != nil || out[0].Err != nil || out[0].Job != nil {
 		t.Fatalf("delivering: %+v, %v", out, err)
 	}
 	heard := listen(t, b, delivery.OrganizationID)
-	sweepers := []*Sweeper{New(4, st, b, zerolog.Nop()), New(4, st, b, zerolog.Nop())}
+	sweepers := []*Sweeper{New(st, b, zerolog.Nop()), New(st, b, zerolog.Nop())}
 	var bells []string
 	lane := b.Lane(domain.LaneAutomation)
 	for deadline := time.Now().Add(20 * time.Second); len(bells) == 0 && time.Now().Before(deadline); {

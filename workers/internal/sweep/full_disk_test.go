@@ -30,7 +30,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := New(window, nil, b, zerolog.Nop())
+	s := New(nil, b, zerolog.Nop())
 	if err := s.checkJobs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,9 @@ func open(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
+	if err := st.Queue.AnnounceSlots(t.Context(), "worker", slots, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	b, err := bus.Dial(natsURL, "test", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,6 @@ type metrics struct {
 	queues  *prometheus.GaugeVec
 	oldest  *prometheus.GaugeVec
 	pending *prometheus.GaugeVec
-	unacked *prometheus.GaugeVec
 }
 
 // newMetrics creates the metrics without registering them; see Register.
@@ -56,7 +55,6 @@ func newMetrics() *metrics {
 		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of them was accepted.", "lane", "state"),
 		pending: gauge("parley_doorbells_pending",
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
-		unacked: gauge("parley_doorbells_unacknowledged", "Job messages delivered to workers and not yet acknowledged, by lane.", "lane"),
 	}
 
 	for _, action := range []string{
@@ -69,7 +67,6 @@ func newMetrics() *metrics {
 	}
 	for _, lane := range lanes() { // create all series, because an alert on a missing series never fires
 		m.pending.WithLabelValues(string(lane))
-		m.unacked.WithLabelValues(string(lane))
 	}
 	return m
 }
@@ -77,7 +74,7 @@ func newMetrics() *metrics {
 // Register registers the sweeper's metrics.
 func (s *Sweeper) Register(registry prometheus.Registerer) error {
 	m := s.metrics
-	for _, c := range []prometheus.Collector{m.actions, m.failed, m.queues, m.oldest, m.pending, m.unacked} {
+	for _, c := range []prometheus.Collector{m.actions, m.failed, m.queues, m.oldest, m.pending} {
 		if err := registry.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -96,11 +93,10 @@ func (s *Sweeper) measure(ctx context.Context) error {
 	}
 	errs := []error{err}
 	for _, lane := range lanes() {
-		undelivered, unacknowledged, err := s.bus.Pending(ctx, lane)
+		undelivered, err := s.bus.Pending(ctx, lane)
 		errs = append(errs, err)
 		if err == nil {
 			s.metrics.pending.WithLabelValues(string(lane)).Set(float64(undelivered))
-			s.metrics.unacked.WithLabelValues(string(lane)).Set(float64(unacknowledged))
 		}
 	}
 	return errors.Join(errs...)

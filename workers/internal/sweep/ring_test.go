@@ -22,7 +22,7 @@ import (
 func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t)) // this run's job message is lost
-	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	s, lane := New(st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	rings := func(want int) {
 		t.Helper()
 		if err := s.sweep(t.Context()); err != nil {
@@ -57,7 +57,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t))
-	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	s, lane := New(st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	hears := func(want ...string) {
 		t.Helper()
 		var heard []string
@@ -96,7 +96,7 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	dir := t.TempDir()
 	server := testkit.NATSProcess(t, dir)
 	st, b, run := dispatched(t, server.URL)
-	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	s, lane := New(st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, qu
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Hour,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Job == nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}); err != nil || out[0].Job == nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
 	return st, b, run

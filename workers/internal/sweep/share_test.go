@@ -36,7 +36,7 @@ func newOverdue(t *testing.T, number int) overdue {
 				Retention: time.Hour, Deadline: time.Hour,
 			}
 		}
-		accepted, err := st.Queue.Accept(t.Context(), runs, window)
+		accepted, err := st.Queue.Accept(t.Context(), runs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func newOverdue(t *testing.T, number int) overdue {
 		}
 		number -= len(runs)
 	}
-	o := overdue{New(window, st, b, zerolog.Nop()), testkit.SQL(t, dsn)}
+	o := overdue{New(st, b, zerolog.Nop()), testkit.SQL(t, dsn)}
 	if _, err := o.db.ExecContext(t.Context(), `UPDATE open_runs SET deadline = now() - interval '1 second'`); err != nil {
 		t.Fatal(err)
 	}

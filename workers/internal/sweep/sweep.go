@@ -33,7 +33,6 @@ const (
 	maxRound      = 20_000 // maximum rows of each kind that are handled in one round; handling them takes less than a second
 	maxBatch      = 500    // rows pruned in one transaction
 	maxRedispatch = 5000   // job messages published again in one sweep
-	maxDispatch   = 64     // queued runs dispatched per organization in one sweep
 	forgotFor     = 2 * time.Second
 	checkEvery    = 2 * time.Second
 	unwritableFor = 10 * time.Second // time after which a stream that stores no messages is created again
@@ -41,7 +40,6 @@ const (
 
 // Sweeper runs the repairs, most of them once a second.
 type Sweeper struct {
-	window int
 	store  *store.Store
 	bus    *bus.Bus
 	log    zerolog.Logger
@@ -56,9 +54,9 @@ type Sweeper struct {
 	metrics *metrics
 }
 
-// New creates a sweeper. window is the maximum number of dispatched runs of one organization.
-func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
-	return &Sweeper{window: window, store: st, bus: b, log: log, metrics: newMetrics()}
+// New creates a sweeper.
+func New(st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
+	return &Sweeper{store: st, bus: b, log: log, metrics: newMetrics()}
 }
 
 // Run sweeps repeatedly until ctx ends.
@@ -190,7 +188,7 @@ func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 
 // dispatchWaiting dispatches queued runs into free slots and publishes their job messages.
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
-	next, err := s.store.Queue.DispatchWaiting(ctx, s.window, maxDispatch)
+	next, err := s.store.Queue.DispatchWaiting(ctx)
 	s.metrics.count(actionDispatch, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.DispatchAfter)

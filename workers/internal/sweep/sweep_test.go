@@ -19,7 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-const window = 4
+// slots is the number of slots of the only worker.
+const slots = 4
 
 // parked creates a run that waits for a person's decision until expires. The run has read a text
 // and created a file.
@@ -30,7 +31,7 @@ func parked(t *testing.T, st *store.Store, org, agent, reply string, expires dom
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute, ReplyTo: reply,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Err != nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}); err != nil || out[0].Err != nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
@@ -71,7 +72,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 	late, read, _ := parked(t, st, org, agent, inbox, domain.At(time.Now().Add(-time.Second)))
 	early, _, file := parked(t, st, org, agent, inbox, domain.At(time.Now().Add(time.Hour)))
 
-	s := New(window, st, b, zerolog.Nop())
+	s := New(st, b, zerolog.Nop())
 	if err := s.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

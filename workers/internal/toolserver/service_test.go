@@ -89,7 +89,7 @@ func (s *service) begin(email string) contract.Capability {
 		Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.Dedupe = contract.Dedupe(org, contract.EndpointAutomation, run.ID)
-	if out, err := s.store.Queue.Accept(s.Context(), []queuedb.NewRun{run}, 4); err != nil || out[0].Err != nil {
+	if out, err := s.store.Queue.Accept(s.Context(), []queuedb.NewRun{run}); err != nil || out[0].Err != nil {
 		s.Fatalf("accepting: %v, %v", err, out)
 	}
 	claims, err := s.store.Executions.Claim(s.Context(), []string{run.ID})

@@ -115,7 +115,7 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 		"DATABASE_URL=" + dsn, "NATS_URL=" + nats, "SECRETS_KEY=" + base64.StdEncoding.EncodeToString(key),
 		"HOST=127.0.0.1", "DEFAULT_MODEL=offline", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
 		"OUTBOUND_ALLOW=" + ledger, "LIMIT_USER=1000000", "LIMIT_SYSTEM=2000000",
-		"WORKER_CONCURRENCY=" + strconv.Itoa(size.slots), "ORG_DISPATCH_WINDOW=" + strconv.Itoa(2*size.clients),
+		"WORKER_CONCURRENCY=" + strconv.Itoa(size.slots),
 	}
 
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "LD_LIBRARY_PATH", "GOCOVERDIR"} {

@@ -57,7 +57,7 @@ func instead(m machine, list ...workers.Capability) machine {
 // sound returns the default settings.
 func sound() Doctor {
 	d := Doctor{}
-	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
+	d.SandboxKind = config.SandboxBubblewrap
 	d.Ingress = config.Ingress{
 		Port: 8080, LimitDemo: 1, LimitUser: 2, LimitSystem: 3, DemoTokens: 1, StreamsPerCredential: 1, StreamsPerOrganization: 1,
 		VoicePerOrganization: 1, VoiceMaxDuration: time.Minute, VoiceIdleTimeout: time.Minute,

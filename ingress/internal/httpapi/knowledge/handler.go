@@ -26,7 +26,7 @@ type Deps struct {
 	BlobsDB     *blobdb.Store
 	KnowledgeDB *knowledgedb.Store
 	Dispatch    DocumentEraser
-	Bells       JobNotifier
+	Jobs        JobNotifier
 	Searches    SearchCaller
 	Signer      ClaimSigner
 	Downloads   *transfer.Limiter

@@ -341,8 +341,8 @@ func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 			jobs = append(jobs, job)
 		}
 	}
-	h.Bells.PublishJobs(jobs...)
-	h.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
+	h.Jobs.PublishJobs(jobs...)
+	h.Jobs.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
 // documentError converts the store's errors about rejected documents to API errors.

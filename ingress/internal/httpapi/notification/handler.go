@@ -20,7 +20,7 @@ type Deps struct {
 	NotificationsDB *notificationdb.Store
 	Secrets         *secrets.Box
 	Changes         ChangeNotifier
-	Outside         AddressChecker // checks the addresses of endpoints
+	Outbound        AddressChecker // checks the addresses of endpoints
 	MaxEndpoints    int            // per organization
 }
 

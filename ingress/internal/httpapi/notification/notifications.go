@@ -127,7 +127,7 @@ func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[strin
 	if !address.Set || found.Has("url") {
 		return
 	}
-	if err := h.Outside.Check(address.Value); err != nil {
+	if err := h.Outbound.Check(address.Value); err != nil {
 		found.Add("url", httpx.CodeInvalidValue, "%s", outbound.AsError(err).Message)
 	}
 }

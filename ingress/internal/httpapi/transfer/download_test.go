@@ -19,7 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
-// pipeListener is a listener of in-memory connections for synctest.
+// pipeListener is a listener for in-memory connections in synctest bubbles.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}

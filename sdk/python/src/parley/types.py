@@ -619,15 +619,16 @@ class HookFilter(TypedDict):
     """
 
     value: NotRequired[Any]
-    """A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or
-    false, true unless given.
+    """A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true
+    or false, true unless given.
     """
 
 
 class HookCoalesce(TypedDict):
-    """Deliveries with the same key become one run on the newest of them. It starts once none
-    has arrived for `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A
-    delivery that lacks a part of the key gets a separate run.
+    """Deliveries with the same key become one run, whose input is the newest of them. The run
+    starts once no further delivery has arrived for `windowSeconds`, and at the latest
+    `maxWaitSeconds` after the first delivery. A delivery that lacks a part of the key gets
+    a separate run.
     """
 
     key: str
@@ -642,35 +643,35 @@ MaybeTime: TypeAlias = str | None
 
 
 class Hook(TypedDict):
-    """An address that receives a source's deliveries; each starts a run of an agent."""
+    """A URL that receives a source's deliveries; each delivery starts a run of an agent."""
 
     id: HookId
 
     name: Name
-    """The `automationId` of its runs."""
+    """The `automationId` of the hook's runs."""
 
     agentId: AgentId
 
     keyId: KeyId
-    """The API key that its runs are started with."""
+    """The API key with which the hook's runs are started."""
 
     source: HookSource
 
     url: str
-    """The address to send deliveries to."""
+    """The URL to send deliveries to."""
 
     secret: str
-    """`***`, except in the answer that created it."""
+    """`***`, except in the response that created it."""
 
     previousSecretUntil: MaybeTime
-    """The previous secret is accepted until then."""
+    """The time until which the previous secret is accepted."""
 
     signatureHeader: str
     """For `hmac` and `token`; empty for other sources."""
 
     deliveryIdHeader: str
-    """For `hmac` and `token`. Without it the id is derived from the body: equal bodies are the
-    same delivery.
+    """For `hmac` and `token`. Without this header the id is derived from the body, so
+    deliveries with the same body are the same delivery.
     """
 
     messageTemplate: HookTemplate
@@ -785,7 +786,7 @@ class DeliveryError(TypedDict):
 
     code: str
     """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
-    agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+    agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
     """
 
     message: str
@@ -804,7 +805,7 @@ class Delivery(TypedDict):
     """The source's name for the event; empty if it has none."""
 
     runId: str | None
-    """The run that it started or was coalesced into."""
+    """The run that the delivery started or was coalesced into."""
 
     bytes: int
 
@@ -839,7 +840,7 @@ class DeliveryWithBody(TypedDict):
     """The source's name for the event; empty if it has none."""
 
     runId: str | None
-    """The run that it started or was coalesced into."""
+    """The run that the delivery started or was coalesced into."""
 
     bytes: int
 
@@ -910,7 +911,7 @@ class Document(TypedDict):
     """The hash of the original; null until it is fetched."""
 
     url: str | None
-    """The address that it is fetched from; null if it was uploaded."""
+    """The URL from which the document is fetched; null if it was uploaded."""
 
     status: DocumentStatus
     error: DocumentError | None
@@ -952,12 +953,12 @@ class DocumentBatch(TypedDict):
 
 
 Url: TypeAlias = str
-"""An address that begins with https:// or http://"""
+"""A URL that begins with https:// or http://"""
 
 
 class NewDocument(TypedDict):
-    """A document, with exactly one of `content`, `contentBase64` and `url`. The body may have
-    28 MiB.
+    """A document, with exactly one of `content`, `contentBase64` and `url`. The body may be up
+    to 28 MiB long.
 
     Exactly one of these is required: `name` with `content`, or `name` with `contentBase64`,
     or `url`.
@@ -973,7 +974,7 @@ class NewDocument(TypedDict):
     """Any content in base64, at most 20 MiB."""
 
     url: NotRequired[Url]
-    """An address that begins with https:// or http://"""
+    """A URL that begins with https:// or http://"""
 
     mimeType: NotRequired[str]
     """The type claimed by the sender, such as `application/pdf`. The content takes precedence."""
@@ -1035,27 +1036,27 @@ class Passage(TypedDict):
     """The document's name."""
 
     chunk: int
-    """Its number in the document, from 0."""
+    """The passage's number in the document, from 0."""
 
     page: int | None
     """From 1; null if the format has no pages."""
 
     headings: list[str]
-    """The headings above it, the outermost first."""
+    """The headings above the passage, the outermost first."""
 
     text: str
 
     startIndex: int
-    """Index of its first character in the text of its page, or of the document if that has no
-    pages.
+    """Index of the passage's first character in the text of its page, or of the document if
+    that has no pages.
     """
 
     endIndex: int
-    """Index after its last character."""
+    """Index after the passage's last character."""
 
     box: list[float] | None
-    """Its rectangle on the page: left, top, right, bottom in points from the upper left
-    corner; null if the format has no positions.
+    """The passage's rectangle on the page: left, top, right, bottom in points from the upper
+    left corner; null if the format has no positions.
     """
 
 
@@ -1068,34 +1069,34 @@ class Found(TypedDict):
     """The document's name."""
 
     chunk: int
-    """Its number in the document, from 0."""
+    """The passage's number in the document, from 0."""
 
     page: int | None
     """From 1; null if the format has no pages."""
 
     headings: list[str]
-    """The headings above it, the outermost first."""
+    """The headings above the passage, the outermost first."""
 
     text: str
 
     startIndex: int
-    """Index of its first character in the text of its page, or of the document if that has no
-    pages.
+    """Index of the passage's first character in the text of its page, or of the document if
+    that has no pages.
     """
 
     endIndex: int
-    """Index after its last character."""
+    """Index after the passage's last character."""
 
     box: list[float] | None
-    """Its rectangle on the page: left, top, right, bottom in points from the upper left
-    corner; null if the format has no positions.
+    """The passage's rectangle on the page: left, top, right, bottom in points from the upper
+    left corner; null if the format has no positions.
     """
 
     score: float
     """Higher is better. Scores of different searches are not comparable."""
 
     matchedBy: list[Literal["text", "trigram", "vector"]]
-    """The search methods that found it."""
+    """The search methods that found the passage."""
 
 
 class FoundList(TypedDict):
@@ -1110,7 +1111,7 @@ class FoundList(TypedDict):
 
     without: NotRequired[list[str]]
     """Search methods that failed; absent if none did. `vector`: the embeddings service did not
-    answer.
+    respond.
     """
 
 
@@ -1164,7 +1165,7 @@ class Switch(TypedDict):
 
 KeepFiles: TypeAlias = bool
 """Keeps the working folder: each call finds the files of earlier calls in the same session,
-while their runs are kept. Without it a call finds only the files that it names. Default:
+while their runs are kept. Otherwise a call finds only the files that it names. Default:
 `false`.
 """
 
@@ -1207,8 +1208,8 @@ EndpointName: TypeAlias = ToolName
 
 
 UrlTemplate: TypeAlias = str
-"""An address that begins with https:// or http://. `{name}` in its path or query is replaced
-by the argument of that name; scheme, host and port are fixed.
+"""A URL that begins with https:// or http://. `{name}` in its path or query is replaced by the
+argument of that name; scheme, host and port are fixed.
 """
 
 
@@ -1219,8 +1220,8 @@ keeps them.
 
 
 class EndpointInputSchema(TypedDict):
-    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
+    the URL. Default: the variables as required texts.
     """
 
     type: Literal["object"]
@@ -1248,8 +1249,8 @@ class Endpoint(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     inputSchema: NotRequired[EndpointInputSchema | dict[str, Any]]
-    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
+    the URL. Default: the variables as required texts.
     """
 
     sideEffect: SideEffect
@@ -1274,7 +1275,7 @@ class McpServer(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     sideEffect: NotRequired[SideEffect]
-    """Applies to each of its tools, whatever the server declares. Default `unsafe`."""
+    """Applies to each of the server's tools, whatever the server declares. Default `unsafe`."""
 
 
 class ToolsMcp(TypedDict):
@@ -1401,8 +1402,8 @@ class ToolsChangeKnowledge(TypedDict):
 
 
 class EndpointChangeInputSchema(TypedDict):
-    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
+    the URL. Default: the variables as required texts.
     """
 
     type: Literal["object"]
@@ -1418,8 +1419,8 @@ class EndpointChange(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     inputSchema: NotRequired[EndpointChangeInputSchema | dict[str, Any]]
-    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
+    the URL. Default: the variables as required texts.
     """
 
     sideEffect: NotRequired[SideEffect]
@@ -1554,7 +1555,9 @@ class NewWidgetSession(TypedDict):
     """The agent that the page embeds."""
 
     visitor: NotRequired[str | SignedVisitor]
-    """The `visitor` of an earlier answer, or the site's signed id. Omit it for a new visitor."""
+    """The `visitor` from an earlier response, or the site's signed id. Omit it for a new
+    visitor.
+    """
 
 
 class WidgetSessionAgent(TypedDict):
@@ -1586,7 +1589,7 @@ class OpenApiImport(TypedDict):
     """The operations to import, each as its `operationId` or as `METHOD /path`; default: all."""
 
     serverUrl: NotRequired[Url]
-    """The service's address; overrides the document's."""
+    """The service's URL; overrides the document's."""
 
     headers: NotRequired[SecretHeaders]
     """Sent with every imported endpoint, such as a credential."""
@@ -1776,7 +1779,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_timeout",
     # The model's answer was interrupted.
     "model_truncated",
-    # The provider rejected the request or the credentials, or gave an unusable answer.
+    # The provider rejected the request or the credentials, or gave an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
@@ -1816,8 +1819,8 @@ RunErrorCode: TypeAlias = Literal[
     # Internal error.
     "internal",
 ]
-"""A run that failed permanently is answered with 200 and `status` `failed`: the request
-succeeded, the agent did not. More codes may be added.
+"""For a run that failed permanently, the response has the status 200 and `status` is `failed`:
+the request succeeded, the agent did not. More codes may be added.
 """
 
 
@@ -1845,7 +1848,7 @@ class RequiredAction(TypedDict):
     """The call's input."""
 
     expiresAt: Time
-    """The run fails if there is no decision until then."""
+    """The time at which the run fails if there is no decision."""
 
 
 class Run(TypedDict):
@@ -1904,7 +1907,7 @@ class Run(TypedDict):
 
 
 class Source(TypedDict):
-    """A text that a run read, as it was then."""
+    """A text as a run read it."""
 
     id: SourceId
     url: str
@@ -1919,7 +1922,7 @@ class Source(TypedDict):
     """The text's length."""
 
     truncated: bool
-    """The page had more text than is kept."""
+    """Whether the page had more text than is kept."""
 
     readAt: Time
 
@@ -1943,21 +1946,23 @@ class CodeOutput(TypedDict):
     """The result of a `codeExecution` program. Empty fields may be absent."""
 
     stdout: NotRequired[str]
-    """Its standard output. Long output is truncated in the middle, and the whole is a file."""
+    """The program's standard output. Long output is truncated in the middle, and stored in
+    full as a file.
+    """
 
     stderr: NotRequired[str]
-    """Its standard error, truncated like `stdout`."""
+    """The program's standard error, truncated like `stdout`."""
 
     value: NotRequired[str]
-    """The value of its last expression, as Python's `repr` writes it."""
+    """The value of the program's last expression, as Python's `repr` writes it."""
 
     error: NotRequired[str]
-    """Why it failed: the traceback within the program, or the limit that it exceeded. Absent
-    if it did not fail.
+    """Why the program failed: the traceback within the program, or the limit that it exceeded.
+    Absent if it did not fail.
     """
 
     limit: NotRequired[str]
-    """The limit that it exceeded; absent if none."""
+    """The limit that the program exceeded; absent if none."""
 
     note: NotRequired[str]
     """Further information."""
@@ -1970,7 +1975,7 @@ class CodeOutput(TypedDict):
 
 
 class ToolCallSummary(TypedDict):
-    """One call of a tool, without input and output."""
+    """One call to a tool, without input and output."""
 
     name: str
     status: Literal["running", "completed", "failed"]
@@ -1999,11 +2004,11 @@ class RequiredActionSummary(TypedDict):
     """True if the input has more than 2,000 bytes and is omitted, else absent."""
 
     expiresAt: Time
-    """The run fails if there is no decision until then."""
+    """The time at which the run fails if there is no decision."""
 
 
 class RunSummary(TypedDict):
-    """A run as shown in lists. `GET /api/runs?id=` returns all of it."""
+    """A run as shown in lists. `GET /api/runs?id=` returns the whole run."""
 
     id: RunId
     status: RunStatus
@@ -2084,7 +2089,7 @@ class ChangeEvent(TypedDict):
 
 SpanKind: TypeAlias = Literal["queue", "attempt", "turn", "tool", "wait"]
 """`queue`: waits for a worker. `attempt`: a worker executes the run. Within an attempt,
-`turn`: a call of the model, and `tool`: a call of a tool. `wait`: for a person, between two
+`turn`: a call to the model, and `tool`: a call to a tool. `wait`: for a person, between two
 attempts.
 """
 
@@ -2121,7 +2126,7 @@ class Span(TypedDict):
     costMicros: NotRequired[int]
 
     message: NotRequired[str]
-    """Why it ended; for a wait, the decision or the question."""
+    """Why the span ended; for a wait, the decision or the question."""
 
 
 class TimelineInput(TypedDict):
@@ -2155,7 +2160,7 @@ class AutomationLastRun(TypedDict):
     finishedAt: MaybeTime
 
     kept: bool
-    """False after the run has expired: then it cannot be read any more."""
+    """False after the run has expired and can no longer be read."""
 
 
 class Automation(TypedDict):
@@ -2354,7 +2359,7 @@ class NewBudget(TypedDict):
 
 
 class BudgetChange(TypedDict):
-    """A change of a budget's limit. Other fields are read-only and may be sent back as they
+    """A change to a budget's limit. Other fields are read-only and may be sent back as they
     were read.
     """
 
@@ -2623,7 +2628,7 @@ class McpMessage(TypedDict):
 
 
 class McpEvent(TypedDict):
-    """A server-sent event: a progress notification, or the answer, which is the last event."""
+    """A server-sent event: a progress notification, or the result, which is the last event."""
 
     event: Literal["message"]
     data: McpMessage
@@ -2660,7 +2665,7 @@ class SessionList(TypedDict):
 
 
 class Message(TypedDict):
-    """A message of a person or an agent in a session."""
+    """A message from a person or an agent in a session."""
 
     id: MessageId
     role: Literal["user", "assistant"]
@@ -2726,19 +2731,19 @@ NotificationEvent: TypeAlias = Literal[
     "knowledge.ready",
     "knowledge.failed",
 ]
-"""`run.completed`: a run has its answer. `run.failed`: it failed or timed out.
-`run.requires_action`: it waits for a person. `knowledge.ready` and `knowledge.failed`: a
-document was processed, or could not be.
+"""`run.completed`: a run has its answer. `run.failed`: a run failed or timed out.
+`run.requires_action`: a run waits for a person. `knowledge.ready` and `knowledge.failed`: a
+document was processed, or could not be processed.
 """
 
 
 class NotificationEndpoint(TypedDict):
-    """An address that receives an organization's events."""
+    """A URL that receives an organization's events."""
 
     id: EndpointId
 
     url: str
-    """The address that receives the events."""
+    """The URL that receives the events."""
 
     description: str
 
@@ -2752,15 +2757,15 @@ class NotificationEndpoint(TypedDict):
     """False: events are neither queued nor sent."""
 
     disabledReason: str | None
-    """Why the service disabled it; null if it did not."""
+    """Why the service disabled the endpoint; null if it did not."""
 
     disabledAt: MaybeTime
 
     secret: str
-    """`whsec_` and base64 in the answer that created it, else `***`."""
+    """`whsec_` and base64 in the response that created it, else `***`."""
 
     previousSecretUntil: MaybeTime
-    """Requests are also signed with the previous secret until then."""
+    """The time until which requests are also signed with the previous secret."""
 
     failures: int
     """Consecutive failed attempts."""
@@ -2782,7 +2787,7 @@ class NewNotificationEndpoint(TypedDict):
     """An endpoint to create."""
 
     url: str
-    """An `https://` address on the public internet, unless the operator has allowed others.
+    """An `https://` URL on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2804,7 +2809,7 @@ class NotificationEndpointChange(TypedDict):
     """
 
     url: NotRequired[str]
-    """An `https://` address on the public internet, unless the operator has allowed others.
+    """An `https://` URL on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2831,14 +2836,14 @@ class NotificationEndpointChange(TypedDict):
 
 
 NotificationStatus: TypeAlias = Literal["pending", "delivered", "failed"]
-"""`pending`: sent at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`:
+"""`pending`: sent at `nextAttemptAt`. `delivered`: the endpoint responded with 2xx. `failed`:
 all attempts failed.
 """
 
 
 class NotificationPayload(TypedDict):
-    """The request body, the same in every attempt; absent in lists, and if it is no longer
-    kept.
+    """The request body, the same in every attempt; absent in lists, and if the body is no
+    longer kept.
     """
 
     type: str
@@ -2869,7 +2874,7 @@ class NotificationMessage(TypedDict):
     attempts: int
 
     responseStatus: int | None
-    """The endpoint's last HTTP status; null if it did not answer."""
+    """The endpoint's last HTTP status; null if it did not respond."""
 
     error: str | None
     """Why the last attempt failed."""
@@ -2892,8 +2897,8 @@ class NotificationMessageList(TypedDict):
 
 
 KeyScope: TypeAlias = Literal["organization", "user"]
-"""`organization`: acts as an admin of it. `user`: acts as its owner, in the organization given
-by `x-organization-id`.
+"""`organization`: acts as an admin of the organization. `user`: acts as the key's owner, in
+the organization given by `x-organization-id`.
 """
 
 
@@ -2996,7 +3001,7 @@ class LimitsRatesItem(TypedDict):
     windowSeconds: int
 
     per: Literal["credential", "user", "organization", "address", "visitor", "agent"]
-    """The unit that requests are counted for."""
+    """The unit for which requests are counted."""
 
 
 class LimitsDocuments(TypedDict):
@@ -3122,7 +3127,7 @@ class InvitingOrganization(TypedDict):
 
 
 class OwnInvitation(TypedDict):
-    """An invitation to the caller's address."""
+    """An invitation to the caller's email address."""
 
     id: InvitationId
     organization: InvitingOrganization
@@ -3131,7 +3136,7 @@ class OwnInvitation(TypedDict):
 
 
 class OwnInvitationList(TypedDict):
-    """A page of invitations to the caller's address."""
+    """A page of invitations to the caller's email address."""
 
     data: list[OwnInvitation]
     hasMore: HasMore
@@ -3193,7 +3198,7 @@ class Acceptance(TypedDict):
     name: NotRequired[Name]
 
     password: NotRequired[str]
-    """The password of the account with that address, or a new person's new password."""
+    """The password of the account with that email address, or a new person's new password."""
 
 
 class PasswordReset(TypedDict):
@@ -3239,8 +3244,8 @@ class CallerView(TypedDict):
     """Absent for an organization's key."""
 
     emailProven: NotRequired[bool]
-    """Whether the person has proven the address, so that invitations to it are listed. Absent
-    for an organization's key.
+    """Whether the person has proven the email address, so that invitations to it are listed.
+    Absent for an organization's key.
     """
 
     organization: Organization
@@ -3258,13 +3263,13 @@ class LoginSession(TypedDict):
     expiresAt: Time
 
     current: bool
-    """Whether it is the session of this request."""
+    """Whether this is the session of the request."""
 
     userAgent: str
     """The browser or program used at login."""
 
     address: str
-    """The client address at login."""
+    """The client IP address at login."""
 
 
 class LoginSessionList(TypedDict):
@@ -3310,8 +3315,8 @@ ErrorCode: TypeAlias = Literal[
     "organization_required",
     # The request has two explicit credentials.
     "conflicting_credentials",
-    # The credential is missing, unknown, revoked, expired or malformed. At login: the address or
-    # the password is wrong.
+    # The credential is missing, unknown, revoked, expired or malformed. At login: the email address
+    # or the password is wrong.
     "unauthenticated",
     # run-automation and MCP accept API keys only.
     "api_key_required",
@@ -3329,23 +3334,24 @@ ErrorCode: TypeAlias = Literal[
     # The caller has no resource with this id: it belongs to another organization, was deleted, or
     # never existed.
     "not_found",
-    # The path does not support the method; the header `Allow` lists those that it supports.
+    # The path does not support the method; the header `Allow` lists the supported methods.
     "method_not_allowed",
-    # The agent has changed since, or the run's action has a different decision: read it again.
+    # The agent has changed since it was read, or the run's action has a different decision: read
+    # the agent or run again.
     "version_conflict",
     # A resource like this exists, a limit is reached, the resource is being deleted, or the hook is
     # disabled. `detail` says which.
     "conflict",
-    # `If-Match` does not match the current version: read it again.
+    # `If-Match` does not match the current version: read the resource again.
     "precondition_failed",
-    # The address has an account.
+    # The email address has an account.
     "email_taken",
     # An organization must keep an owner.
     "last_owner",
     # A person must keep an organization.
     "last_organization",
     # Another document of the organization has this content or this `url`; `detail` names it.
-    # Fetched content is not compared: two addresses with the same content are two documents.
+    # Fetched content is not compared: two URLs with the same content are two documents.
     "document_exists",
     # The run, or the run of this idempotency key, was erased by its organization.
     "erased",
@@ -3366,7 +3372,7 @@ ErrorCode: TypeAlias = Literal[
     "budget_exceeded",
     # Internal error. Search the service's log for `requestId`.
     "internal",
-    # Too many runs are queued. Nothing was accepted; replays still answer.
+    # Too many runs are queued. Nothing was accepted; replays still work.
     "overloaded",
     # A required server is unreachable. Nothing was accepted.
     "unavailable",
@@ -3465,7 +3471,7 @@ class OpenAiErrorError(TypedDict):
 
 
 class OpenAiError(TypedDict):
-    """An error in OpenAI's shape. `code` is stable: one of [all codes](/docs/errors),
+    """An error in OpenAI's format. `code` is stable: one of [all codes](/docs/errors),
     `invalid_api_key` for `unauthenticated`, or one specific to this API: `model_not_found`,
     `unsupported_parameter`, `previous_response_not_found`, `requires_action`,
     `stream_restarted`, `voice_not_enabled`.
@@ -3513,7 +3519,7 @@ class OpenAiClientSecret(TypedDict):
     """In Unix seconds."""
 
     session: dict[str, Any]
-    """The initial session of its connections, as in the event `session.created`."""
+    """The initial session of the secret's connections, as in the event `session.created`."""
 
 
 class OpenAiModel(TypedDict):
@@ -3780,7 +3786,7 @@ class OpenAiResponseRequest(TypedDict):
     """Stream the answer as events."""
 
     background: NotRequired[bool | None]
-    """Answer immediately with the current state."""
+    """Respond immediately with the current state."""
 
     conversation: NotRequired[str | OpenAiResponseRequestConversation3 | dict[str, Any] | None]
     """The session's id."""
@@ -3792,7 +3798,7 @@ class OpenAiResponseRequest(TypedDict):
 
     metadata: NotRequired[dict[str, str] | None]
     """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
-    given. Other keys are free for your use, and the answer repeats them.
+    given. Other keys are free for your use, and the response repeats them.
     """
 
     user: NotRequired[str | None]
@@ -4117,8 +4123,8 @@ PostAgentsHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
-        # same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, none of them invisible, and not only white
+        # space. The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the run to finish (default and maximum 55); `respond-async`
         # does not wait.
@@ -4252,8 +4258,8 @@ RunAutomationHeaders = TypedDict(
         # The caller's name for the automation: 1 to 128 printable characters, not only white space.
         # Runs can be listed by it.
         "x-automation-id": NotRequired[str],
-        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
-        # same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, none of them invisible, and not only white
+        # space. The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the run to finish (default and maximum 55); `respond-async`
         # does not wait.
@@ -4555,7 +4561,7 @@ class PostRunsQuery(TypedDict):
     """The run."""
 
     action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon"]
-    """What to do with the delivery."""
+    """What to do with the run."""
 
     toolCallId: NotRequired[str]
     """With a decision: the call to decide."""
@@ -4659,7 +4665,7 @@ class GetBudgetsQuery(TypedDict):
     """The query parameters of `GET /api/budgets`: List budgets, or get one."""
 
     id: NotRequired[BudgetId]
-    """The budget; omit it to list budgets."""
+    """Return this budget instead of a list."""
 
     limit: NotRequired[int]
     """Entries per page. Default: `20`."""
@@ -4952,7 +4958,7 @@ class GetNotificationsQuery(TypedDict):
     """
 
     id: NotRequired[EndpointId]
-    """The budget; omit it to list budgets."""
+    """Return this endpoint instead of a list."""
 
     limit: NotRequired[int]
     """Entries per page. Default: `20`."""
@@ -5063,7 +5069,7 @@ class GetNotificationMessagesQuery(TypedDict):
     """
 
     id: NotRequired[NotificationId]
-    """The budget; omit it to list budgets."""
+    """Return this message instead of a list."""
 
     endpointId: NotRequired[str]
     """Only messages to this endpoint."""
@@ -5550,7 +5556,9 @@ DeleteLoginSessionsAnswer: TypeAlias = Deleted
 
 
 class GetOwnInvitationsQuery(TypedDict):
-    """The query parameters of `GET /api/auth/invitations`: List invitations to your address."""
+    """The query parameters of `GET /api/auth/invitations`: List invitations to your email
+    address.
+    """
 
     id: NotRequired[InvitationId]
     """Return this invitation instead of a list."""
@@ -5570,23 +5578,23 @@ GetOwnInvitationsHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/auth/invitations`: List invitations to your address."""
+"""The headers of `GET /api/auth/invitations`: List invitations to your email address."""
 
 
 GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList | OwnInvitation
-"""The response to `GET /api/auth/invitations`: List invitations to your address."""
+"""The response to `GET /api/auth/invitations`: List invitations to your email address."""
 
 
 class AnswerInvitationQuery(TypedDict):
     """The query parameters of `POST /api/auth/invitations`: Accept or decline an invitation to
-    your address.
+    your email address.
     """
 
     id: InvitationId
     """The invitation."""
 
     action: Literal["accept", "decline"]
-    """What to do with the message."""
+    """What to do with the invitation."""
 
 
 AnswerInvitationHeaders = TypedDict(
@@ -5597,13 +5605,13 @@ AnswerInvitationHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your
+"""The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your email
 address.
 """
 
 
 AnswerInvitationAnswer: TypeAlias = AnsweredInvitation
-"""The response to `POST /api/auth/invitations`: Accept or decline an invitation to your
+"""The response to `POST /api/auth/invitations`: Accept or decline an invitation to your email
 address.
 """
 
@@ -5633,8 +5641,8 @@ class BeginOidcQuery(TypedDict):
     """The path of this site to return to; default `/dashboard`."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` creates a new account if another account has the person's address without proof. The
-    other account keeps its data and its password.
+    """`1` creates a new account if another account has the person's email address without
+    proof. The other account keeps its data and its password.
     """
 
 
@@ -5696,8 +5704,8 @@ CreateCompletionHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
-        # same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, none of them invisible, and not only white
+        # space. The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5722,8 +5730,8 @@ CreateResponseHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
-        # same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, none of them invisible, and not only white
+        # space. The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5839,8 +5847,8 @@ PostMcpHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
-        # same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, none of them invisible, and not only white
+        # space. The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )

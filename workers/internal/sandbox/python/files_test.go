@@ -74,7 +74,7 @@ func TestLargeFiles(t *testing.T) {
 		names = append(names, f.Name)
 	}
 	if o.Failed() || !slices.Equal(names, []string{"a", "b"}) || !slices.Equal(o.LeftOut, []string{"copy"}) {
-		t.Errorf("files %q, left out %q, traceback %s", names, o.LeftOut, o.Traceback)
+		t.Errorf("files = %q, left out = %q, traceback: %s", names, o.LeftOut, o.Traceback)
 	}
 	if len(o.Files) == 2 && (len(o.Files[0].Content) != 10<<20 || len(o.Files[1].Content) != 20<<20) {
 		t.Errorf("sizes %d, %d", len(o.Files[0].Content), len(o.Files[1].Content))

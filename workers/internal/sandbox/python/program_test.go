@@ -57,7 +57,7 @@ func (want expected) check(t *testing.T, o Outcome) {
 		t.Errorf("files are %v, not %v", slices.Sorted(maps.Keys(files)), want.files)
 	}
 	if !slices.Equal(o.Removed, want.removed) || !slices.Equal(o.LeftOut, want.leftOut) {
-		t.Errorf("removed %q, left out %q; not %q, %q", o.Removed, o.LeftOut, want.removed, want.leftOut)
+		t.Errorf("removed = %q, left out = %q, want %q, %q", o.Removed, o.LeftOut, want.removed, want.leftOut)
 	}
 }
 

@@ -77,7 +77,7 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 
 func readFormat(chunk []byte) (rate int, err error) {
 	if len(chunk) < minFormat {
-		return 0, errors.New("reading WAV: truncated format")
+		return 0, errors.New("reading WAV: truncated format chunk")
 	}
 	kind, channels := binary.LittleEndian.Uint16(chunk), binary.LittleEndian.Uint16(chunk[2:])
 	bits := binary.LittleEndian.Uint16(chunk[14:])

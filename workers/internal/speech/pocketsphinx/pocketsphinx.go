@@ -122,17 +122,17 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 	}
 
 	if err := l.sound.Truncate(int64(padding + len(lower) + padding)); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("sending audio to pocketsphinx: %w", err)
 	}
 	if _, err := l.sound.WriteAt(lower, padding); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("sending audio to pocketsphinx: %w", err)
 	}
 
 	if _, err := io.WriteString(l.Stdin, "3\n"); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", errors.Join(err, l.Fault()))
+		return "", fmt.Errorf("sending audio to pocketsphinx: %w", errors.Join(err, l.Fault()))
 	}
 	if err := l.Stdin.Close(); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("sending audio to pocketsphinx: %w", err)
 	}
 
 	said, err := io.ReadAll(l.Reader(ctx))

@@ -28,7 +28,7 @@ const (
 		"have left. "
 	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
 		"original in the folder, under the document's name. "
-	orDocuments = " Of documents to have there too, the documentId."
+	orDocuments = " Documents to have there too, by documentId."
 )
 
 // Spec returns the tool's description for models. It mentions all limits that are not 0. documents

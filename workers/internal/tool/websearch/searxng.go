@@ -36,7 +36,7 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 		return nil, &tool.Error{
 			Message:   "None of the search engines answered.",
 			Retryable: true,
-			Err:       errors.New("searxng: no results, and engines that did not respond"),
+			Err:       errors.New("searxng: no results, and some engines did not respond"),
 		}
 	}
 

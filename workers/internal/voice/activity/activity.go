@@ -19,9 +19,9 @@ const (
 	onsetSpan    = 10                       // frames examined for the onset of speech
 	onsetVoiced  = 5                        // sum of these frames that starts speech: a sure voice counts as one, a possible voice as half
 	onsetSure    = 3                        // how many of them must surely be voice
-	loud         = 20.0                     // dB above the floor
+	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // silence after which speech may have ended
-	tail         = 300 * perMS              // after voice, time in which any sound above the floor still belongs to the speech
+	tail         = 300 * perMS              // time after voice during which any sound above the noise floor still counts as speech
 	warmUp       = rate                     // audio before the present that a new detector needs to estimate the noise
 	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // dB between the frames of a steady tone
