@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// gates block statements of the service inside PostgreSQL, so that a process can be killed during a
-// statement: before a tool ledger entry is written, before it changes to sending or done, and
-// before the step is journaled. The argument "point" of a call selects its gate.
+// gates block the service's statements inside PostgreSQL, so that a process can be killed during a statement: before an entry
+// in the tool ledger is written, before the entry changes to sending or done, and before the step is journaled. The argument
+// "point" of a tool call selects the gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn

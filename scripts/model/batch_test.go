@@ -2,8 +2,7 @@ package model
 
 import "fmt"
 
-// group models batch.Group in a worker: while one statement executes, the requests for the next one
-// are collected.
+// group models batch.Group in a worker: while one statement executes, the requests for the next statement are collected.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
 	ask   func(t *task, batch []Q) ([]A, error) // the results are in the order of the batch
@@ -57,8 +56,7 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// maxCountedBatch is the largest batch size with a separate counter. Larger batches are counted as this
-// size.
+// maxCountedBatch is the largest batch size that has its own counter. Larger batches are counted as this size.
 const maxCountedBatch = 8
 
 // claimAnswer is the result of Claim for one run.
@@ -72,9 +70,8 @@ type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the
-// second statement fails, no run gets a result, although the runs of the first statement are
-// claimed.
+// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the second statement fails, no run
+// gets a result, although the first statement has claimed some of them.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
@@ -110,8 +107,8 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll models claim_runs. It skips locked runs, and claims a run once even if it is in the
-// batch several times.
+// claimAll models claim_runs. It skips locked runs. If a run is in the batch several times, it claims the run once. A conflict
+// rolls back the whole statement.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
@@ -157,8 +154,7 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll models end_lane_runs. It saves the results of runs that their worker still holds, and
-// skips locked runs.
+// finishAll models end_lane_runs. It saves the results of runs that the worker still holds, and skips locked runs.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

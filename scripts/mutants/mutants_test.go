@@ -1,15 +1,14 @@
 package mutants
 
-// edit replaces a text that occurs exactly once in a file. Paths are relative to the repository's
-// root.
+// edit replaces a text that occurs exactly once in a file. The path is relative to the repository's root.
 type edit struct{ file, old, new string }
 
-// mutant is the product with a rule omitted. At least one of its tests must fail, and all must pass
-// without the mutant.
+// mutant is the product without one rule. At least one of the mutant's tests must fail, and without the mutant all of them must
+// pass.
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // the tests' package, relative to the root; its first element is the module
+	in    string // path of the tests' package, relative to the root; its first element is the module
 	tests []string
 }
 
@@ -23,7 +22,7 @@ const (
 	naming    = "shared/contract/contract.go"
 )
 
-// sql returns the path of a schema function's file.
+// sql returns the path of the file with an SQL function.
 func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{
@@ -390,7 +389,7 @@ var all = []mutant{
 		[]string{"TestDelayedRunIsDispatchedInTime"},
 	},
 	{
-		"a hint of waiting lanes that is not corrected",
+		"a hint about waiting lanes that is not corrected",
 		[]edit{{sql("find_waiting_lanes"), "f.run_id FROM found f\n    WHERE NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id", "f.run_id FROM found f\n    WHERE false AND NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id"}},
 		"shared/store",
 		[]string{"TestWaitingLanesRepairThemselves"},

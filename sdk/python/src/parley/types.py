@@ -729,7 +729,7 @@ class NewHook(TypedDict):
     coalesce: NotRequired[HookCoalesce | None]
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
 
 class HookChange(TypedDict):
@@ -761,14 +761,14 @@ class HookRotation(TypedDict):
     """The new secret, with the same rules as in a new hook; generated if omitted."""
 
     keepSeconds: NotRequired[int]
-    """Seconds for which the previous secret is still accepted. Unless given: `86400`."""
+    """Seconds for which the previous secret is still accepted. Default: `86400`."""
 
 
 class HookTest(TypedDict):
     """A test delivery."""
 
     event: NotRequired[str]
-    """Unless given: `"test"`."""
+    """Default: `"test"`."""
 
     payload: NotRequired[Any]
     """Any JSON; default: a small object."""
@@ -960,8 +960,8 @@ class NewDocument(TypedDict):
     """A document, with exactly one of `content`, `contentBase64` and `url`. The body may be up
     to 28 MiB long.
 
-    Exactly one of these must be there: `name` with `content`, or `name` with
-    `contentBase64`, or `url`.
+    Exactly one of these is required: `name` with `content`, or `name` with `contentBase64`,
+    or `url`.
     """
 
     name: NotRequired[str]
@@ -1165,8 +1165,8 @@ class Switch(TypedDict):
 
 KeepFiles: TypeAlias = bool
 """Keeps the working folder: each call finds the files of earlier calls in the same session,
-while their runs are kept. Otherwise a call finds only the files that it names. Unless
-given: `false`.
+while their runs are kept. Otherwise a call finds only the files that it names. Default:
+`false`.
 """
 
 
@@ -1254,7 +1254,7 @@ class Endpoint(TypedDict):
     """
 
     sideEffect: SideEffect
-    """Unless given: `"unsafe"`."""
+    """Default: `"unsafe"`."""
 
     signingSecret: NotRequired[SigningSecret]
 
@@ -1424,7 +1424,7 @@ class EndpointChange(TypedDict):
     """
 
     sideEffect: NotRequired[SideEffect]
-    """Unless given: `"unsafe"`."""
+    """Default: `"unsafe"`."""
 
     signingSecret: NotRequired[SigningSecret]
 
@@ -1490,7 +1490,7 @@ class WidgetChange(TypedDict):
 class NewAgent(TypedDict):
     """An agent to create. With a template, omitted fields come from the template.
 
-    At least one of these must be there: `name` with `systemPrompt`, or `templateId`.
+    At least one of these is required: `name` with `systemPrompt`, or `templateId`.
     """
 
     name: NotRequired[Name]
@@ -1504,7 +1504,7 @@ class NewAgent(TypedDict):
     tools: NotRequired[ToolsChange | None]
 
     allowedCallers: NotRequired[AllowedCallers | None]
-    """Unless given: `["user"]`."""
+    """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
     templateId: NotRequired[TemplateId]
@@ -1646,7 +1646,7 @@ class ChatMessage(TypedDict):
     """The person's message, limited only by the size of the body."""
 
     stream: NotRequired[bool]
-    """Answer with server-sent events. Unless given: `false`."""
+    """Answer with server-sent events. Default: `false`."""
 
 
 class AutomationTriggerInput(TypedDict):
@@ -2800,7 +2800,7 @@ class NewNotificationEndpoint(TypedDict):
     """
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
 
 class NotificationEndpointChange(TypedDict):
@@ -2822,7 +2822,7 @@ class NotificationEndpointChange(TypedDict):
     """
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
     id: NotRequired[EndpointId]
     disabledReason: NotRequired[str | None]
@@ -2963,7 +2963,7 @@ class KeyRotation(TypedDict):
     """How to rotate a key."""
 
     overlapSeconds: NotRequired[int]
-    """Seconds for which the old key stays valid. Unless given: `86400`."""
+    """Seconds for which the old key stays valid. Default: `86400`."""
 
 
 class Organization(TypedDict):
@@ -4061,7 +4061,7 @@ class OpenAiResponseEvent(TypedDict):
 
 
 class GetAgentsQuery(TypedDict):
-    """The query of `GET /api/agents`: List agents, or get one."""
+    """The query parameters of `GET /api/agents`: List agents, or get one."""
 
     id: NotRequired[AgentId]
     """Return this agent instead of a list."""
@@ -4070,7 +4070,7 @@ class GetAgentsQuery(TypedDict):
     """Only agents whose name contains this text, ignoring case."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4093,12 +4093,12 @@ GetAgentsHeaders = TypedDict(
 
 
 GetAgentsAnswer: TypeAlias = AgentList | Agent
-"""What `GET /api/agents` answers: List agents, or get one."""
+"""The response to `GET /api/agents`: List agents, or get one."""
 
 
 class PostAgentsQuery(TypedDict):
-    """The query of `POST /api/agents`: Chat with an agent or a template, create an agent, or
-    import endpoints.
+    """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
+    agent, or import endpoints.
     """
 
     action: NotRequired[Literal["chat", "import-openapi"]]
@@ -4152,7 +4152,7 @@ endpoints.
 
 
 PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | Agent
-"""What `POST /api/agents` answers: Chat with an agent or a template, create an agent, or
+"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or
 import endpoints.
 """
 
@@ -4162,7 +4162,7 @@ PostAgentsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PutAgentsQuery(TypedDict):
-    """The query of `PUT /api/agents`: Update an agent."""
+    """The query parameters of `PUT /api/agents`: Update an agent."""
 
     id: AgentId
     """The agent."""
@@ -4187,11 +4187,11 @@ PutAgentsBody: TypeAlias = AgentChange
 
 
 PutAgentsAnswer: TypeAlias = Agent
-"""What `PUT /api/agents` answers: Update an agent."""
+"""The response to `PUT /api/agents`: Update an agent."""
 
 
 class DeleteAgentsQuery(TypedDict):
-    """The query of `DELETE /api/agents`: Delete an agent."""
+    """The query parameters of `DELETE /api/agents`: Delete an agent."""
 
     id: AgentId
     """The agent."""
@@ -4212,7 +4212,7 @@ DeleteAgentsHeaders = TypedDict(
 
 
 DeleteAgentsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/agents` answers: Delete an agent."""
+"""The response to `DELETE /api/agents`: Delete an agent."""
 
 
 class CreateWidgetSessionHeaders(TypedDict):
@@ -4227,24 +4227,24 @@ CreateWidgetSessionBody: TypeAlias = NewWidgetSession
 
 
 CreateWidgetSessionAnswer: TypeAlias = WidgetSession
-"""What `POST /api/widget/sessions` answers: Start a visitor's session."""
+"""The response to `POST /api/widget/sessions`: Start a visitor's session."""
 
 
 class GetTemplatesQuery(TypedDict):
-    """The query of `GET /api/agents/templates`: List templates, or get one."""
+    """The query parameters of `GET /api/agents/templates`: List templates, or get one."""
 
     id: NotRequired[TemplateId]
     """Return this template instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
 
 
 GetTemplatesAnswer: TypeAlias = TemplateList | Template
-"""What `GET /api/agents/templates` answers: List templates, or get one."""
+"""The response to `GET /api/agents/templates`: List templates, or get one."""
 
 
 RunAutomationHeaders = TypedDict(
@@ -4253,7 +4253,7 @@ RunAutomationHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # The kind of trigger. Unless given: `"api"`.
+        # The kind of trigger. Default: `"api"`.
         "x-trigger-type": NotRequired[str],
         # The caller's name for the automation: 1 to 128 printable characters, not only white space.
         # Runs can be listed by it.
@@ -4274,17 +4274,17 @@ RunAutomationBody: TypeAlias = AutomationTrigger
 
 
 RunAutomationAnswer: TypeAlias = Run
-"""What `POST /api/internal/run-automation` answers: Run an agent as a system caller."""
+"""The response to `POST /api/internal/run-automation`: Run an agent as a system caller."""
 
 
 class GetHooksQuery(TypedDict):
-    """The query of `GET /api/hooks`: List hooks, or get one."""
+    """The query parameters of `GET /api/hooks`: List hooks, or get one."""
 
     id: NotRequired[HookId]
     """Return this hook instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4302,11 +4302,13 @@ GetHooksHeaders = TypedDict(
 
 
 GetHooksAnswer: TypeAlias = HookList | Hook
-"""What `GET /api/hooks` answers: List hooks, or get one."""
+"""The response to `GET /api/hooks`: List hooks, or get one."""
 
 
 class PostHooksQuery(TypedDict):
-    """The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
+    """The query parameters of `POST /api/hooks`: Create a hook, rotate its secret, or send a
+    test.
+    """
 
     action: NotRequired[Literal["rotate", "test"]]
     """`rotate` or `test`; omit it to create a hook."""
@@ -4331,11 +4333,11 @@ PostHooksBody: TypeAlias = NewHook | HookRotation | HookTest
 
 
 PostHooksAnswer: TypeAlias = Hook | TakenDelivery
-"""What `POST /api/hooks` answers: Create a hook, rotate its secret, or send a test."""
+"""The response to `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
 
 
 class PutHooksQuery(TypedDict):
-    """The query of `PUT /api/hooks`: Update a hook."""
+    """The query parameters of `PUT /api/hooks`: Update a hook."""
 
     id: HookId
     """The hook."""
@@ -4357,11 +4359,11 @@ PutHooksBody: TypeAlias = HookChange
 
 
 PutHooksAnswer: TypeAlias = Hook
-"""What `PUT /api/hooks` answers: Update a hook."""
+"""The response to `PUT /api/hooks`: Update a hook."""
 
 
 class DeleteHooksQuery(TypedDict):
-    """The query of `DELETE /api/hooks`: Delete a hook."""
+    """The query parameters of `DELETE /api/hooks`: Delete a hook."""
 
     id: HookId
     """The hook."""
@@ -4379,11 +4381,11 @@ DeleteHooksHeaders = TypedDict(
 
 
 DeleteHooksAnswer: TypeAlias = Deleted
-"""What `DELETE /api/hooks` answers: Delete a hook."""
+"""The response to `DELETE /api/hooks`: Delete a hook."""
 
 
 class GetDeliveriesQuery(TypedDict):
-    """The query of `GET /api/hooks/deliveries`: List deliveries, or get one."""
+    """The query parameters of `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
     hookId: NotRequired[HookId]
     """Only deliveries to this hook. Required with `id` if several hooks have a delivery with
@@ -4400,7 +4402,7 @@ class GetDeliveriesQuery(TypedDict):
     """Only deliveries that belong to this run."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4418,11 +4420,11 @@ GetDeliveriesHeaders = TypedDict(
 
 
 GetDeliveriesAnswer: TypeAlias = DeliveryList | DeliveryWithBody
-"""What `GET /api/hooks/deliveries` answers: List deliveries, or get one."""
+"""The response to `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
 
 class PostDeliveriesQuery(TypedDict):
-    """The query of `POST /api/hooks/deliveries`: Deliver again."""
+    """The query parameters of `POST /api/hooks/deliveries`: Deliver again."""
 
     action: Literal["redeliver"]
     """What to do with the delivery."""
@@ -4446,13 +4448,11 @@ PostDeliveriesHeaders = TypedDict(
 
 
 PostDeliveriesAnswer: TypeAlias = TakenDelivery
-"""What `POST /api/hooks/deliveries` answers: Deliver again."""
+"""The response to `POST /api/hooks/deliveries`: Deliver again."""
 
 
 class ReceiveDeliveryPath(TypedDict):
-    """The variables of the path of `POST /api/hooks/receive/{id}`: Receive a source's
-    delivery.
-    """
+    """The path parameters of `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
     id: str
     """The hook."""
@@ -4484,12 +4484,12 @@ class ReceiveDeliveryAnswer1(TypedDict):
 
 
 ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
-"""What `POST /api/hooks/receive/{id}` answers: Receive a source's delivery."""
+"""The response to `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
 class GetRunsQuery(TypedDict):
-    """The query of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
-    timeline.
+    """The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or
+    get its timeline.
     """
 
     id: NotRequired[RunId]
@@ -4523,7 +4523,7 @@ class GetRunsQuery(TypedDict):
     """Only runs in this state."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4545,7 +4545,7 @@ timeline.
 
 
 GetRunsAnswer: TypeAlias = RunList | Run | Timeline
-"""What `GET /api/runs` answers: List runs, get one, wait for it, stream it, or get its
+"""The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
 timeline.
 """
 
@@ -4555,7 +4555,7 @@ GetRunsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PostRunsQuery(TypedDict):
-    """The query of `POST /api/runs`: Cancel a run, or decide its required action."""
+    """The query parameters of `POST /api/runs`: Cancel a run, or decide its required action."""
 
     id: RunId
     """The run."""
@@ -4579,7 +4579,7 @@ PostRunsHeaders = TypedDict(
 
 
 PostRunsAnswer: TypeAlias = Run
-"""What `POST /api/runs` answers: Cancel a run, or decide its required action."""
+"""The response to `POST /api/runs`: Cancel a run, or decide its required action."""
 
 
 GetEventsHeaders = TypedDict(
@@ -4600,13 +4600,13 @@ GetEventsEvent: TypeAlias = ChangeEvent
 
 
 class GetAutomationsQuery(TypedDict):
-    """The query of `GET /api/automations`: List the organization's automations."""
+    """The query parameters of `GET /api/automations`: List the organization's automations."""
 
     id: NotRequired[str]
     """Return this automation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4624,14 +4624,14 @@ GetAutomationsHeaders = TypedDict(
 
 
 GetAutomationsAnswer: TypeAlias = AutomationList | Automation
-"""What `GET /api/automations` answers: List the organization's automations."""
+"""The response to `GET /api/automations`: List the organization's automations."""
 
 
 class GetUsageQuery(TypedDict):
-    """The query of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
+    """The query parameters of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
     days: NotRequired[int]
-    """The number of days. Unless given: `7`."""
+    """The number of days. Default: `7`."""
 
     agentId: NotRequired[str]
     """Only runs of this agent."""
@@ -4658,17 +4658,17 @@ GetUsageHeaders = TypedDict(
 
 
 GetUsageAnswer: TypeAlias = UsageReport
-"""What `GET /api/usage` answers: Get usage: runs, tokens, costs and latencies."""
+"""The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
 
 class GetBudgetsQuery(TypedDict):
-    """The query of `GET /api/budgets`: List budgets, or get one."""
+    """The query parameters of `GET /api/budgets`: List budgets, or get one."""
 
     id: NotRequired[BudgetId]
     """Return this budget instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4686,7 +4686,7 @@ GetBudgetsHeaders = TypedDict(
 
 
 GetBudgetsAnswer: TypeAlias = BudgetList | Budget
-"""What `GET /api/budgets` answers: List budgets, or get one."""
+"""The response to `GET /api/budgets`: List budgets, or get one."""
 
 
 PostBudgetsHeaders = TypedDict(
@@ -4705,11 +4705,11 @@ PostBudgetsBody: TypeAlias = NewBudget
 
 
 PostBudgetsAnswer: TypeAlias = Budget
-"""What `POST /api/budgets` answers: Create a budget."""
+"""The response to `POST /api/budgets`: Create a budget."""
 
 
 class PutBudgetsQuery(TypedDict):
-    """The query of `PUT /api/budgets`: Change a budget's limit."""
+    """The query parameters of `PUT /api/budgets`: Change a budget's limit."""
 
     id: BudgetId
     """The budget."""
@@ -4731,11 +4731,11 @@ PutBudgetsBody: TypeAlias = BudgetChange
 
 
 PutBudgetsAnswer: TypeAlias = Budget
-"""What `PUT /api/budgets` answers: Change a budget's limit."""
+"""The response to `PUT /api/budgets`: Change a budget's limit."""
 
 
 class DeleteBudgetsQuery(TypedDict):
-    """The query of `DELETE /api/budgets`: Delete a budget."""
+    """The query parameters of `DELETE /api/budgets`: Delete a budget."""
 
     id: BudgetId
     """The budget."""
@@ -4753,11 +4753,11 @@ DeleteBudgetsHeaders = TypedDict(
 
 
 DeleteBudgetsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/budgets` answers: Delete a budget."""
+"""The response to `DELETE /api/budgets`: Delete a budget."""
 
 
 class GetSourcesQuery(TypedDict):
-    """The query of `GET /api/sources`: Get a text that an answer cites."""
+    """The query parameters of `GET /api/sources`: Get a text that an answer cites."""
 
     id: SourceId
     """The `sourceId` of a citation."""
@@ -4775,11 +4775,11 @@ GetSourcesHeaders = TypedDict(
 
 
 GetSourcesAnswer: TypeAlias = Source
-"""What `GET /api/sources` answers: Get a text that an answer cites."""
+"""The response to `GET /api/sources`: Get a text that an answer cites."""
 
 
 class GetFilesQuery(TypedDict):
-    """The query of `GET /api/files`: Download a file that a run made."""
+    """The query parameters of `GET /api/files`: Download a file that a run made."""
 
     id: FileId
     """The `id` of a file in `output.files` of a tool call."""
@@ -4804,11 +4804,11 @@ GetFilesHeaders = TypedDict(
 
 
 GetFilesAnswer: TypeAlias = Bytes
-"""What `GET /api/files` answers: Download a file that a run made."""
+"""The response to `GET /api/files`: Download a file that a run made."""
 
 
 class GetKnowledgeQuery(TypedDict):
-    """The query of `GET /api/knowledge`: List documents, get one, or search them."""
+    """The query parameters of `GET /api/knowledge`: List documents, get one, or search them."""
 
     id: NotRequired[DocumentId]
     """The document."""
@@ -4840,7 +4840,7 @@ class GetKnowledgeQuery(TypedDict):
     """
 
     limit: NotRequired[int]
-    """Entries per page. With `query`: passages, at most 50 (default 10). Unless given: `20`."""
+    """Entries per page. With `query`: passages, at most 50 (default 10). Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4872,11 +4872,11 @@ GetKnowledgeAnswer: TypeAlias = (
     | DocumentPassages
     | FoundList
 )
-"""What `GET /api/knowledge` answers: List documents, get one, or search them."""
+"""The response to `GET /api/knowledge`: List documents, get one, or search them."""
 
 
 class PostKnowledgeQuery(TypedDict):
-    """The query of `POST /api/knowledge`: Add documents, or process one again."""
+    """The query parameters of `POST /api/knowledge`: Add documents, or process one again."""
 
     action: NotRequired[Literal["retry"]]
     """`retry`; omit it to add documents."""
@@ -4901,11 +4901,11 @@ PostKnowledgeBody: TypeAlias = NewDocument | DocumentForm
 
 
 PostKnowledgeAnswer: TypeAlias = Document | DocumentBatch
-"""What `POST /api/knowledge` answers: Add documents, or process one again."""
+"""The response to `POST /api/knowledge`: Add documents, or process one again."""
 
 
 class PutKnowledgeQuery(TypedDict):
-    """The query of `PUT /api/knowledge`: Update a document."""
+    """The query parameters of `PUT /api/knowledge`: Update a document."""
 
     id: DocumentId
     """The document."""
@@ -4927,11 +4927,11 @@ PutKnowledgeBody: TypeAlias = DocumentChange | DocumentForm
 
 
 PutKnowledgeAnswer: TypeAlias = Document
-"""What `PUT /api/knowledge` answers: Update a document."""
+"""The response to `PUT /api/knowledge`: Update a document."""
 
 
 class DeleteKnowledgeQuery(TypedDict):
-    """The query of `DELETE /api/knowledge`: Delete a document."""
+    """The query parameters of `DELETE /api/knowledge`: Delete a document."""
 
     id: DocumentId
     """The document."""
@@ -4949,17 +4949,19 @@ DeleteKnowledgeHeaders = TypedDict(
 
 
 DeleteKnowledgeAnswer: TypeAlias = Deleted
-"""What `DELETE /api/knowledge` answers: Delete a document."""
+"""The response to `DELETE /api/knowledge`: Delete a document."""
 
 
 class GetNotificationsQuery(TypedDict):
-    """The query of `GET /api/notifications`: List notification endpoints, or get one."""
+    """The query parameters of `GET /api/notifications`: List notification endpoints, or get
+    one.
+    """
 
     id: NotRequired[EndpointId]
     """Return this endpoint instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4977,12 +4979,12 @@ GetNotificationsHeaders = TypedDict(
 
 
 GetNotificationsAnswer: TypeAlias = NotificationEndpointList | NotificationEndpoint
-"""What `GET /api/notifications` answers: List notification endpoints, or get one."""
+"""The response to `GET /api/notifications`: List notification endpoints, or get one."""
 
 
 class PostNotificationsQuery(TypedDict):
-    """The query of `POST /api/notifications`: Create an endpoint, rotate its secret, or test
-    it.
+    """The query parameters of `POST /api/notifications`: Create an endpoint, rotate its
+    secret, or test it.
     """
 
     action: NotRequired[Literal["rotate", "test"]]
@@ -5008,11 +5010,13 @@ PostNotificationsBody: TypeAlias = NewNotificationEndpoint
 
 
 PostNotificationsAnswer: TypeAlias = NotificationEndpoint | NotificationMessage
-"""What `POST /api/notifications` answers: Create an endpoint, rotate its secret, or test it."""
+"""The response to `POST /api/notifications`: Create an endpoint, rotate its secret, or test
+it.
+"""
 
 
 class PutNotificationsQuery(TypedDict):
-    """The query of `PUT /api/notifications`: Update an endpoint."""
+    """The query parameters of `PUT /api/notifications`: Update an endpoint."""
 
     id: EndpointId
     """The endpoint."""
@@ -5034,11 +5038,11 @@ PutNotificationsBody: TypeAlias = NotificationEndpointChange
 
 
 PutNotificationsAnswer: TypeAlias = NotificationEndpoint
-"""What `PUT /api/notifications` answers: Update an endpoint."""
+"""The response to `PUT /api/notifications`: Update an endpoint."""
 
 
 class DeleteNotificationsQuery(TypedDict):
-    """The query of `DELETE /api/notifications`: Delete an endpoint."""
+    """The query parameters of `DELETE /api/notifications`: Delete an endpoint."""
 
     id: EndpointId
     """The endpoint."""
@@ -5056,11 +5060,13 @@ DeleteNotificationsHeaders = TypedDict(
 
 
 DeleteNotificationsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/notifications` answers: Delete an endpoint."""
+"""The response to `DELETE /api/notifications`: Delete an endpoint."""
 
 
 class GetNotificationMessagesQuery(TypedDict):
-    """The query of `GET /api/notifications/messages`: List messages to endpoints, or get one."""
+    """The query parameters of `GET /api/notifications/messages`: List messages to endpoints,
+    or get one.
+    """
 
     id: NotRequired[NotificationId]
     """Return this message instead of a list."""
@@ -5072,7 +5078,7 @@ class GetNotificationMessagesQuery(TypedDict):
     """Only messages with this status."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5090,11 +5096,11 @@ GetNotificationMessagesHeaders = TypedDict(
 
 
 GetNotificationMessagesAnswer: TypeAlias = NotificationMessageList | NotificationMessage
-"""What `GET /api/notifications/messages` answers: List messages to endpoints, or get one."""
+"""The response to `GET /api/notifications/messages`: List messages to endpoints, or get one."""
 
 
 class PostNotificationMessagesQuery(TypedDict):
-    """The query of `POST /api/notifications/messages`: Send a message again."""
+    """The query parameters of `POST /api/notifications/messages`: Send a message again."""
 
     action: Literal["resend"]
     """What to do with the message."""
@@ -5115,11 +5121,13 @@ PostNotificationMessagesHeaders = TypedDict(
 
 
 PostNotificationMessagesAnswer: TypeAlias = NotificationMessage
-"""What `POST /api/notifications/messages` answers: Send a message again."""
+"""The response to `POST /api/notifications/messages`: Send a message again."""
 
 
 class GetSessionsQuery(TypedDict):
-    """The query of `GET /api/sessions`: List sessions, or get one with its messages."""
+    """The query parameters of `GET /api/sessions`: List sessions, or get one with its
+    messages.
+    """
 
     id: NotRequired[SessionId]
     """The session id that the client chose."""
@@ -5136,7 +5144,7 @@ class GetSessionsQuery(TypedDict):
     """
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5154,11 +5162,11 @@ GetSessionsHeaders = TypedDict(
 
 
 GetSessionsAnswer: TypeAlias = SessionList | SessionWithMessages
-"""What `GET /api/sessions` answers: List sessions, or get one with its messages."""
+"""The response to `GET /api/sessions`: List sessions, or get one with its messages."""
 
 
 class DeleteSessionsQuery(TypedDict):
-    """The query of `DELETE /api/sessions`: Erase a session."""
+    """The query parameters of `DELETE /api/sessions`: Erase a session."""
 
     id: SessionId
     """The session."""
@@ -5185,17 +5193,17 @@ DeleteSessionsHeaders = TypedDict(
 
 
 DeleteSessionsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/sessions` answers: Erase a session."""
+"""The response to `DELETE /api/sessions`: Erase a session."""
 
 
 class GetKeysQuery(TypedDict):
-    """The query of `GET /api/keys`: List API keys."""
+    """The query parameters of `GET /api/keys`: List API keys."""
 
     id: NotRequired[KeyId]
     """Return this key instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5213,11 +5221,11 @@ GetKeysHeaders = TypedDict(
 
 
 GetKeysAnswer: TypeAlias = KeyList | Key
-"""What `GET /api/keys` answers: List API keys."""
+"""The response to `GET /api/keys`: List API keys."""
 
 
 class PostKeysQuery(TypedDict):
-    """The query of `POST /api/keys`: Create an API key, or rotate one."""
+    """The query parameters of `POST /api/keys`: Create an API key, or rotate one."""
 
     action: NotRequired[Literal["rotate"]]
     """`rotate`; omit it to create a key."""
@@ -5242,11 +5250,11 @@ PostKeysBody: TypeAlias = NewKey | KeyRotation
 
 
 PostKeysAnswer: TypeAlias = KeyWithSecret
-"""What `POST /api/keys` answers: Create an API key, or rotate one."""
+"""The response to `POST /api/keys`: Create an API key, or rotate one."""
 
 
 class DeleteKeysQuery(TypedDict):
-    """The query of `DELETE /api/keys`: Revoke an API key."""
+    """The query parameters of `DELETE /api/keys`: Revoke an API key."""
 
     id: KeyId
     """The key."""
@@ -5264,17 +5272,19 @@ DeleteKeysHeaders = TypedDict(
 
 
 DeleteKeysAnswer: TypeAlias = Deleted
-"""What `DELETE /api/keys` answers: Revoke an API key."""
+"""The response to `DELETE /api/keys`: Revoke an API key."""
 
 
 class GetOrganizationsQuery(TypedDict):
-    """The query of `GET /api/organizations`: List the caller's organizations, or get one."""
+    """The query parameters of `GET /api/organizations`: List the caller's organizations, or
+    get one.
+    """
 
     id: NotRequired[OrganizationId]
     """Return this organization instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5292,7 +5302,7 @@ GetOrganizationsHeaders = TypedDict(
 
 
 GetOrganizationsAnswer: TypeAlias = MembershipList | Membership
-"""What `GET /api/organizations` answers: List the caller's organizations, or get one."""
+"""The response to `GET /api/organizations`: List the caller's organizations, or get one."""
 
 
 PostOrganizationsHeaders = TypedDict(
@@ -5311,11 +5321,11 @@ PostOrganizationsBody: TypeAlias = OrganizationName
 
 
 PostOrganizationsAnswer: TypeAlias = Membership
-"""What `POST /api/organizations` answers: Create an organization."""
+"""The response to `POST /api/organizations`: Create an organization."""
 
 
 class PutOrganizationsQuery(TypedDict):
-    """The query of `PUT /api/organizations`: Rename an organization."""
+    """The query parameters of `PUT /api/organizations`: Rename an organization."""
 
     id: OrganizationId
     """The organization."""
@@ -5337,7 +5347,7 @@ PutOrganizationsBody: TypeAlias = OrganizationChange
 
 
 PutOrganizationsAnswer: TypeAlias = Membership
-"""What `PUT /api/organizations` answers: Rename an organization."""
+"""The response to `PUT /api/organizations`: Rename an organization."""
 
 
 GetLimitsHeaders = TypedDict(
@@ -5352,17 +5362,17 @@ GetLimitsHeaders = TypedDict(
 
 
 GetLimitsAnswer: TypeAlias = Limits
-"""What `GET /api/organizations/limits` answers: Get the organization's limits."""
+"""The response to `GET /api/organizations/limits`: Get the organization's limits."""
 
 
 class GetMembersQuery(TypedDict):
-    """The query of `GET /api/organizations/members`: List members and invitations."""
+    """The query parameters of `GET /api/organizations/members`: List members and invitations."""
 
     id: NotRequired[UserId | InvitationId]
     """Return this member or invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5380,12 +5390,12 @@ GetMembersHeaders = TypedDict(
 
 
 GetMembersAnswer: TypeAlias = MemberList | Member
-"""What `GET /api/organizations/members` answers: List members and invitations."""
+"""The response to `GET /api/organizations/members`: List members and invitations."""
 
 
 class PostMembersQuery(TypedDict):
-    """The query of `POST /api/organizations/members`: Invite a member, change a role, or
-    create a password reset link.
+    """The query parameters of `POST /api/organizations/members`: Invite a member, change a
+    role, or create a password reset link.
     """
 
     action: NotRequired[Literal["reset"]]
@@ -5415,14 +5425,14 @@ password reset link.
 
 
 PostMembersAnswer: TypeAlias = Member | Invitation | ResetLink
-"""What `POST /api/organizations/members` answers: Invite a member, change a role, or create a
-password reset link.
+"""The response to `POST /api/organizations/members`: Invite a member, change a role, or create
+a password reset link.
 """
 
 
 class DeleteMembersQuery(TypedDict):
-    """The query of `DELETE /api/organizations/members`: Remove a member or an invitation, or
-    leave.
+    """The query parameters of `DELETE /api/organizations/members`: Remove a member or an
+    invitation, or leave.
     """
 
     id: UserId | InvitationId
@@ -5443,7 +5453,7 @@ leave.
 
 
 DeleteMembersAnswer: TypeAlias = Deleted
-"""What `DELETE /api/organizations/members` answers: Remove a member or an invitation, or
+"""The response to `DELETE /api/organizations/members`: Remove a member or an invitation, or
 leave.
 """
 
@@ -5453,7 +5463,7 @@ SignUpBody: TypeAlias = Signup
 
 
 SignUpAnswer: TypeAlias = Login
-"""What `POST /api/auth/signup` answers: Sign up."""
+"""The response to `POST /api/auth/signup`: Sign up."""
 
 
 LogInBody: TypeAlias = Credentials
@@ -5461,7 +5471,7 @@ LogInBody: TypeAlias = Credentials
 
 
 LogInAnswer: TypeAlias = Login
-"""What `POST /api/auth/login` answers: Log in."""
+"""The response to `POST /api/auth/login`: Log in."""
 
 
 AcceptInvitationBody: TypeAlias = Acceptance
@@ -5469,7 +5479,7 @@ AcceptInvitationBody: TypeAlias = Acceptance
 
 
 AcceptInvitationAnswer: TypeAlias = Login
-"""What `POST /api/auth/accept` answers: Accept an invitation."""
+"""The response to `POST /api/auth/accept`: Accept an invitation."""
 
 
 ResetPasswordBody: TypeAlias = PasswordReset
@@ -5477,7 +5487,7 @@ ResetPasswordBody: TypeAlias = PasswordReset
 
 
 ResetPasswordAnswer: TypeAlias = Login
-"""What `POST /api/auth/reset` answers: Choose a new password."""
+"""The response to `POST /api/auth/reset`: Choose a new password."""
 
 
 GetSessionHeaders = TypedDict(
@@ -5492,17 +5502,17 @@ GetSessionHeaders = TypedDict(
 
 
 GetSessionAnswer: TypeAlias = CallerView
-"""What `GET /api/auth/session` answers: Get the caller."""
+"""The response to `GET /api/auth/session`: Get the caller."""
 
 
 class GetLoginSessionsQuery(TypedDict):
-    """The query of `GET /api/auth/sessions`: List login sessions."""
+    """The query parameters of `GET /api/auth/sessions`: List login sessions."""
 
     id: NotRequired[LoginSessionId]
     """Return this login session instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5520,11 +5530,11 @@ GetLoginSessionsHeaders = TypedDict(
 
 
 GetLoginSessionsAnswer: TypeAlias = LoginSessionList | LoginSession
-"""What `GET /api/auth/sessions` answers: List login sessions."""
+"""The response to `GET /api/auth/sessions`: List login sessions."""
 
 
 class DeleteLoginSessionsQuery(TypedDict):
-    """The query of `DELETE /api/auth/sessions`: End a login session."""
+    """The query parameters of `DELETE /api/auth/sessions`: End a login session."""
 
     id: LoginSessionId
     """The login session."""
@@ -5542,17 +5552,19 @@ DeleteLoginSessionsHeaders = TypedDict(
 
 
 DeleteLoginSessionsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/auth/sessions` answers: End a login session."""
+"""The response to `DELETE /api/auth/sessions`: End a login session."""
 
 
 class GetOwnInvitationsQuery(TypedDict):
-    """The query of `GET /api/auth/invitations`: List invitations to your email address."""
+    """The query parameters of `GET /api/auth/invitations`: List invitations to your email
+    address.
+    """
 
     id: NotRequired[InvitationId]
     """Return this invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5570,12 +5582,12 @@ GetOwnInvitationsHeaders = TypedDict(
 
 
 GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList | OwnInvitation
-"""What `GET /api/auth/invitations` answers: List invitations to your email address."""
+"""The response to `GET /api/auth/invitations`: List invitations to your email address."""
 
 
 class AnswerInvitationQuery(TypedDict):
-    """The query of `POST /api/auth/invitations`: Accept or decline an invitation to your email
-    address.
+    """The query parameters of `POST /api/auth/invitations`: Accept or decline an invitation to
+    your email address.
     """
 
     id: InvitationId
@@ -5599,13 +5611,13 @@ address.
 
 
 AnswerInvitationAnswer: TypeAlias = AnsweredInvitation
-"""What `POST /api/auth/invitations` answers: Accept or decline an invitation to your email
+"""The response to `POST /api/auth/invitations`: Accept or decline an invitation to your email
 address.
 """
 
 
 class LogOutQuery(TypedDict):
-    """The query of `POST /api/auth/logout`: Log out."""
+    """The query parameters of `POST /api/auth/logout`: Log out."""
 
     everywhere: NotRequired[Literal["1"]]
     """`1` ends all login sessions of the person."""
@@ -5623,7 +5635,7 @@ LogOutHeaders = TypedDict(
 
 
 class BeginOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc`: Log in with an identity provider."""
+    """The query parameters of `GET /api/auth/oidc`: Log in with an identity provider."""
 
     next: NotRequired[str]
     """The path of this site to return to; default `/dashboard`."""
@@ -5635,7 +5647,9 @@ class BeginOidcQuery(TypedDict):
 
 
 class FinishOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc/callback`: Return from the identity provider."""
+    """The query parameters of `GET /api/auth/oidc/callback`: Return from the identity
+    provider.
+    """
 
     state: NotRequired[str]
     """The state sent to the provider."""
@@ -5659,11 +5673,11 @@ ListModelsHeaders = TypedDict(
 
 
 ListModelsAnswer: TypeAlias = OpenAiModelList
-"""What `GET /v1/models` answers: List models."""
+"""The response to `GET /v1/models`: List models."""
 
 
 class GetModelPath(TypedDict):
-    """The variables of the path of `GET /v1/models/{id}`: Get a model."""
+    """The path parameters of `GET /v1/models/{id}`: Get a model."""
 
     id: str
     """An agent or a template."""
@@ -5681,7 +5695,7 @@ GetModelHeaders = TypedDict(
 
 
 GetModelAnswer: TypeAlias = OpenAiModel
-"""What `GET /v1/models/{id}` answers: Get a model."""
+"""The response to `GET /v1/models/{id}`: Get a model."""
 
 
 CreateCompletionHeaders = TypedDict(
@@ -5703,7 +5717,7 @@ CreateCompletionBody: TypeAlias = OpenAiCompletionRequest | dict[str, Any]
 
 
 CreateCompletionAnswer: TypeAlias = OpenAiCompletion
-"""What `POST /v1/chat/completions` answers: Create a chat completion."""
+"""The response to `POST /v1/chat/completions`: Create a chat completion."""
 
 
 CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
@@ -5729,7 +5743,7 @@ CreateResponseBody: TypeAlias = OpenAiResponseRequest | dict[str, Any]
 
 
 CreateResponseAnswer: TypeAlias = OpenAiResponse
-"""What `POST /v1/responses` answers: Create a response."""
+"""The response to `POST /v1/responses`: Create a response."""
 
 
 CreateResponseEvent: TypeAlias = OpenAiResponseEvent
@@ -5737,14 +5751,14 @@ CreateResponseEvent: TypeAlias = OpenAiResponseEvent
 
 
 class GetResponsePath(TypedDict):
-    """The variables of the path of `GET /v1/responses/{id}`: Get a response."""
+    """The path parameters of `GET /v1/responses/{id}`: Get a response."""
 
     id: str
     """The id of a response: `resp_` followed by the run's id without `run_`."""
 
 
 class GetResponseQuery(TypedDict):
-    """The query of `GET /v1/responses/{id}`: Get a response."""
+    """The query parameters of `GET /v1/responses/{id}`: Get a response."""
 
     stream: NotRequired[Literal["false"]]
     """Streaming is not supported here."""
@@ -5762,11 +5776,11 @@ GetResponseHeaders = TypedDict(
 
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
-"""What `GET /v1/responses/{id}` answers: Get a response."""
+"""The response to `GET /v1/responses/{id}`: Get a response."""
 
 
 class ConnectRealtimeQuery(TypedDict):
-    """The query of `GET /v1/realtime`: Open a voice connection."""
+    """The query parameters of `GET /v1/realtime`: Open a voice connection."""
 
     model: NotRequired[str]
     """The id of the agent or template. A client secret already names it."""
@@ -5800,7 +5814,7 @@ ConnectRealtimeHeaders = TypedDict(
 
 
 class CreateClientSecretQuery(TypedDict):
-    """The query of `POST /v1/realtime/client_secrets`: Create a client secret."""
+    """The query parameters of `POST /v1/realtime/client_secrets`: Create a client secret."""
 
     session_id: NotRequired[SessionId]
     """The session of the secret. Without it a new session is used, whose runs are kept for 30
@@ -5824,7 +5838,7 @@ CreateClientSecretBody: TypeAlias = OpenAiClientSecretRequest | dict[str, Any]
 
 
 CreateClientSecretAnswer: TypeAlias = OpenAiClientSecret
-"""What `POST /v1/realtime/client_secrets` answers: Create a client secret."""
+"""The response to `POST /v1/realtime/client_secrets`: Create a client secret."""
 
 
 PostMcpHeaders = TypedDict(
@@ -5846,7 +5860,7 @@ PostMcpBody: TypeAlias = McpRequest
 
 
 PostMcpAnswer: TypeAlias = McpMessage
-"""What `POST /mcp` answers: Use agents as the tools of an MCP server."""
+"""The response to `POST /mcp`: Use agents as the tools of an MCP server."""
 
 
 PostMcpEvent: TypeAlias = McpEvent
@@ -5854,15 +5868,15 @@ PostMcpEvent: TypeAlias = McpEvent
 
 
 HealthzAnswer: TypeAlias = Health
-"""What `GET /healthz` answers: Check that the process is alive."""
+"""The response to `GET /healthz`: Check that the process is alive."""
 
 
 ReadyzAnswer: TypeAlias = Readiness
-"""What `GET /readyz` answers: Check that the instance accepts requests."""
+"""The response to `GET /readyz`: Check that the instance accepts requests."""
 
 
 MetricsAnswer: TypeAlias = str
-"""What `GET /metrics` answers: Get Prometheus metrics."""
+"""The response to `GET /metrics`: Get Prometheus metrics."""
 
 
 OpenapiHeaders = TypedDict(
@@ -5876,16 +5890,16 @@ OpenapiHeaders = TypedDict(
 
 
 OpenapiAnswer: TypeAlias = OpenApiDocument | dict[str, Any]
-"""What `GET /openapi.json` answers: Get this document."""
+"""The response to `GET /openapi.json`: Get this document."""
 
 
 DocsAnswer: TypeAlias = str
-"""What `GET /docs` answers: Get this document as a web page."""
+"""The response to `GET /docs`: Get this document as a web page."""
 
 
 DocsErrorsAnswer: TypeAlias = str
-"""What `GET /docs/errors` answers: List all error codes."""
+"""The response to `GET /docs/errors`: List all error codes."""
 
 
 LlmsAnswer: TypeAlias = str
-"""What `GET /llms.txt` answers: Get a description of this service for language models."""
+"""The response to `GET /llms.txt`: Get a description of this service for language models."""
