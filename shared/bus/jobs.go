@@ -41,8 +41,8 @@ type Lane struct {
 // Lane returns a lane's view. It sends nothing yet.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
-// Fetch calls f with job messages as they arrive. It returns after limit messages, after wait,
-// or on an error. It opens the stream and the consumer again if they are gone.
+// Fetch calls f with job messages as they arrive. It returns after limit messages, after the
+// duration wait, or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
@@ -102,19 +102,19 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 		return time.Time{}, false, nil // delivered meanwhile
 	}
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("reading oldest doorbell: %w", err)
+		return time.Time{}, false, fmt.Errorf("reading the oldest job message: %w", err)
 	}
 
 	return msg.Time, true, nil
 }
 
-// Pending returns how many job messages of a lane are undelivered, and how many are delivered
-// and unacknowledged.
+// Pending returns the number of a lane's job messages that are undelivered, and the number of those
+// that are delivered but not acknowledged.
 func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (undelivered, unacknowledged int64, err error) {
 	cons, err := b.js.Consumer(ctx, contract.StreamJobs, string(lane))
 	if err != nil {
 		return 0, 0, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
-	info := cons.CachedInfo() // the state at the time of opening
+	info := cons.CachedInfo() // its state from when it was opened
 	return int64(info.NumPending), int64(info.NumAckPending), nil
 }

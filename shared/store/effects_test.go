@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState inserts the call "c" and brings it to a state.
+// inState inserts the effect of the call "c" and brings it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -112,7 +112,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// Later attempts find the state of a call's effect, and may run the call only if it is safe.
+// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -152,11 +152,11 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the outcome is true, and no person has decided otherwise
+			b.does("end", first, tc.left == "sending") // the lost worker's outcome is true, and no person has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has taken over the effect
+			for _, what := range []string{"begin", "end", "void"} { // not allowed before the next attempt has taken over the effect
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the ledger's entry counts
@@ -237,7 +237,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b.wantEffect(held.RunID, "sending sent")
 }
 
-// race runs functions concurrently and returns which of them succeeded.
+// race runs functions concurrently and reports for each whether it succeeded.
 func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	t.Helper()
 	done = make([]bool, len(things))
@@ -279,8 +279,8 @@ func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	}
 }
 
-// A worker that was wrongly considered lost begins or finishes sending while another attempt
-// continues its run.
+// A worker that was wrongly considered lost begins or finishes sending a call while another attempt
+// continues the run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -308,7 +308,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Writes that arrive while the run is being taken from its worker wait, and then write nothing.
+// Writes by a worker that arrive while its run is being taken away wait for the takeover, and then change nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -325,7 +325,7 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	}
 }
 
-// during runs f while a transaction has made a change, and commits once f waits for it.
+// during makes a change in a transaction, runs f, and commits the transaction once f waits for it.
 func (b *testEnv) during(what, change, runID string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
