@@ -93,7 +93,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // its turn came at the same moment
+		made() // its turn came at the moment of giving up
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
