@@ -15,7 +15,7 @@ import (
 func (c *Client) Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
-		return refuse("The address is not valid.")
+		return refuse("The URL is not valid.")
 	}
 
 	to, err := targetFor(u)
@@ -28,7 +28,7 @@ func (c *Client) Check(address string) error {
 	isLiteral := err == nil
 	opened := c.guard.exact[to.hostPort()] || isLiteral && c.guard.public.SafeAddr(literal) != nil && c.guard.open.SafeAddr(literal) == nil
 	if to.scheme != "https" && !opened {
-		return refuse("The address must begin with https://.")
+		return refuse("The URL must begin with https://.")
 	}
 	if !isLiteral {
 		return nil

@@ -15,10 +15,10 @@ import (
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // errForbidden is the error for hosts written as addresses.
-var errForbidden = refuse("The address leads to a host that is not allowed.")
+var errForbidden = refuse("The URL leads to a host that is not allowed.")
 
 // errPort is the error for ports that are not allowed on any address.
-var errPort = refuse("The address has a port that is not allowed.")
+var errPort = refuse("The URL has a port that is not allowed.")
 
 // guard decides about each address when a connection is made.
 type guard struct {

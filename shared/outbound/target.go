@@ -30,18 +30,18 @@ type target struct {
 func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
 
 // errHost is the error of an address without a usable host.
-var errHost = refuse("The address has no valid host.")
+var errHost = refuse("The URL has no valid host.")
 
 // targetFor returns the destination of a URL. It rejects URLs in which different parsers might
 // see different hosts.
 func targetFor(u *url.URL) (target, error) {
 	switch {
 	case u == nil || u.Scheme != "http" && u.Scheme != "https":
-		return target{}, refuse("The address must begin with http:// or https://.")
+		return target{}, refuse("The URL must begin with http:// or https://.")
 	case u.User != nil || strings.Contains(u.Host, "@"):
 		return target{}, refuse("The address must not contain a user name or password.")
 	case u.Opaque != "" || strings.ContainsFunc(u.RawQuery, isControl):
-		return target{}, refuse("The address is not valid.")
+		return target{}, refuse("The URL is not valid.")
 	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
 		return target{}, refuse("The address is too long.")
 	}
@@ -53,7 +53,7 @@ func targetFor(u *url.URL) (target, error) {
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
 		port, err := portFor(u.Host[at+1:])
 		if err != nil {
-			return target{}, refuse("The address has no valid port.")
+			return target{}, refuse("The URL has no valid port.")
 		}
 		name, t.port = u.Host[:at], port
 	}
@@ -124,7 +124,7 @@ func literalFor(inner string) (string, error) {
 	case !closed || err != nil || !addr.Is6():
 		return "", errHost
 	case addr.Zone() != "" || addr.Is4In6():
-		return "", refuse("The address leads to a host that is not allowed.")
+		return "", refuse("The URL leads to a host that is not allowed.")
 	}
 	return addr.String(), nil
 }

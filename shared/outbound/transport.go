@@ -109,7 +109,7 @@ func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 // admit checks everything that is visible in a request before its host is resolved.
 func (t *transport) admit(req *http.Request) (target, error) {
 	if t.optionsErr != nil {
-		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
+		return target{}, &Error{Message: "The URL is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
 	}
 
 	to, err := targetFor(req.URL)
@@ -119,7 +119,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case req.Host != "" && req.Host != req.URL.Host:
 		return to, refuse("The request has two different hosts.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The address leads to a different host than the listed one.")
+		return to, refuse("The URL leads to a host other than the listed one.")
 	}
 
 	return to, t.client.guard.checkPort(t.permit, to)

@@ -43,7 +43,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", errNoServer
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return "", skip("The address of its server is not an HTTP address, or contains a query.")
+		return "", skip("The URL of its server is not an HTTP URL, or contains a query.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -66,7 +66,7 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, skip("The address of its server is not valid.")
+		return nil, skip("The URL of its server is not valid.")
 	}
 	return u, nil
 }

@@ -490,7 +490,7 @@ func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
 	n := r.until(notificationID, func(n domain.Notification) bool { return n.Error != nil })
-	if *n.Error != "The address must begin with https://." || n.ResponseCode != nil || len(r.got) > 0 {
+	if *n.Error != "The URL must begin with https://." || n.ResponseCode != nil || len(r.got) > 0 {
 		t.Errorf("refused as %+v: %s", n, *n.Error)
 	}
 }

@@ -45,7 +45,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // shown to people as a sentence
+		return answer{}, errors.New("The URL is not valid.") //nolint:revive,staticcheck // shown to people as a sentence
 	}
 
 	req.Header.Set("Content-Type", "application/json")
