@@ -19,7 +19,7 @@ import (
 
 const imaged = "The harbour master counted forty barrels"
 
-// image returns a page that is an image of text.
+// image returns a page that consists of an image of text.
 func image(t *testing.T, lines ...string) pdftest.Page {
 	t.Helper()
 	dir := t.TempDir()
