@@ -120,7 +120,7 @@ func (r *Root) New(l sandbox.Limits) (*Group, error) {
 			}
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("making a cgroup: %w", err), g.Remove())
+			return nil, errors.Join(fmt.Errorf("creating a cgroup: %w", err), g.Remove())
 		}
 	}
 	return g, nil

@@ -102,7 +102,7 @@ func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
 	if err := os.Mkdir(target, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: the kernel's own mode of cgroups
-		return undo, fmt.Errorf("making a cgroup in %s: %w", base, reason(err))
+		return undo, fmt.Errorf("creating a cgroup in %s: %w", base, reason(err))
 	}
 	var moved []int
 	undo = func() {
