@@ -10,14 +10,14 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus serves the status of the process at the address METRICS_ADDR, if that is set. When ctx
+// addStatus serves the status of the process at the address in METRICS_ADDR, if it is set. When ctx
 // ends, the status changes to not ready. The server stops after all other parts of the group.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
 	}
 	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
-	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice does not use the database
+	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // processes with only the role voice do not use the database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}
 

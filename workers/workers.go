@@ -58,14 +58,14 @@ var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNo
 const (
 	runsPerCore  = 64
 	callsPerCore = 32
-	retryBudget  = 20 // retries of model calls in a row; then successful calls must first refill the budget
+	retryBudget  = 20 // maximum number of consecutive retries of model calls; after that, successful calls must first refill the budget
 )
 
 // sandboxQueueTime is the maximum time that a call waits for a sandbox.
 const sandboxQueueTime = 90 * time.Second
 
 // stopTime is the time limit for stopping. It is long enough to finish or requeue running runs, and
-// then to finish tool calls of other workers' runs.
+// then to finish tool calls for the runs of other workers.
 const stopTime = 50 * time.Second
 
 // Config contains the settings of a worker process.
@@ -102,14 +102,14 @@ type Workers struct {
 	tools  *toolserver.Server   // of the role tool; otherwise nil
 	search *searchserver.Server // nil without the role tool
 
-	isolation *isolation       // of the roles tool and ingest; otherwise nil
+	isolation *isolation       // set for the roles tool and ingest; otherwise nil
 	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
-	embedder  *embed.Embedder  // of the roles tool and ingest; nil: no model is configured
+	embedder  *embed.Embedder  // set for the roles tool and ingest; nil if no model is configured
 	ingester  *ingest.Ingester // nil without the role ingest or without a sandbox
-	extractor *documentReader  // of the role ingest if there is a sandbox
+	extractor *documentReader  // set for the role ingest if there is a sandbox
 	speech    *voiceParts      // of the role voice; otherwise nil
 	notifier  *notify.Notifier // nil without the role notify
-	sealed    *sealed.Watch    // of all roles except sweep; otherwise nil
+	sealed    *sealed.Watch    // set for all roles except sweep; otherwise nil
 }
 
 // New checks the settings and sets up the roles.
@@ -119,7 +119,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	}
 
 	if cfg.WorkerConcurrency == 0 {
-		// An organization may use only half of the slots, even on machines with few cores.
+		// Even on machines with few cores, an organization may use only half of the slots.
 		cfg.WorkerConcurrency = max(runsPerCore*runtime.GOMAXPROCS(0), 2*cfg.OrgDispatchWindow)
 	}
 	if cfg.ToolConcurrency == 0 {

@@ -245,7 +245,7 @@ func (i Ingress) checkVoice() error {
 // checkWidgets checks the limits of widgets.
 func (i Ingress) checkWidgets() error {
 	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
-		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
+		return fmt.Errorf("widget limits must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
 			i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent)
 	}
 	return nil
