@@ -185,7 +185,7 @@ func TestControllersAreDelegatedOnce(t *testing.T) {
 	if got := words(dir, "cgroup.subtree_control"); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {
 		t.Error("written without need: ", got)
 	}
-	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
+	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "delegating memory") {
 		t.Error(err)
 	}
 }
