@@ -155,7 +155,7 @@ func CheckURL(p *Problems, at, address string) {
 	case len(address) > maxURL:
 		p.Add(at, CodeTooLong, "must have at most %d characters", maxURL)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		p.Add(at, CodeInvalidValue, "must be an address that begins with https:// or http://")
+		p.Add(at, CodeInvalidValue, "must be a URL that begins with https:// or http://")
 	case u.User != nil:
 		p.Add(at, CodeInvalidValue, "must not contain a user name or password: send them in a header")
 	case u.Fragment != "":
