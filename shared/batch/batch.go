@@ -160,7 +160,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
 	answers, err := g.do(ctx, reqs)
 	g.last, g.took = len(calls), time.Since(began)
 	if err == nil && len(answers) != len(calls) {
-		err = fmt.Errorf("batch of %d received %d answers", len(calls), len(answers))
+		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
 	}
 
 	for i, c := range calls {

@@ -85,8 +85,8 @@ export interface HookFilter {
    */
   op: "eq" | "ne" | "in" | "contains" | "exists";
   /**
-   * A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or false,
-   * true unless given.
+   * A string, a number, true, false or null; of `in` a list of up to 100; of `exists` true or
+   * false, true unless given.
    */
   value?: unknown;
 }
@@ -103,7 +103,7 @@ export interface HookCoalesce {
   maxWaitSeconds: number;
 }
 
-/** An address that receives a source's deliveries; each starts a run of an agent. */
+/** A URL that receives a source's deliveries; each starts a run of an agent. */
 export interface Hook {
   id: HookId;
   /** The `automationId` of its runs. */
@@ -112,9 +112,9 @@ export interface Hook {
   /** The API key that its runs are started with. */
   keyId: KeyId;
   source: HookSource;
-  /** The address to send deliveries to. */
+  /** The URL to which deliveries are sent. */
   url: string;
-  /** `***`, except in the answer that created it. */
+  /** `***`, except in the response that created it. */
   secret: string;
   /** The previous secret is accepted until then. */
   previousSecretUntil: MaybeTime;
@@ -213,8 +213,8 @@ export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" 
 /** Why a delivery was refused. */
 export interface DeliveryError {
   /**
-   * `invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the agent
-   * is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
+   * agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
    */
   code: string;
   message: string;
@@ -265,7 +265,7 @@ export interface DeliveryWithBody {
   duplicates: number;
   /** Null if the body is not kept. */
   contentType: string | null;
-  /** As text; null when it is not kept. */
+  /** As text; null if it is not stored. */
   body: string | null;
 }
 
@@ -301,7 +301,7 @@ export interface Document {
   bytes: number;
   /** The hash of the original; null until it is fetched. */
   sha256: string | null;
-  /** The address that it is fetched from; null if it was uploaded. */
+  /** The URL from which it is fetched; null if it was uploaded. */
   url: string | null;
   status: DocumentStatus;
   error: DocumentError | null;
@@ -354,7 +354,7 @@ export interface NewDocument {
   content?: string;
   /** Any content in base64, at most 20 MiB. */
   contentBase64?: string;
-  /** An address that begins with https:// or http:// */
+  /** A URL that begins with https:// or http:// */
   url?: Url;
   /** The type claimed by the sender, such as `application/pdf`. The content takes precedence. */
   mimeType?: string;
@@ -461,7 +461,7 @@ export interface FoundList {
   nextCursor: null;
   /**
    * Search methods that failed; absent if none did. `vector`: the embeddings service did not
-   * answer.
+   * respond.
    */
   without?: Array<string>;
 }
@@ -602,7 +602,7 @@ export interface WidgetChange {
 export interface NewWidgetSession {
   /** The agent that the page embeds. */
   agentId: string;
-  /** The `visitor` of an earlier answer, or the site's signed id. Omit it for a new visitor. */
+  /** The `visitor` of an earlier response, or the site's signed id. Omit it for a new visitor. */
   visitor?: string | SignedVisitor;
 }
 
@@ -787,11 +787,11 @@ export type DocumentsHave = Record<string, string> | null;
 /** Letters, digits, underscores and hyphens. */
 export type ToolName = string;
 
-/** An address that begins with https:// or http:// */
+/** A URL that begins with https:// or http:// */
 export type Url = string;
 
 /**
- * An address that begins with https:// or http://. `{name}` in its path or query is replaced by the
+ * A URL that begins with https:// or http://. `{name}` in its path or query is replaced by the
  * argument of that name; scheme, host and port are fixed.
  */
 export type UrlTemplate = string;
@@ -826,7 +826,7 @@ export interface Endpoint {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
-   * address. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointInputSchema;
   /** Unless given: `"unsafe"`. */
@@ -835,8 +835,8 @@ export interface Endpoint {
 }
 
 /**
- * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
- * address. Default: the variables as required texts.
+ * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the URL.
+ * Default: the variables as required strings.
  */
 export interface EndpointInputSchema {
   type: "object";
@@ -852,7 +852,7 @@ export interface EndpointChange {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
-   * address. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointChangeInputSchema;
   /** Unless given: `"unsafe"`. */
@@ -861,8 +861,8 @@ export interface EndpointChange {
 }
 
 /**
- * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the
- * address. Default: the variables as required texts.
+ * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of the URL.
+ * Default: the variables as required strings.
  */
 export interface EndpointChangeInputSchema {
   type: "object";
@@ -880,11 +880,11 @@ export interface McpServer {
 
 /** Operations of an OpenAPI 3 document to add to an agent's endpoints. */
 export interface OpenApiImport {
-  /** The document, as an object or as a JSON or YAML text. */
+  /** The document, as an object or as a JSON or YAML string. */
   document: Record<string, unknown> | string;
   /** The operations to import, each as its `operationId` or as `METHOD /path`; default: all. */
   operations?: Array<string>;
-  /** The service's address; overrides the document's. */
+  /** The service's URL; overrides the document's. */
   serverUrl?: Url;
   /** Sent with every imported endpoint, such as a credential. */
   headers?: SecretHeaders;
@@ -1148,8 +1148,8 @@ export interface RunError {
 }
 
 /**
- * A run that failed permanently is answered with 200 and `status` `failed`: the request succeeded,
- * the agent did not. More codes may be added.
+ * The response for a run that failed permanently has HTTP status 200 and `status` `failed`: the
+ * request succeeded, the agent did not. More codes may be added.
  */
 export type RunErrorCode =
   /** The model does not exist here, or its provider is not configured. */
@@ -1158,11 +1158,11 @@ export type RunErrorCode =
   | "model_unavailable"
   /** The provider's rate limit was exceeded until the run's deadline. */
   | "model_rate_limited"
-  /** The model did not answer in time until the run's deadline. */
+  /** The model did not respond before the run's deadline. */
   | "model_timeout"
   /** The model's answer was interrupted. */
   | "model_truncated"
-  /** The provider rejected the request or the credentials, or gave an unusable answer. */
+  /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
@@ -1861,10 +1861,10 @@ export type NotificationEvent =
   | "knowledge.ready"
   | "knowledge.failed";
 
-/** An address that receives an organization's events. */
+/** A URL that receives an organization's events. */
 export interface NotificationEndpoint {
   id: EndpointId;
-  /** The address that receives the events. */
+  /** The URL that receives the events. */
   url: string;
   description: string;
   /** The events to send. */
@@ -1876,7 +1876,7 @@ export interface NotificationEndpoint {
   /** Why the service disabled it; null if it did not. */
   disabledReason: string | null;
   disabledAt: MaybeTime;
-  /** `whsec_` and base64 in the answer that created it, else `***`. */
+  /** `whsec_` and base64 in the response that created it, else `***`. */
   secret: string;
   /** Requests are also signed with the previous secret until then. */
   previousSecretUntil: MaybeTime;
@@ -1897,8 +1897,8 @@ export interface NotificationEndpointList {
 /** An endpoint to create. */
 export interface NewNotificationEndpoint {
   /**
-   * An `https://` address on the public internet, unless the operator has allowed others. Redirects
-   * are not followed.
+   * An `https://` URL on the public internet, unless the operator has allowed others. Redirects are
+   * not followed.
    */
   url: string;
   description?: string | null;
@@ -1915,8 +1915,8 @@ export interface NewNotificationEndpoint {
  */
 export interface NotificationEndpointChange {
   /**
-   * An `https://` address on the public internet, unless the operator has allowed others. Redirects
-   * are not followed.
+   * An `https://` URL on the public internet, unless the operator has allowed others. Redirects are
+   * not followed.
    */
   url?: string;
   description?: string | null;
@@ -1937,7 +1937,7 @@ export interface NotificationEndpointChange {
 }
 
 /**
- * `pending`: sent at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`: all
+ * `pending`: sent at `nextAttemptAt`. `delivered`: the endpoint responded with 2xx. `failed`: all
  * attempts failed.
  */
 export type NotificationStatus = "pending" | "delivered" | "failed";
@@ -1951,7 +1951,7 @@ export interface NotificationMessage {
   event: string;
   status: NotificationStatus;
   attempts: number;
-  /** The endpoint's last HTTP status; null if it did not answer. */
+  /** The endpoint's last HTTP status; null if it did not respond. */
   responseStatus: number | null;
   /** Why the last attempt failed. */
   error: string | null;
@@ -1962,7 +1962,7 @@ export interface NotificationMessage {
   payload?: NotificationPayload;
 }
 
-/** The request body, the same in every attempt; absent in lists, and if it is no longer kept. */
+/** The request body, the same in every attempt; absent in lists, and if it is no longer stored. */
 export interface NotificationPayload {
   /** The event. */
   type: string;
@@ -2081,7 +2081,7 @@ export interface LimitsRatesItem {
   /** Requests per window; 0: none are allowed. */
   requests: number;
   windowSeconds: number;
-  /** The unit that requests are counted for. */
+  /** The unit for which requests are counted. */
   per: "credential" | "user" | "organization" | "address" | "visitor" | "agent";
 }
 
@@ -2170,7 +2170,7 @@ export interface InvitingOrganization {
   name: string;
 }
 
-/** An invitation to the caller's address. */
+/** An invitation to the caller's email address. */
 export interface OwnInvitation {
   id: InvitationId;
   organization: InvitingOrganization;
@@ -2178,7 +2178,7 @@ export interface OwnInvitation {
   expiresAt: Time;
 }
 
-/** A page of invitations to the caller's address. */
+/** A page of invitations to the caller's email address. */
 export interface OwnInvitationList {
   data: Array<OwnInvitation>;
   hasMore: HasMore;
@@ -2229,7 +2229,7 @@ export interface Acceptance {
   /** `pi_…`, from the link. */
   token: string;
   name?: Name;
-  /** The password of the account with that address, or a new person's new password. */
+  /** The password of the account with that email address, or a new person's new password. */
   password?: string;
 }
 
@@ -2255,8 +2255,8 @@ export interface CallerView {
   /** Absent for an organization's key. */
   user?: User;
   /**
-   * Whether the person has proven the address, so that invitations to it are listed. Absent for an
-   * organization's key.
+   * Whether the person has proven the email address, so that invitations to it are listed. Absent
+   * for an organization's key.
    */
   emailProven?: boolean;
   organization: Organization;
@@ -2295,7 +2295,7 @@ export interface LoginSessionList {
   nextCursor: NextCursor;
 }
 
-/** The answer to every DELETE. */
+/** The response to every DELETE. */
 export interface Deleted {
   id: string;
   deleted: true;
@@ -2387,8 +2387,8 @@ export type ErrorCode =
   /** The request has two explicit credentials. */
   | "conflicting_credentials"
   /**
-   * The credential is missing, unknown, revoked, expired or malformed. At login: the address or the
-   * password is wrong.
+   * The credential is missing, unknown, revoked, expired or malformed. At login: the email address
+   * or the password is wrong.
    */
   | "unauthenticated"
   /** run-automation and MCP accept API keys only. */
@@ -2422,15 +2422,15 @@ export type ErrorCode =
   | "conflict"
   /** `If-Match` does not match the current version: read it again. */
   | "precondition_failed"
-  /** The address has an account. */
+  /** An account with this email address exists. */
   | "email_taken"
-  /** An organization must keep an owner. */
+  /** An organization must have at least one owner. */
   | "last_owner"
-  /** A person must keep an organization. */
+  /** A person cannot leave their last organization. */
   | "last_organization"
   /**
    * Another document of the organization has this content or this `url`; `detail` names it. Fetched
-   * content is not compared: two addresses with the same content are two documents.
+   * content is not compared: two URLs with the same content are two documents.
    */
   | "document_exists"
   /** The run, or the run of this idempotency key, was erased by its organization. */
@@ -2454,7 +2454,7 @@ export type ErrorCode =
   | "budget_exceeded"
   /** Internal error. Search the service's log for `requestId`. */
   | "internal"
-  /** Too many runs are queued. Nothing was accepted; replays still answer. */
+  /** Too many runs are queued. Nothing was accepted; replays still work. */
   | "overloaded"
   /** A required server is unreachable. Nothing was accepted. */
   | "unavailable";
@@ -2540,7 +2540,7 @@ export interface OpenAiModelList {
   data: Array<OpenAiModel>;
 }
 
-/** The content of a message: a text, or parts that are texts. */
+/** The content of a message: a string, or text parts. */
 export type OpenAiContent = string | Array<OpenAiContent3Item> | null;
 
 export interface OpenAiContent3Item {
@@ -2644,7 +2644,7 @@ export interface OpenAiUsage {
   total_tokens: number;
 }
 
-/** The run and session of an answer; an addition to OpenAI's API. */
+/** The run and session of a response; an addition to OpenAI's API. */
 export interface OpenAiRunNames {
   runId: RunId;
   sessionId: SessionId;
@@ -2739,7 +2739,7 @@ export interface OpenAiResponseRequest {
   previous_response_id?: string | null;
   /**
    * `session_id` is the session's id, unless `conversation` or `previous_response_id` is given.
-   * Other keys are free for your use, and the answer repeats them.
+   * Other keys are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
   /**
@@ -4216,7 +4216,7 @@ export interface DeleteLoginSessionsHeaders {
 /** What `DELETE /api/auth/sessions` answers: End a login session. */
 export type DeleteLoginSessionsAnswer = Deleted;
 
-/** The query of `GET /api/auth/invitations`: List invitations to your address. */
+/** The query of `GET /api/auth/invitations`: List invitations to your email address. */
 export interface GetOwnInvitationsQuery {
   /** Return this invitation instead of a list. */
   id?: InvitationId;
@@ -4226,7 +4226,7 @@ export interface GetOwnInvitationsQuery {
   cursor?: string;
 }
 
-/** The headers of `GET /api/auth/invitations`: List invitations to your address. */
+/** The headers of `GET /api/auth/invitations`: List invitations to your email address. */
 export interface GetOwnInvitationsHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -4235,10 +4235,12 @@ export interface GetOwnInvitationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/auth/invitations` answers: List invitations to your address. */
+/** What `GET /api/auth/invitations` answers: List invitations to your email address. */
 export type GetOwnInvitationsAnswer = OwnInvitationList | OwnInvitation;
 
-/** The query of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
+/**
+ * The query of `POST /api/auth/invitations`: Accept or decline an invitation to your email address.
+ */
 export interface AnswerInvitationQuery {
   /** The invitation. */
   id: InvitationId;
@@ -4246,7 +4248,10 @@ export interface AnswerInvitationQuery {
   action: "accept" | "decline";
 }
 
-/** The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your address. */
+/**
+ * The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your email
+ * address.
+ */
 export interface AnswerInvitationHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -4255,7 +4260,9 @@ export interface AnswerInvitationHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `POST /api/auth/invitations` answers: Accept or decline an invitation to your address. */
+/**
+ * What `POST /api/auth/invitations` answers: Accept or decline an invitation to your email address.
+ */
 export type AnswerInvitationAnswer = AnsweredInvitation;
 
 /** The query of `POST /api/auth/logout`: Log out. */
@@ -4275,11 +4282,11 @@ export interface LogOutHeaders {
 
 /** The query of `GET /api/auth/oidc`: Log in with an identity provider. */
 export interface BeginOidcQuery {
-  /** The path of this site to return to; default `/dashboard`. */
+  /** The path on this site to return to; default `/dashboard`. */
   next?: string;
   /**
-   * `1` creates a new account if another account has the person's address without proof. The other
-   * account keeps its data and its password.
+   * `1` creates a new account if an account with the person's email address exists but has not
+   * proven it. The other account keeps its data and its password.
    */
   takeover?: "1";
 }

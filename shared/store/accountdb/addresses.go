@@ -163,7 +163,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 // proven the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
-		return apierr.New(apierr.EmailTaken, "this email address already has an account")
+		return apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID); err != nil {
 		return fmt.Errorf("displacing account: %w", err)

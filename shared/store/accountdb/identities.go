@@ -138,10 +138,10 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	case holder.Proven:
-		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
+		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
-			"this email address already has an account: log in to it first, and the two are linked; "+
+			"an account with this email address already exists: log in to it first to link the two; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")
 	}
 	return nil

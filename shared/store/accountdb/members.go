@@ -214,7 +214,7 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 		return fmt.Errorf("counting owners: %w", err)
 	}
 	if others == 0 {
-		return apierr.New(apierr.LastOwner, "the organization must keep an owner")
+		return apierr.New(apierr.LastOwner, "the organization must have at least one owner")
 	}
 	return nil
 }

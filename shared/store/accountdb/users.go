@@ -59,7 +59,7 @@ func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error
 		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN clock_timestamp() END)
 		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, pg.Optional(u.invitedTo), u.proven)
 	if pg.Violates(err, "users_email") {
-		return domain.User{}, apierr.New(apierr.EmailTaken, "this email address already has an account")
+		return domain.User{}, apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}
 	if err != nil {
 		return domain.User{}, fmt.Errorf("creating user: %w", err)

@@ -619,8 +619,8 @@ class HookFilter(TypedDict):
     """
 
     value: NotRequired[Any]
-    """A text, a number, true, false or null; of `in` a list of up to 100; of `exists` true or
-    false, true unless given.
+    """A string, a number, true, false or null; of `in` a list of up to 100; of `exists` true
+    or false, true unless given.
     """
 
 
@@ -642,7 +642,7 @@ MaybeTime: TypeAlias = str | None
 
 
 class Hook(TypedDict):
-    """An address that receives a source's deliveries; each starts a run of an agent."""
+    """A URL that receives a source's deliveries; each starts a run of an agent."""
 
     id: HookId
 
@@ -657,10 +657,10 @@ class Hook(TypedDict):
     source: HookSource
 
     url: str
-    """The address to send deliveries to."""
+    """The URL to which deliveries are sent."""
 
     secret: str
-    """`***`, except in the answer that created it."""
+    """`***`, except in the response that created it."""
 
     previousSecretUntil: MaybeTime
     """The previous secret is accepted until then."""
@@ -784,8 +784,8 @@ class DeliveryError(TypedDict):
     """Why a delivery was refused."""
 
     code: str
-    """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
-    agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+    """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
+    (the agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
     """
 
     message: str
@@ -856,7 +856,7 @@ class DeliveryWithBody(TypedDict):
     """Null if the body is not kept."""
 
     body: str | None
-    """As text; null when it is not kept."""
+    """As text; null if it is not stored."""
 
 
 class TakenDelivery(TypedDict):
@@ -910,7 +910,7 @@ class Document(TypedDict):
     """The hash of the original; null until it is fetched."""
 
     url: str | None
-    """The address that it is fetched from; null if it was uploaded."""
+    """The URL from which it is fetched; null if it was uploaded."""
 
     status: DocumentStatus
     error: DocumentError | None
@@ -952,7 +952,7 @@ class DocumentBatch(TypedDict):
 
 
 Url: TypeAlias = str
-"""An address that begins with https:// or http://"""
+"""A URL that begins with https:// or http://"""
 
 
 class NewDocument(TypedDict):
@@ -973,7 +973,7 @@ class NewDocument(TypedDict):
     """Any content in base64, at most 20 MiB."""
 
     url: NotRequired[Url]
-    """An address that begins with https:// or http://"""
+    """A URL that begins with https:// or http://"""
 
     mimeType: NotRequired[str]
     """The type claimed by the sender, such as `application/pdf`. The content takes precedence."""
@@ -1110,7 +1110,7 @@ class FoundList(TypedDict):
 
     without: NotRequired[list[str]]
     """Search methods that failed; absent if none did. `vector`: the embeddings service did not
-    answer.
+    respond.
     """
 
 
@@ -1207,8 +1207,8 @@ EndpointName: TypeAlias = ToolName
 
 
 UrlTemplate: TypeAlias = str
-"""An address that begins with https:// or http://. `{name}` in its path or query is replaced
-by the argument of that name; scheme, host and port are fixed.
+"""A URL that begins with https:// or http://. `{name}` in its path or query is replaced by the
+argument of that name; scheme, host and port are fixed.
 """
 
 
@@ -1220,7 +1220,7 @@ keeps them.
 
 class EndpointInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1249,7 +1249,7 @@ class Endpoint(TypedDict):
 
     inputSchema: NotRequired[EndpointInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: SideEffect
@@ -1402,7 +1402,7 @@ class ToolsChangeKnowledge(TypedDict):
 
 class EndpointChangeInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1419,7 +1419,7 @@ class EndpointChange(TypedDict):
 
     inputSchema: NotRequired[EndpointChangeInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
-    the address. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: NotRequired[SideEffect]
@@ -1554,7 +1554,9 @@ class NewWidgetSession(TypedDict):
     """The agent that the page embeds."""
 
     visitor: NotRequired[str | SignedVisitor]
-    """The `visitor` of an earlier answer, or the site's signed id. Omit it for a new visitor."""
+    """The `visitor` of an earlier response, or the site's signed id. Omit it for a new
+    visitor.
+    """
 
 
 class WidgetSessionAgent(TypedDict):
@@ -1580,13 +1582,13 @@ class OpenApiImport(TypedDict):
     """Operations of an OpenAPI 3 document to add to an agent's endpoints."""
 
     document: dict[str, Any] | str
-    """The document, as an object or as a JSON or YAML text."""
+    """The document, as an object or as a JSON or YAML string."""
 
     operations: NotRequired[list[str]]
     """The operations to import, each as its `operationId` or as `METHOD /path`; default: all."""
 
     serverUrl: NotRequired[Url]
-    """The service's address; overrides the document's."""
+    """The service's URL; overrides the document's."""
 
     headers: NotRequired[SecretHeaders]
     """Sent with every imported endpoint, such as a credential."""
@@ -1772,11 +1774,11 @@ RunErrorCode: TypeAlias = Literal[
     "model_unavailable",
     # The provider's rate limit was exceeded until the run's deadline.
     "model_rate_limited",
-    # The model did not answer in time until the run's deadline.
+    # The model did not respond before the run's deadline.
     "model_timeout",
     # The model's answer was interrupted.
     "model_truncated",
-    # The provider rejected the request or the credentials, or gave an unusable answer.
+    # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
@@ -1816,8 +1818,8 @@ RunErrorCode: TypeAlias = Literal[
     # Internal error.
     "internal",
 ]
-"""A run that failed permanently is answered with 200 and `status` `failed`: the request
-succeeded, the agent did not. More codes may be added.
+"""The response for a run that failed permanently has HTTP status 200 and `status` `failed`:
+the request succeeded, the agent did not. More codes may be added.
 """
 
 
@@ -2733,12 +2735,12 @@ document was processed, or could not be.
 
 
 class NotificationEndpoint(TypedDict):
-    """An address that receives an organization's events."""
+    """A URL that receives an organization's events."""
 
     id: EndpointId
 
     url: str
-    """The address that receives the events."""
+    """The URL that receives the events."""
 
     description: str
 
@@ -2757,7 +2759,7 @@ class NotificationEndpoint(TypedDict):
     disabledAt: MaybeTime
 
     secret: str
-    """`whsec_` and base64 in the answer that created it, else `***`."""
+    """`whsec_` and base64 in the response that created it, else `***`."""
 
     previousSecretUntil: MaybeTime
     """Requests are also signed with the previous secret until then."""
@@ -2782,7 +2784,7 @@ class NewNotificationEndpoint(TypedDict):
     """An endpoint to create."""
 
     url: str
-    """An `https://` address on the public internet, unless the operator has allowed others.
+    """An `https://` URL on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2804,7 +2806,7 @@ class NotificationEndpointChange(TypedDict):
     """
 
     url: NotRequired[str]
-    """An `https://` address on the public internet, unless the operator has allowed others.
+    """An `https://` URL on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2831,14 +2833,14 @@ class NotificationEndpointChange(TypedDict):
 
 
 NotificationStatus: TypeAlias = Literal["pending", "delivered", "failed"]
-"""`pending`: sent at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`:
+"""`pending`: sent at `nextAttemptAt`. `delivered`: the endpoint responded with 2xx. `failed`:
 all attempts failed.
 """
 
 
 class NotificationPayload(TypedDict):
     """The request body, the same in every attempt; absent in lists, and if it is no longer
-    kept.
+    stored.
     """
 
     type: str
@@ -2869,7 +2871,7 @@ class NotificationMessage(TypedDict):
     attempts: int
 
     responseStatus: int | None
-    """The endpoint's last HTTP status; null if it did not answer."""
+    """The endpoint's last HTTP status; null if it did not respond."""
 
     error: str | None
     """Why the last attempt failed."""
@@ -2996,7 +2998,7 @@ class LimitsRatesItem(TypedDict):
     windowSeconds: int
 
     per: Literal["credential", "user", "organization", "address", "visitor", "agent"]
-    """The unit that requests are counted for."""
+    """The unit for which requests are counted."""
 
 
 class LimitsDocuments(TypedDict):
@@ -3122,7 +3124,7 @@ class InvitingOrganization(TypedDict):
 
 
 class OwnInvitation(TypedDict):
-    """An invitation to the caller's address."""
+    """An invitation to the caller's email address."""
 
     id: InvitationId
     organization: InvitingOrganization
@@ -3131,7 +3133,7 @@ class OwnInvitation(TypedDict):
 
 
 class OwnInvitationList(TypedDict):
-    """A page of invitations to the caller's address."""
+    """A page of invitations to the caller's email address."""
 
     data: list[OwnInvitation]
     hasMore: HasMore
@@ -3193,7 +3195,7 @@ class Acceptance(TypedDict):
     name: NotRequired[Name]
 
     password: NotRequired[str]
-    """The password of the account with that address, or a new person's new password."""
+    """The password of the account with that email address, or a new person's new password."""
 
 
 class PasswordReset(TypedDict):
@@ -3239,8 +3241,8 @@ class CallerView(TypedDict):
     """Absent for an organization's key."""
 
     emailProven: NotRequired[bool]
-    """Whether the person has proven the address, so that invitations to it are listed. Absent
-    for an organization's key.
+    """Whether the person has proven the email address, so that invitations to it are listed.
+    Absent for an organization's key.
     """
 
     organization: Organization
@@ -3276,7 +3278,7 @@ class LoginSessionList(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The answer to every DELETE."""
+    """The response to every DELETE."""
 
     id: str
     deleted: Literal[True]
@@ -3310,8 +3312,8 @@ ErrorCode: TypeAlias = Literal[
     "organization_required",
     # The request has two explicit credentials.
     "conflicting_credentials",
-    # The credential is missing, unknown, revoked, expired or malformed. At login: the address or
-    # the password is wrong.
+    # The credential is missing, unknown, revoked, expired or malformed. At login: the email address
+    # or the password is wrong.
     "unauthenticated",
     # run-automation and MCP accept API keys only.
     "api_key_required",
@@ -3338,14 +3340,14 @@ ErrorCode: TypeAlias = Literal[
     "conflict",
     # `If-Match` does not match the current version: read it again.
     "precondition_failed",
-    # The address has an account.
+    # An account with this email address exists.
     "email_taken",
-    # An organization must keep an owner.
+    # An organization must have at least one owner.
     "last_owner",
-    # A person must keep an organization.
+    # A person cannot leave their last organization.
     "last_organization",
     # Another document of the organization has this content or this `url`; `detail` names it.
-    # Fetched content is not compared: two addresses with the same content are two documents.
+    # Fetched content is not compared: two URLs with the same content are two documents.
     "document_exists",
     # The run, or the run of this idempotency key, was erased by its organization.
     "erased",
@@ -3366,7 +3368,7 @@ ErrorCode: TypeAlias = Literal[
     "budget_exceeded",
     # Internal error. Search the service's log for `requestId`.
     "internal",
-    # Too many runs are queued. Nothing was accepted; replays still answer.
+    # Too many runs are queued. Nothing was accepted; replays still work.
     "overloaded",
     # A required server is unreachable. Nothing was accepted.
     "unavailable",
@@ -3548,7 +3550,7 @@ class OpenAiContent3Item(TypedDict):
 
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""The content of a message: a text, or parts that are texts."""
+"""The content of a message: a string, or text parts."""
 
 
 class OpenAiMessage(TypedDict):
@@ -3655,7 +3657,7 @@ class OpenAiUsage(TypedDict):
 
 
 class OpenAiRunNames(TypedDict):
-    """The run and session of an answer; an addition to OpenAI's API."""
+    """The run and session of a response; an addition to OpenAI's API."""
 
     runId: RunId
     sessionId: SessionId
@@ -3792,7 +3794,7 @@ class OpenAiResponseRequest(TypedDict):
 
     metadata: NotRequired[dict[str, str] | None]
     """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
-    given. Other keys are free for your use, and the answer repeats them.
+    given. Other keys are free for your use, and the response repeats them.
     """
 
     user: NotRequired[str | None]
@@ -5540,7 +5542,7 @@ DeleteLoginSessionsAnswer: TypeAlias = Deleted
 
 
 class GetOwnInvitationsQuery(TypedDict):
-    """The query of `GET /api/auth/invitations`: List invitations to your address."""
+    """The query of `GET /api/auth/invitations`: List invitations to your email address."""
 
     id: NotRequired[InvitationId]
     """Return this invitation instead of a list."""
@@ -5560,15 +5562,15 @@ GetOwnInvitationsHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/auth/invitations`: List invitations to your address."""
+"""The headers of `GET /api/auth/invitations`: List invitations to your email address."""
 
 
 GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList | OwnInvitation
-"""What `GET /api/auth/invitations` answers: List invitations to your address."""
+"""What `GET /api/auth/invitations` answers: List invitations to your email address."""
 
 
 class AnswerInvitationQuery(TypedDict):
-    """The query of `POST /api/auth/invitations`: Accept or decline an invitation to your
+    """The query of `POST /api/auth/invitations`: Accept or decline an invitation to your email
     address.
     """
 
@@ -5587,13 +5589,15 @@ AnswerInvitationHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your
+"""The headers of `POST /api/auth/invitations`: Accept or decline an invitation to your email
 address.
 """
 
 
 AnswerInvitationAnswer: TypeAlias = AnsweredInvitation
-"""What `POST /api/auth/invitations` answers: Accept or decline an invitation to your address."""
+"""What `POST /api/auth/invitations` answers: Accept or decline an invitation to your email
+address.
+"""
 
 
 class LogOutQuery(TypedDict):
@@ -5618,11 +5622,11 @@ class BeginOidcQuery(TypedDict):
     """The query of `GET /api/auth/oidc`: Log in with an identity provider."""
 
     next: NotRequired[str]
-    """The path of this site to return to; default `/dashboard`."""
+    """The path on this site to return to; default `/dashboard`."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` creates a new account if another account has the person's address without proof. The
-    other account keeps its data and its password.
+    """`1` creates a new account if an account with the person's email address exists but has
+    not proven it. The other account keeps its data and its password.
     """
 
 

@@ -100,7 +100,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 
 	said, err := l.transcribe(ctx, u.PCM)
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("understanding an utterance: %w", ctx.Err())
+		return "", fmt.Errorf("transcribing an utterance: %w", ctx.Err())
 	}
 	if err != nil {
 		return "", failed(err)
@@ -122,17 +122,17 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 	}
 
 	if err := l.sound.Truncate(int64(padding + len(lower) + padding)); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("passing the audio: %w", err)
 	}
 	if _, err := l.sound.WriteAt(lower, padding); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("passing the audio: %w", err)
 	}
 
 	if _, err := io.WriteString(l.Stdin, "3\n"); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", errors.Join(err, l.Fault()))
+		return "", fmt.Errorf("passing the audio: %w", errors.Join(err, l.Fault()))
 	}
 	if err := l.Stdin.Close(); err != nil {
-		return "", fmt.Errorf("passing the sound on: %w", err)
+		return "", fmt.Errorf("passing the audio: %w", err)
 	}
 
 	said, err := io.ReadAll(l.Reader(ctx))
