@@ -17,7 +17,7 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 		return nil
 	}
 	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
-	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // processes with only the role voice do not use the database
+	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice does not use the database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}
 

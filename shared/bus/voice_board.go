@@ -26,7 +26,7 @@ type voiceBoard[In voiceControl] struct {
 	log      zerolog.Logger
 	inbox    string
 	sub      *nats.Subscription
-	patience int           // number of checks during which a session may be silent; several delayed checks count as one, so a process that was frozen loses no session
+	patience int           // checks for which a session may be silent; delayed checks count as one, in case the process was frozen
 	pings    bool          // this end must send pings
 	closes   func(In) bool // reports whether the other end closes the session with this frame
 	last     atomic.Uint64 // last token

@@ -114,7 +114,7 @@ const (
 	VoiceConfigure = "configure" // Config applies from now on
 	VoiceCommit    = "commit"    // transcribe the samples From to To, which were already sent, as Item; detection restarts after these
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, which begins at byte Start of Answer and, if Last is set, ends the answer; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text, at byte Start of Answer and, if Last is set, its end; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )

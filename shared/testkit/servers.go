@@ -98,7 +98,7 @@ func children(parent int) (pids []int) {
 		if err != nil { // it has ended
 			continue
 		}
-		_, behind, _ := strings.Cut(string(stat), ") ") // the names of PostgreSQL's processes do not contain ") "; the state and the parent's id follow
+		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's process names do not contain ") "; state and parent follow
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if fields := strings.Fields(behind); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && pid > 0 {
 			pids = append(pids, pid)

@@ -53,7 +53,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, err
 	} else if err != nil {
 		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("cannot use the secret of an endpoint")
-		return answer{}, errors.New("The endpoint's secret cannot be read: rotate the secret.") //nolint:revive,staticcheck // a sentence for people
+		return answer{}, errors.New("The endpoint's secret cannot be read: rotate the secret.") //nolint:revive,staticcheck // shown to people
 	}
 
 	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})

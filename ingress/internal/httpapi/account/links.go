@@ -89,7 +89,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 // no account has proven the address, isNew is true and the caller must create an account with the password.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
-		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited email address")
+		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
 	}
 
 	known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), email)

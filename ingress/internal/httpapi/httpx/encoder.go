@@ -23,7 +23,7 @@ type Encoder interface {
 // expires.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, SessionCheck{}) // source checks the permit, because the protocol has its own message for this kind of end
+	SendStream(c, source, appendBytes, SessionCheck{}) // source checks the permit, because the protocol has its own message for this end
 }
 
 // appendBytes is the frame function of an encoded stream, whose events are already bytes.

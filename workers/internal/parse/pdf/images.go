@@ -233,7 +233,10 @@ func (m *images) notes() (list []string) {
 		{m.unread, "is an image; without tesseract its text was not read", "are images; without tesseract their text was not read"},
 		{m.late, "is an image; there was no time to recognize its text", "are images; there was no time to recognize their text"},
 		{m.failed, "is an image whose text could not be read", "are images whose text could not be read"},
-		{m.recognized, "is an image: its text was recognized and may contain errors", "are images: their text was recognized and may contain errors"},
+		{
+			m.recognized, "is an image: its text was recognized and may contain errors",
+			"are images: their text was recognized and may contain errors",
+		},
 	} {
 		switch len(n.pages) {
 		case 0:

@@ -159,7 +159,7 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
-	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user must read the file; other users cannot enter the parent
+	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads the file; others cannot enter the parent
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
 	return nil

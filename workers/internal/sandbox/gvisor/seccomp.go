@@ -36,7 +36,7 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 		switch {
 		case r.Errno != 0:
 			others = append(others, specs.LinuxSyscall{Names: []string{r.Name}, Action: actAbsent})
-		case len(r.Conditions) == 0: // OCI filters cannot pretend to execute a call, so these calls are executed; they affect only gVisor's own files
+		case len(r.Conditions) == 0: // OCI filters cannot fake success, so these calls are executed; they affect only gVisor's files
 			allowed.Names = append(allowed.Names, r.Name)
 			if other, is := alias[r.Name]; is {
 				allowed.Names = append(allowed.Names, other)

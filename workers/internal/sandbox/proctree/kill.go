@@ -55,7 +55,7 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // all processes that are in the tree now or were in the last round, because the parents of some may have died since then
+	seen  map[int]process     // the processes of this and the last round, because the parents of some may have died since then
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 

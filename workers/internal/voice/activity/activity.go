@@ -17,7 +17,7 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are examined for the onset of speech
-	onsetVoiced  = 5                        // sum over these frames at which speech starts: a frame that is surely voice counts as one, a possible voice as a half
+	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice counts as one, possible voice as a half
 	onsetSure    = 3                        // how many of these frames must surely be voice
 	loud         = 20.0                     // dB above the floor
 	minPause     = 250 * perMS              // length of the silence after which speech may have ended
