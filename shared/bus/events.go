@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maximum number of messages of all watched runs of a process that wait for the callback; at
+	// maximum number of messages, for all watched runs of a process, that wait for the callback; at
 	// most 256 MiB
 	watchBuffer = 8_192
 	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
-	droppedInterval = time.Second // how often a follower checks for messages that did not fit its buffer
+	droppedInterval = time.Second // how often a follower checks for messages that did not fit into its buffer
 )
 
 // Events publishes a run's events to its watchers without waiting. A message above 32 KiB is
@@ -37,13 +37,13 @@ func eventMessage(chunk domain.EventChunk) []byte {
 // RunMessage is a message about a watched run.
 type RunMessage struct {
 	RunID string
-	// Events is the message with the run's newest events, see contract.ParseEventMessage. If it
-	// is nil, something else happened or messages may have been missed; the run's log in the
-	// database has everything.
+	// Events is the message with the run's newest events; see contract.ParseEventMessage. It is nil
+	// if something else happened or messages may have been missed. The run's log in the database is
+	// always complete.
 	Events []byte
 }
 
-// Watch receives the messages of the runs that a process follows. If messages did not fit the
+// Watch receives the messages of the runs that a process follows. If messages did not fit into the
 // buffer or the connection was lost, it reports a RunMessage without events.
 type Watch struct{ *follower }
 

@@ -124,8 +124,8 @@ func TestDeliveriesAreListed(t *testing.T) {
 	wantCode(t, out[0].Err, apierr.NotFound)
 }
 
-// A rejected delivery may get a run when it is sent again: the agent or the hook's filter may
-// have been fixed.
+// A rejected delivery may start a run when it is sent again, because the agent or the hook's filter
+// may have been fixed.
 func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -292,7 +292,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
-	for _, want := range []int{2, 1} { // the second round is the last; then the hook is removed
+	for _, want := range []int{2, 1} { // the hook is removed after the second and last round
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
 			t.Errorf("checked %d, %v; want %d", n, err, want)
 		}

@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState inserts the call "c" and brings it to a state.
+// inState inserts the effect of the call "c" and brings it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -114,7 +114,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// Later attempts find the state of a call's effect, and may run the call only if it is safe.
+// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -154,11 +154,11 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the outcome is true, and no person has decided otherwise
+			b.does("end", first, tc.left == "sending") // the lost worker's outcome is true, and no person has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has taken over the effect
+			for _, what := range []string{"begin", "end", "void"} { // not allowed before the next attempt has taken over the effect
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the ledger's entry counts
@@ -239,7 +239,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b.wantEffect(held.RunID, "sending sent")
 }
 
-// race runs functions concurrently and returns which of them succeeded.
+// race runs functions concurrently and reports for each whether it succeeded.
 func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	t.Helper()
 	done = make([]bool, len(things))
@@ -281,8 +281,8 @@ func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	}
 }
 
-// A worker that was wrongly considered lost begins or finishes sending while another attempt
-// continues its run.
+// A worker that was wrongly considered lost begins or finishes sending a call while another attempt
+// continues the run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -310,7 +310,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Writes that arrive while the run is being taken from its worker wait, and then write nothing.
+// Writes by a worker that arrive while its run is being taken away wait for the takeover, and then change nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -345,7 +345,7 @@ func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 // waitsForLock counts the transactions that wait for a lock.
 const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// during runs f while a transaction has made a change, and commits once the query counts f among those
+// during makes a change in a transaction, runs f, and commits the transaction once the query counts f among those
 // that wait for the change.
 func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()

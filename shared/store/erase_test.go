@@ -28,7 +28,7 @@ func (r *storedEnv) leaks() string {
 		r.Fatalf("tables %s, %v", tables, err)
 	}
 	found := ""
-	for table := range strings.FieldsSeq(tables) { // a row's text contains all its columns
+	for table := range strings.FieldsSeq(tables) { // the text form of a row contains all its columns
 		if n := r.number(fmt.Sprintf(`SELECT count(*) FROM %q t WHERE strpos(t::text, $1) > 0`, table), canary); n > 0 {
 			found += fmt.Sprintf("%s:%d ", table, n)
 		}
@@ -207,7 +207,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// TestErasingWhileMessagesArrive: each message is either in the erased session, or in a new one.
+// TestErasingWhileMessagesArrive: each message belongs either to the erased session or to a new one.
 func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -224,7 +224,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					t.Errorf("accepting: %+v, %v", out, err)
 					return
 				}
-				// Some are claimed and finished, if possible.
+				// Some of the runs are claimed and finished, if possible.
 				claims, err := r.s.Executions.Claim(t.Context(), []string{out.Run.Run.ID})
 				if err != nil {
 					t.Errorf("claiming: %v", err)

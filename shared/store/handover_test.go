@@ -32,7 +32,7 @@ func (b *testEnv) handOver(places int) []string {
 	return ids(jobs)
 }
 
-// pages returns the number of pages that dispatching the next runs reads, and rolls the dispatch
+// pages returns the number of pages that are read to dispatch the next runs. The dispatch is rolled
 // back.
 func (b *testEnv) pages(function string, places int) int {
 	b.Helper()
@@ -63,12 +63,12 @@ func (b *testEnv) pages(function string, places int) int {
 	return plan[0].Plan.Hit + plan[0].Plan.Read
 }
 
-// Sixty thousand runs that wait for a parked run of their session cost the dispatch of other runs
-// nothing.
+// Sixty thousand runs that wait for a parked run of their session do not slow down the dispatch of
+// other runs.
 func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.handOver(1) // plans the statement while the tables are empty
+	b.handOver(1) // makes PostgreSQL plan the statement while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
 	if got := b.handOver(2); len(got) != 0 {
@@ -93,8 +93,8 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	}
 }
 
-// If the oldest runs of all sessions may start, the dispatch reads only those runs and dispatches
-// them in order.
+// If the oldest runs of all sessions may start, only those runs are read, and they are dispatched
+// in order.
 func TestDispatchTakesTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -114,8 +114,8 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	}
 }
 
-// An organization has the maximum number of parked runs, each with other runs waiting for it. All
-// sessions between them are dispatched in turn.
+// An organization has the maximum number of parked runs, and other runs wait for each of them. The
+// runs of the sessions in between are dispatched in order.
 func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -101,7 +101,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	}
 	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
 
-	// Its former worker can no longer write, and the sweeper does not change the run.
+	// The parked run's former worker can no longer write, and the sweeper does not change the run.
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
@@ -129,7 +129,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 	return only, err
 }
 
-// The ledger decides whether a person has to decide anything.
+// The ledger of effects determines whether a person has to decide anything.
 func TestParkingFollowsTheLedger(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -221,7 +221,7 @@ func TestUnansweredRunsFail(t *testing.T) {
 	b.wantEffect(late.RunID, "awaiting")
 }
 
-// The number of an organization's parked runs is limited; those of other organizations do not
+// The number of an organization's parked runs is limited. Parked runs of other organizations do not
 // count.
 func TestParkedRunsAreLimited(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestParkedRunsAreLimited(t *testing.T) {
 	b.park(second, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// Of two runs that are parked concurrently, one waits for the other and counts it.
+// If two runs are parked concurrently, one waits until the other is parked, and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -47,7 +47,7 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// countNotes counts the rows that timelines need in addition to the rows that every run has.
+// countNotes counts the rows that are stored only for timelines.
 func (b *testEnv) countNotes() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
@@ -176,7 +176,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// The end of a first attempt was recorded by the previous release, or not at all.
+// The end of a first attempt may have been recorded by the previous release, or not at all.
 func TestUnrecordedAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -272,7 +272,7 @@ func TestWhoseTimelines(t *testing.T) {
 	}
 }
 
-// However a run ends, its attempt records are removed together with it.
+// However a run ends, its attempt records are removed together with the run.
 func TestAttemptRecordsAreRemovedWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

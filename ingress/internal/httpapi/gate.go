@@ -75,7 +75,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		return overLimit
 	}
 
-	// From here on errors blame the request, so the caller must be allowed to read the resource.
+	// Later errors describe the request in detail, so the caller must be allowed to read the resource.
 	if r.Find != nil {
 		st.Find = func() error { return a.findLate(c, r) }
 	}
@@ -85,8 +85,8 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	return checkRequest(c, r)
 }
 
-// checkPage rejects pages of other origins on routes where a browser adds the credential or no
-// credential is needed.
+// checkPage rejects pages of other origins on routes where browsers add the credential by
+// themselves or where no credential is needed.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -100,8 +100,8 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up the resource that the query's id names. A route with Late has not checked the
-// rate limit at that point, so findLate does.
+// findLate looks up the resource that the query's id names. On a route with Late the rate limit has
+// not been checked at that point, so findLate checks it.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -146,8 +146,8 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 }
 
 // count counts a request against its caller's limit, if the caller is known and the request does
-// not count elsewhere. The handler of a route with Late counts itself; until then the response
-// shows the current limit.
+// not count elsewhere. The handler of a route with Late counts the request itself; until it does,
+// the response shows the current limit.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
 	if httpx.Identity(c).Via == auth.ViaWidget {

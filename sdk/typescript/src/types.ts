@@ -85,7 +85,7 @@ export interface HookFilter {
    */
   op: "eq" | "ne" | "in" | "contains" | "exists";
   /**
-   * A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true or
+   * A string, a number, true, false or null; for `in` a list of up to 100; for `exists` true or
    * false, true unless given.
    */
   value?: unknown;
@@ -112,7 +112,7 @@ export interface Hook {
   /** The API key with which the hook's runs are started. */
   keyId: KeyId;
   source: HookSource;
-  /** The URL to send deliveries to. */
+  /** The URL to which deliveries are sent. */
   url: string;
   /** `***`, except in the response that created it. */
   secret: string;
@@ -213,8 +213,8 @@ export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" 
 /** Why a delivery was refused. */
 export interface DeliveryError {
   /**
-   * `invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the agent
-   * was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
+   * agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
    */
   code: string;
   message: string;
@@ -265,7 +265,7 @@ export interface DeliveryWithBody {
   duplicates: number;
   /** Null if the body is not kept. */
   contentType: string | null;
-  /** As text; null when it is not kept. */
+  /** As text; null if it is not stored. */
   body: string | null;
 }
 
@@ -829,7 +829,7 @@ export interface Endpoint {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
-   * URL. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointInputSchema;
   /** Default: `"unsafe"`. */
@@ -839,7 +839,7 @@ export interface Endpoint {
 
 /**
  * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
- * Default: the variables as required texts.
+ * Default: the variables as required strings.
  */
 export interface EndpointInputSchema {
   type: "object";
@@ -855,7 +855,7 @@ export interface EndpointChange {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
-   * URL. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointChangeInputSchema;
   /** Default: `"unsafe"`. */
@@ -865,7 +865,7 @@ export interface EndpointChange {
 
 /**
  * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
- * Default: the variables as required texts.
+ * Default: the variables as required strings.
  */
 export interface EndpointChangeInputSchema {
   type: "object";
@@ -883,7 +883,7 @@ export interface McpServer {
 
 /** Operations of an OpenAPI 3 document to add to an agent's endpoints. */
 export interface OpenApiImport {
-  /** The document, as an object or as a JSON or YAML text. */
+  /** The document, as an object or as a JSON or YAML string. */
   document: Record<string, unknown> | string;
   /** The operations to import, each as its `operationId` or as `METHOD /path`; default: all. */
   operations?: Array<string>;
@@ -1164,11 +1164,11 @@ export type RunErrorCode =
   | "model_unavailable"
   /** The provider's rate limit was exceeded until the run's deadline. */
   | "model_rate_limited"
-  /** The model did not answer in time until the run's deadline. */
+  /** The model did not respond before the run's deadline. */
   | "model_timeout"
   /** The model's answer was interrupted. */
   | "model_truncated"
-  /** The provider rejected the request or the credentials, or gave an unusable response. */
+  /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
@@ -1969,7 +1969,8 @@ export interface NotificationMessage {
 }
 
 /**
- * The request body, the same in every attempt; absent in lists, and if the body is no longer kept.
+ * The request body, the same in every attempt; absent in lists, and if the body is no longer
+ * stored.
  */
 export interface NotificationPayload {
   /** The event. */
@@ -2303,7 +2304,7 @@ export interface LoginSessionList {
   nextCursor: NextCursor;
 }
 
-/** The answer to every DELETE. */
+/** The response to every DELETE. */
 export interface Deleted {
   id: string;
   deleted: true;
@@ -2552,7 +2553,7 @@ export interface OpenAiModelList {
   data: Array<OpenAiModel>;
 }
 
-/** The content of a message: a text, or parts that are texts. */
+/** The content of a message: a string, or text parts. */
 export type OpenAiContent = string | Array<OpenAiContent3Item> | null;
 
 export interface OpenAiContent3Item {
@@ -2656,7 +2657,7 @@ export interface OpenAiUsage {
   total_tokens: number;
 }
 
-/** The run and session of an answer; an addition to OpenAI's API. */
+/** The run and session of a response; an addition to OpenAI's API. */
 export interface OpenAiRunNames {
   runId: RunId;
   sessionId: SessionId;
@@ -4310,11 +4311,11 @@ export interface LogOutHeaders {
 
 /** The query parameters of `GET /api/auth/oidc`: Log in with an identity provider. */
 export interface BeginOidcQuery {
-  /** The path of this site to return to; default `/dashboard`. */
+  /** The path on this site to return to; default `/dashboard`. */
   next?: string;
   /**
-   * `1` creates a new account if another account has the person's email address without proof. The
-   * other account keeps its data and its password.
+   * `1` creates a new account if an account with the person's email address exists but has not
+   * proven it. The other account keeps its data and its password.
    */
   takeover?: "1";
 }

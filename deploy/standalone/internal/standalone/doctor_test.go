@@ -83,7 +83,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng", "pocketsphinx_batch"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
 				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
-				workers.Capability{Name: "documents", State: "none: no sandbox is available to read them in"}),
+				workers.Capability{Name: "documents", State: "none: no sandbox is available for reading documents"}),
 			nil,
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",

@@ -17,7 +17,7 @@ const ContentEvents = "text/event-stream"
 const lastEventID = "Last-Event-Id" // in net/http's canonical form
 
 const (
-	// PingEvery is the interval of the comments that keep a stream open at proxies and clients.
+	// PingEvery is the interval between comments, which keep proxies and clients from closing a quiet stream.
 	PingEvery = 10 * time.Second
 
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
@@ -28,8 +28,8 @@ const (
 	writesShare = time.Second
 )
 
-// Source is the source of a stream's events. Next returns the next events, or no events if there
-// are none by the time until. An error such as io.EOF ends the stream.
+// Source is the source of a stream's events. Next returns the next events. If there are none by the
+// time until, it returns no events. An error such as io.EOF ends the stream.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
@@ -53,7 +53,7 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	return last
 }
 
-// frames is a pool of write buffers. A stream that waits for events does not keep one.
+// frames is a pool of write buffers. A stream does not keep a buffer while it waits for events.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
 // SendStream writes events until the source ends, the client disconnects or the permit expires. A
@@ -67,7 +67,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 
 	out := http.NewResponseController(c.Writer)
 	ping, renew := time.Now().Add(PingEvery), time.Time{}
-	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the events that already exist
+	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the existing events
 	for begun := false; ; begun = true {
 		now := time.Now()
 		beat := !now.Before(ping)
@@ -108,7 +108,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 		}
 	}()
 
-	// All events are written at a time, which costs one system call and one flush.
+	// All events are written together, which costs only one system call and one flush.
 	*buf = (*buf)[:0]
 	for _, e := range events {
 		*buf = frame(*buf, e)

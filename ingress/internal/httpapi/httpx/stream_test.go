@@ -20,7 +20,7 @@ import (
 	"parley/shared/domain"
 )
 
-// timedSource is a Source with events at set times.
+// timedSource is a Source whose events occur at given times.
 type timedSource struct {
 	began time.Time
 	tells []time.Duration
@@ -48,12 +48,12 @@ func (q *timedSource) Next(ctx context.Context, until time.Time) ([]domain.Event
 	return []domain.Event{{ID: domain.EventID{Fence: 1, N: q.n}, Type: "a", Data: []byte("{}")}}, nil
 }
 
-// timedRecorder is a connection that records the times of writes.
+// timedRecorder is a response that records the times of writes.
 type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // the deadline of each write, relative to its start
+	deadline []time.Duration // the deadline of each write, relative to the start of the write
 	flushed  []time.Duration
 	fail     error
 }

@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tickingSource reports changes of runs at intervals, and with every third one a change of documents.
+// tickingSource reports a change of runs at regular intervals, and a change of documents with every third of these.
 type tickingSource struct {
 	every time.Duration
 	left  int

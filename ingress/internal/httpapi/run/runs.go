@@ -17,9 +17,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// findReadable calls find for each principal whose runs the caller may read, until it returns something
-// other than not_found. It calls find once with "" for callers who may read all runs of the
-// organization.
+// findReadable calls find for each principal whose runs the caller may read, until find returns
+// something other than not_found. For callers who may read all runs of the organization, it calls
+// find once with "".
 func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
@@ -75,7 +75,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
-// runFilter reads the filter of a list of runs.
+// runFilter reads the filter for a list of runs.
 func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
@@ -164,7 +164,7 @@ func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dis
 	return nil
 }
 
-// requestedEvents reads whether an event stream is requested, after which event, and in which format.
+// requestedEvents reads whether an event stream is requested, after which event it begins, and in which format.
 func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = requestedFormat(found, c)
 	switch value, present := httpx.QueryValue(c, "stream", found); {
@@ -211,7 +211,7 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun without the log line's ids.
+// ReadRun is findRun without setting the ids for the log line.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
@@ -221,7 +221,7 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 	return run, err
 }
 
-// writeRun responds with a run object. A large one is read only when there is capacity for the
+// writeRun responds with a run object. A large run is read only when there is capacity for the
 // response.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {

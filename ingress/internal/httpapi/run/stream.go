@@ -49,7 +49,7 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 
-	// The header is set even with an error, so that a caller can find the run that was accepted.
+	// The header is set even with an error, so that the caller can find the accepted run.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}

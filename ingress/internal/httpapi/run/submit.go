@@ -49,7 +49,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Durat
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
 	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision
+		h.sendAccepted(c, &sub.Run) // the caller may be the one who has to make the decision
 		h.Dispatch.Release(sub)
 		return nil
 	}
@@ -80,7 +80,7 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 }
 
 // FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
-// new run's id before the run exists.
+// new run's id before it creates the run.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
@@ -127,14 +127,14 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusOK, body)
 }
 
-// limitWait returns a wait of the given seconds, at most longest.
+// limitWait returns a wait of the given number of seconds, or longest if that is shorter.
 func limitWait(seconds int, longest time.Duration) time.Duration {
 	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
 // preferredWait reads the Prefer header: wait=N in seconds, at most WaitDefault, and respond-async,
-// which means no wait. It ignores unknown and malformed preferences. The first of several equal
-// preferences counts (RFC 7240).
+// which means no wait. It ignores unknown and malformed preferences. If a preference is repeated,
+// the first one counts (RFC 7240).
 func (h *Handler) preferredWait(header http.Header) time.Duration {
 	wait, waits := h.WaitDefault, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
@@ -159,7 +159,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 	return wait
 }
 
-// targetError converts the not_found of a run-automation target to a problem of the body's field.
+// targetError converts the not_found error for the target of run-automation to a problem with the body's field.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")

@@ -619,7 +619,7 @@ class HookFilter(TypedDict):
     """
 
     value: NotRequired[Any]
-    """A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true
+    """A string, a number, true, false or null; for `in` a list of up to 100; for `exists` true
     or false, true unless given.
     """
 
@@ -658,7 +658,7 @@ class Hook(TypedDict):
     source: HookSource
 
     url: str
-    """The URL to send deliveries to."""
+    """The URL to which deliveries are sent."""
 
     secret: str
     """`***`, except in the response that created it."""
@@ -785,8 +785,9 @@ class DeliveryError(TypedDict):
     """Why a delivery was refused."""
 
     code: str
-    """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
-    agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+    """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be
+    added.
     """
 
     message: str
@@ -857,7 +858,7 @@ class DeliveryWithBody(TypedDict):
     """Null if the body is not kept."""
 
     body: str | None
-    """As text; null when it is not kept."""
+    """As text; null if it is not stored."""
 
 
 class TakenDelivery(TypedDict):
@@ -1221,7 +1222,7 @@ keeps them.
 
 class EndpointInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1250,7 +1251,7 @@ class Endpoint(TypedDict):
 
     inputSchema: NotRequired[EndpointInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: SideEffect
@@ -1403,7 +1404,7 @@ class ToolsChangeKnowledge(TypedDict):
 
 class EndpointChangeInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1420,7 +1421,7 @@ class EndpointChange(TypedDict):
 
     inputSchema: NotRequired[EndpointChangeInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: NotRequired[SideEffect]
@@ -1583,7 +1584,7 @@ class OpenApiImport(TypedDict):
     """Operations of an OpenAPI 3 document to add to an agent's endpoints."""
 
     document: dict[str, Any] | str
-    """The document, as an object or as a JSON or YAML text."""
+    """The document, as an object or as a JSON or YAML string."""
 
     operations: NotRequired[list[str]]
     """The operations to import, each as its `operationId` or as `METHOD /path`; default: all."""
@@ -1775,11 +1776,11 @@ RunErrorCode: TypeAlias = Literal[
     "model_unavailable",
     # The provider's rate limit was exceeded until the run's deadline.
     "model_rate_limited",
-    # The model did not answer in time until the run's deadline.
+    # The model did not respond before the run's deadline.
     "model_timeout",
     # The model's answer was interrupted.
     "model_truncated",
-    # The provider rejected the request or the credentials, or gave an unusable response.
+    # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
@@ -2843,7 +2844,7 @@ all attempts failed.
 
 class NotificationPayload(TypedDict):
     """The request body, the same in every attempt; absent in lists, and if the body is no
-    longer kept.
+    longer stored.
     """
 
     type: str
@@ -3281,7 +3282,7 @@ class LoginSessionList(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The answer to every DELETE."""
+    """The response to every DELETE."""
 
     id: str
     deleted: Literal[True]
@@ -3554,7 +3555,7 @@ class OpenAiContent3Item(TypedDict):
 
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""The content of a message: a text, or parts that are texts."""
+"""The content of a message: a string, or text parts."""
 
 
 class OpenAiMessage(TypedDict):
@@ -3661,7 +3662,7 @@ class OpenAiUsage(TypedDict):
 
 
 class OpenAiRunNames(TypedDict):
-    """The run and session of an answer; an addition to OpenAI's API."""
+    """The run and session of a response; an addition to OpenAI's API."""
 
     runId: RunId
     sessionId: SessionId
@@ -5638,11 +5639,11 @@ class BeginOidcQuery(TypedDict):
     """The query parameters of `GET /api/auth/oidc`: Log in with an identity provider."""
 
     next: NotRequired[str]
-    """The path of this site to return to; default `/dashboard`."""
+    """The path on this site to return to; default `/dashboard`."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` creates a new account if another account has the person's email address without
-    proof. The other account keeps its data and its password.
+    """`1` creates a new account if an account with the person's email address exists but has
+    not proven it. The other account keeps its data and its password.
     """
 
 
