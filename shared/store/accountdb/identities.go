@@ -21,8 +21,8 @@ type Identity struct {
 	Name            string
 }
 
-// The email_taken error of LogInByIdentity wraps ErrMayTakeOver if the same login would succeed
-// with takeOver.
+// ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
+// succeed with takeOver.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.

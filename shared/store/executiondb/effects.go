@@ -58,7 +58,7 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 		e.Input = json.RawMessage(`{}`)
 	}
 
-	out, err := s.write(ctx, &progressWrite{Held: held, kind: writePrepare, callID: e.CallID, content: e.Input, effect: e})
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writePrepare, callID: e.CallID, content: e.Input, effect: e})
 	if err != nil {
 		return domain.Effect{}, false, fmt.Errorf("preparing effect: %w", err)
 	}
@@ -71,7 +71,7 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 // is also the result of a check that is older than maxCheckAge. A later EndSend takes effect after
 // BeginSend.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
-	out, err := s.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID})
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID})
 	if err != nil {
 		return false, fmt.Errorf("beginning to send effect: %w", err)
 	}
@@ -86,7 +86,7 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (
 // has finished. It also works after the lease is lost, as long as no other attempt has started:
 // a known outcome saves a person the decision.
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
-	out, err := s.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
 	if err != nil {
 		return false, fmt.Errorf("keeping outcome of effect: %w", err)
 	}
@@ -97,7 +97,7 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 // false if the call was taken in this or an earlier attempt, or if the worker no longer holds the
 // run.
 func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {
-	out, err := s.write(ctx, &progressWrite{Held: held, kind: writeVoid, callID: callID})
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeVoid, callID: callID})
 	if err != nil {
 		return false, fmt.Errorf("voiding effect: %w", err)
 	}

@@ -315,7 +315,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 // Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,
 // if the worker no longer holds the run.
 func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error) {
-	out, err := s.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
 	if err != nil {
 		return false, fmt.Errorf("writing journal: %w", err)
 	}

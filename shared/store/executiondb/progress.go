@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lib/pq"
@@ -58,18 +59,56 @@ type written struct {
 	took   time.Duration // from the request to its result, by the local clock
 }
 
+// progressWriter writes the progress of runs in batches. The group combines concurrent writes; it runs
+// from the first write until close.
+type progressWriter struct {
+	connection *pg.Pinned // reserved for the batches
+
+	group   *batch.Group[*progressWrite, written]
+	start   sync.Once
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+func newProgressWriter(db *pg.DB) *progressWriter {
+	return &progressWriter{connection: pg.NewPinned(db), stopped: make(chan struct{})}
+}
+
+// begin starts the group, once.
+func (p *progressWriter) begin() {
+	p.start.Do(func() {
+		p.group = batch.New(maxWrites, maxWaiting, p.writeBatch).Sized(MaxBatchBytes, (*progressWrite).size)
+		ctx, cancel := context.WithCancel(context.Background())
+		p.stop = cancel
+		go func() {
+			defer close(p.stopped)
+			p.group.Run(ctx)
+		}()
+	})
+}
+
+// close waits for writes and closes the connection.
+func (p *progressWriter) close() {
+	p.start.Do(func() {}) // from here on the group does not start
+	if p.group != nil {
+		p.stop()
+		<-p.stopped
+	}
+	p.connection.Close()
+}
+
 // write makes a write together with those of concurrent callers. While another transaction has locked
 // the run, it tries again.
-func (s *Store) write(ctx context.Context, w *progressWrite) (written, error) {
-	s.startGroup() //nolint:contextcheck // the group outlives this caller
-	if s.group == nil {
+func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
+	p.begin() //nolint:contextcheck // the group outlives this caller
+	if p.group == nil {
 		return written{}, batch.ErrStopped // the store was closed before the first write
 	}
 
 	until := time.Now().Add(lockedFor)
 	for pause := lockedPause; ; pause = min(2*pause, maxLockedPause) {
 		began := time.Now()
-		out, err := s.group.Do(ctx, w)
+		out, err := p.group.Do(ctx, w)
 		out.took = time.Since(began)
 		if err == nil {
 			err = out.err
@@ -85,7 +124,7 @@ func (s *Store) write(ctx context.Context, w *progressWrite) (written, error) {
 
 // writeBatch makes writes with one statement, or with several if a run has more than one write. An
 // error concerns only the writes of its statement.
-func (s *Store) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
+func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
 	results := make(map[*progressWrite]written, len(writes))
 	until := time.Now().Add(pg.SplitFor)
 	for rest := writes; len(rest) > 0; {
@@ -100,7 +139,7 @@ func (s *Store) writeBatch(ctx context.Context, writes []*progressWrite) ([]writ
 			runs[w.RunID] = true
 			part = append(part, w)
 		}
-		s.writePart(ctx, part, results, until)
+		p.writePart(ctx, part, results, until)
 		rest = later
 	}
 
@@ -113,12 +152,12 @@ func (s *Store) writeBatch(ctx context.Context, writes []*progressWrite) ([]writ
 
 // writePart makes writes, at most one of a run, and adds the results that are not zero. It bisects to
 // find a write that PostgreSQL rejects, so that the others are made.
-func (s *Store) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
-	rows, err := s.writeRows(ctx, part)
+func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
+	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {
 	case len(part) > 1 && (pg.IsBadData(err) || locked && time.Now().Before(until)):
-		s.writePart(ctx, part[:len(part)/2], results, until)
-		s.writePart(ctx, part[len(part)/2:], results, until)
+		p.writePart(ctx, part[:len(part)/2], results, until)
+		p.writePart(ctx, part[len(part)/2:], results, until)
 		return
 	case locked:
 		err = pg.ErrLocked
@@ -159,13 +198,13 @@ const writeQuery = `SELECT run_id, locked, coalesce(name, '') AS name, input, co
 	coalesce(state, '') AS state, outcome, sent FROM write_progress($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // writeRows makes writes with one statement, which waits for no lock on a run.
-func (s *Store) writeRows(ctx context.Context, part []*progressWrite) ([]writtenRow, error) {
+func (p *progressWriter) writeRows(ctx context.Context, part []*progressWrite) ([]writtenRow, error) {
 	column := func(value func(w *progressWrite) string) any {
 		return pq.Array(pg.Column(part, func(w **progressWrite) string { return value(*w) }))
 	}
 
 	var rows []writtenRow
-	err := s.writes.SelectInto(ctx, &rows, writeQuery,
+	err := p.connection.SelectInto(ctx, &rows, writeQuery,
 		column(func(w *progressWrite) string { return string(w.kind) }),
 		column(func(w *progressWrite) string { return w.RunID }),
 		column(func(w *progressWrite) string { return w.OrganizationID }),

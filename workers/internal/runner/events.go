@@ -279,7 +279,7 @@ func (t *eventWriter) forget() {
 
 // newEventWriter creates an attempt's event writer.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
-	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it spreads work, and protects nothing
+	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
 	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {

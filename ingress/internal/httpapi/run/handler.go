@@ -59,6 +59,7 @@ func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
 	source := httpx.InOrganization(h.BlobsDB.SourceByID)
+	sessions := sessionHandler{h.Deps}
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
@@ -67,14 +68,14 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
-			Find: h.findSession, List: httpx.Params{"principal", "limit", "cursor"},
+			Find: sessions.find, List: httpx.Params{"principal", "limit", "cursor"},
 			Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
-			Handle: h.getSessions,
+			Handle: sessions.get,
 		},
 		{
 			Method: "DELETE", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
-			Find: h.findSession, Beside: httpx.Params{"agentId", "templateId", "principal"},
-			Handle: h.eraseSession,
+			Find: sessions.find, Beside: httpx.Params{"agentId", "templateId", "principal"},
+			Handle: sessions.erase,
 		},
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: h.runAutomation},
 		{
@@ -112,23 +113,6 @@ func (h *Handler) findTarget(c *gin.Context) error {
 	}
 
 	return nil
-}
-
-// findSession is the Finder for sessions. It returns nil if the query names no session.
-func (h *Handler) findSession(c *gin.Context) error {
-	found := &httpx.Problems{}
-	name, exists, err := h.requestedSession(c, found)
-	switch {
-	case err != nil:
-		return err
-	case found.Err() != nil:
-		return nil //nolint:nilerr // the query names no session
-	case !exists:
-		return httpx.NotFound()
-	}
-
-	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only existence counts
-	return err
 }
 
 // findFile is the Finder for files. It returns not_found for a file that the caller may not read.

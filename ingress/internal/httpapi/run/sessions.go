@@ -71,11 +71,14 @@ func sessionKey(name sessiondb.SessionName, principal string) []byte {
 	return contract.Hash(name.OrganizationID, name.TargetID, principal, name.SessionID)
 }
 
-// getSessions handles GET /api/sessions: the sessions that the caller may read, newest first, or
+// sessionHandler handles requests for sessions.
+type sessionHandler struct{ Deps }
+
+// get handles GET /api/sessions: the sessions that the caller may read, newest first, or
 // with ?id= one session and its messages.
-func (h *Handler) getSessions(c *gin.Context) {
+func (h sessionHandler) get(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
-		h.getSession(c)
+		h.getOne(c)
 		return
 	}
 
@@ -142,10 +145,10 @@ func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
 
-// getSession responds with one session and its newest turns, or with the turns before the cursor.
-func (h *Handler) getSession(c *gin.Context) {
+// getOne responds with one session and its newest turns, or with the turns before the cursor.
+func (h sessionHandler) getOne(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists, err := h.requestedSession(c, found)
+	name, exists, err := h.requested(c, found)
 	limit, before := httpx.ReadLimit(c, found), turnCursor(c, found)
 	if _, present := httpx.Query(c)["limit"]; !present {
 		limit = httpx.MaxPage
@@ -165,7 +168,7 @@ func (h *Handler) getSession(c *gin.Context) {
 	// The first read stops if the response becomes large. Such a page is read again once there is capacity.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
-		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
+		h.getLarge(c, name, before, limit, max(page.Newest, httpx.PageBytes))
 		return
 	}
 	if err != nil {
@@ -176,9 +179,9 @@ func (h *Handler) getSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
-// getLargeSession responds with a session whose messages are a large response. bytes is the maximum
+// getLarge responds with a session whose messages are a large response. bytes is the maximum
 // to read.
-func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
+func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
 	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)
 		return
@@ -251,10 +254,10 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	return int(seq)
 }
 
-// eraseSession handles DELETE /api/sessions?id=: it erases all content of the session.
-func (h *Handler) eraseSession(c *gin.Context) {
+// erase handles DELETE /api/sessions?id=: it erases all content of the session.
+func (h sessionHandler) erase(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists, err := h.requestedSession(c, found)
+	name, exists, err := h.requested(c, found)
 	if _, present, _ := sessionTarget(c, found); !present { // to erase a session, the query must name it completely
 		found.Add("agentId", httpx.CodeRequired, "is required, unless templateId is given")
 	}
@@ -280,10 +283,10 @@ func (h *Handler) eraseSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// requestedSession reads which session a query refers to: the caller's own session or the given
+// requested reads which session a query refers to: the caller's own session or the given
 // principal's. If the query names no agent or template, the session's id must be unique. exists is
 // false if the caller cannot access such a session.
-func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
+func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
 	var present bool
@@ -309,7 +312,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	case targeted:
 		name.TargetID, exists = target, valid
 	default:
-		if name.TargetID, principal, err = h.onlySession(c, found, name.SessionID, principal, chosen); err != nil {
+		if name.TargetID, principal, err = h.only(c, found, name.SessionID, principal, chosen); err != nil {
 			return name, false, err
 		}
 		exists = name.TargetID != ""
@@ -322,10 +325,10 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	return name, exists, nil
 }
 
-// onlySession finds the only session with the id: the principal's session or, if there is none and
+// only finds the only session with the id: the principal's session or, if there is none and
 // the query names no principal, another session that the caller may read. target is "" if there is
 // no such session.
-func (h *Handler) onlySession(
+func (h sessionHandler) only(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
@@ -409,4 +412,21 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 		answered.CreatedAt = domain.At(*turn.FinishedAt)
 	}
 	return []message{asked, answered}
+}
+
+// find is the Finder for sessions. It returns nil if the query names no session.
+func (h sessionHandler) find(c *gin.Context) error {
+	found := &httpx.Problems{}
+	name, exists, err := h.requested(c, found)
+	switch {
+	case err != nil:
+		return err
+	case found.Err() != nil:
+		return nil //nolint:nilerr // the query names no session
+	case !exists:
+		return httpx.NotFound()
+	}
+
+	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only existence counts
+	return err
 }

@@ -49,7 +49,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Durat
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
 	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		h.sendAccepted(c, &sub.Run) // the caller may be the one who has to make the decision
+		respondAccepted(c, &sub.Run) // the caller may be the one who has to make the decision
 		h.Dispatch.Release(sub)
 		return nil
 	}
@@ -87,8 +87,8 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
 
-// sendAccepted responds with 202 and the run.
-func (h *Handler) sendAccepted(c *gin.Context, run *rundb.StoredRun) {
+// respondAccepted responds with 202 and the run.
+func respondAccepted(c *gin.Context, run *rundb.StoredRun) {
 	body, err := run.Body()
 	if err != nil {
 		httpx.Fail(c, err)
@@ -114,7 +114,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 	if !now.Ended() {
-		h.sendAccepted(c, &now)
+		respondAccepted(c, &now)
 		return
 	}
 
