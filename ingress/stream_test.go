@@ -240,8 +240,9 @@ func (h *scriptedWorker) checkpoint() {
 // die requeues the run, as if its worker were lost, and claims it for the next attempt.
 func (h *scriptedWorker) die() {
 	h.Helper()
-	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
-		h.Fatal(err)
+	back, err := h.store.Executions.PutBack(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}})
+	if err != nil || !back[0].Done {
+		h.Fatalf("requeued = %+v, %v", back, err)
 	}
 	h.begin()
 }

@@ -64,7 +64,7 @@ var all = []mutant{
 	},
 	{
 		"a requeue without its fence",
-		[]edit{{"shared/store/executiondb/finish.go", "WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING", "WHERE run_id = $1 AND $2::bigint > 0 AND status = 'running' RETURNING"}},
+		[]edit{{"shared/store/executiondb/requeue.go", "SELECT o.run_id FROM open_runs o JOIN asked USING (run_id, fence)", "SELECT o.run_id FROM open_runs o JOIN asked USING (run_id)"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},

@@ -3,6 +3,7 @@ package store_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
@@ -178,8 +179,9 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	run := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID)
-	if _, err := b.s.Executions.PutBack(t.Context(), run.Held(), 50*1e6, &domain.RunError{Code: "x", Message: "m"}); err != nil {
-		t.Fatal(err)
+	cause := &domain.RunError{Code: "x", Message: "m"}
+	if back := b.putBack(executiondb.Requeue{Held: run.Held(), Backoff: 50 * time.Millisecond, Cause: cause}); !back.Done {
+		t.Fatalf("requeued = %+v, want done", back)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() - interval '1 second'`)
 	jobs, err := b.s.Queue.DispatchWaiting(t.Context())

@@ -106,8 +106,8 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 		b.does(what, held, false)
 	}
 	b.save(false, held, chunk(6, 6))
-	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
-		t.Errorf("put back: %v, %v", freed, err)
+	if back := b.putBack(executiondb.Requeue{Held: held}); back.Done {
+		t.Errorf("requeued = %+v, want nothing", back)
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp(), next_dispatch_at = clock_timestamp() WHERE run_id = $1`, runID)
 	if ended, err := b.s.Executions.EndOverdue(ctx, 9); err != nil || len(ended) > 0 {

@@ -136,6 +136,20 @@ func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Fini
 	}
 }
 
+// putBack requeues a run, and retries while another transaction has locked it.
+func (b *testEnv) putBack(run executiondb.Requeue) executiondb.Requeued {
+	b.Helper()
+	for {
+		back, err := b.s.Executions.PutBack(b.Context(), []executiondb.Requeue{run})
+		if err != nil {
+			b.Fatalf("requeueing: %v", err)
+		}
+		if !back[0].Locked {
+			return back[0]
+		}
+	}
+}
+
 func (b *testEnv) exec(query string, args ...any) {
 	b.Helper()
 	if _, err := b.raw.ExecContext(b.Context(), query, args...); err != nil {
@@ -373,8 +387,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if ok, err := b.s.Executions.Journal(ctx, held, 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
-	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
-		t.Errorf("the old worker put the run back: %v, %v", freed, err)
+	if back := b.putBack(executiondb.Requeue{Held: held}); back.Done {
+		t.Errorf("the old worker requeued the run: %+v", back)
 	}
 	if f := b.finish(old, "old"); f.Saved[runID] {
 		t.Error("the old worker finished the run")
@@ -410,8 +424,8 @@ func TestSweepingEndsOrRequeuesLostRuns(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)].Slots != 1 {
-		t.Fatalf("putting back: %v, %v", freed, err)
+	if back := b.putBack(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done || back.Lane != automationsFor(b.org) {
+		t.Fatalf("requeued = %+v, want a slot of the lane of automations", back)
 	}
 	if again := b.claim(retried); again.Run != nil {
 		t.Error("a run was claimed during its backoff")

@@ -142,8 +142,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 	back := func(c *executiondb.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)].Slots != 1 {
-			t.Fatalf("putting back: %v, %v", freed, err)
+		if back := b.putBack(executiondb.Requeue{Held: c.Held(), Backoff: time.Hour, Cause: cause}); !back.Done {
+			t.Fatalf("requeued = %+v, want done", back)
 		}
 	}
 	b.mustClaim(runID)

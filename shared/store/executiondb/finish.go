@@ -2,7 +2,6 @@ package executiondb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -268,48 +267,6 @@ type closedRow struct {
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
 	Place          bool   `db:"place"` // runs of its organization may be waiting
-}
-
-// putBackQuery requeues a run and records how the attempt ended.
-var putBackQuery = `WITH back AS (
-	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
-	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END,
-	    last_error = coalesce($4::json, last_error), fence = fence + 1
-	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, lane, fence - 1 AS fence, attempts, started_at
-	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
-	SELECT lane FROM back`
-
-// PutBack requeues a running run, so that it does not start before the backoff has passed. If cause
-// is nil, the worker gave up the run for a reason that is unrelated to the run. PutBack returns the
-// freed slot, for DispatchNext. The map is empty, and nothing was written, if the worker no longer
-// holds the run.
-func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (queuedb.FreedSlots, error) {
-	var reason any
-	if cause != nil {
-		raw, err := json.Marshal(cause)
-		if err != nil {
-			return nil, fmt.Errorf("encoding cause: %w", err)
-		}
-		reason = raw
-	}
-
-	var lanes []domain.Lane
-
-	status, code, message := putBackNote(cause)
-	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		lanes = lanes[:0]
-		return tx.SelectContext(ctx, &lanes, putBackQuery, held.RunID, held.Fence, pg.Interval(backoff), reason, string(status), code, message)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("requeueing run: %w", err)
-	}
-
-	freed := queuedb.FreedSlots{}
-	for _, lane := range lanes {
-		freed.Add(queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}, queuedb.Freed{Slots: 1, Waiting: true})
-	}
-
-	return freed, nil
 }
 
 // Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,

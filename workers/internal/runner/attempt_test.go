@@ -74,10 +74,14 @@ func (s *testEnv) DispatchNext(context.Context, queuedb.FreedSlots) ([]domain.Jo
 
 func (s *testEnv) AnnounceSlots(context.Context, string, int, time.Duration) error { return nil }
 
-func (s *testEnv) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (queuedb.FreedSlots, error) {
+func (s *testEnv) PutBack(_ context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error) {
 	defer s.lock()()
-	s.back = append(s.back, wait)
-	return queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}, nil
+	out := make([]executiondb.Requeued, len(runs))
+	for i, r := range runs {
+		s.back = append(s.back, r.Backoff)
+		out[i] = executiondb.Requeued{Done: true, Lane: queuedb.Lane{OrganizationID: "org_1", Lane: domain.LaneChat}}
+	}
+	return out, nil
 }
 
 func (s *testEnv) Config(context.Context, string, string, int) (domain.Config, error) {
@@ -205,6 +209,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	defer cancel()
 	var groups sync.WaitGroup
 	groups.Go(func() { r.finishes.Run(ctx) })
+	groups.Go(func() { r.requeues.Run(ctx) })
 	groups.Go(func() { r.events.Run(ctx) })
 	now := time.Now()
 	claim.Now, claim.Deadline, claim.CallerAllowed, claim.Fence, claim.Seq = now, now.Add(time.Minute), true, int64(claim.Attempts), len(s.turns)+1

@@ -15,6 +15,7 @@ import (
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 )
@@ -196,15 +197,19 @@ func jitter(d time.Duration) time.Duration {
 // lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
-		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
-		if err == nil && len(freed) == 0 {
+		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
+		switch {
+		case err != nil:
+			return err
+		case back.Locked:
+			return pg.ErrLocked
+		case !back.Done:
 			a.log.Info().Msg("run was taken over before it could be requeued")
+			return nil
 		}
-		if len(freed) > 0 {
-			r.changed(a)
-		}
-		r.freeSlots.add(freed)
-		return err
+		r.changed(a)
+		r.freeSlots.add(queuedb.FreedSlots{back.Lane: {Slots: 1, Waiting: true}})
+		return nil
 	})
 	failpoint.Here(failpoint.PutBackAfter)
 }

@@ -53,6 +53,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var groups, attempts sync.WaitGroup
 		groups.Go(func() { r.finishes.Run(ctx) })
+		groups.Go(func() { r.requeues.Run(ctx) })
 		groups.Go(func() { r.events.Run(ctx) })
 		start := func(org, runID string) {
 			a := claimedAttempt(runID)

@@ -50,8 +50,8 @@ type Runs interface {
 	// Finish saves at most one outcome per run. If it returns an error, it has saved none.
 	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
 
-	// PutBack requeues a run. freed is empty if the run no longer belongs to this worker.
-	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed queuedb.FreedSlots, err error)
+	// PutBack requeues runs. It returns one result per run, in the same order.
+	PutBack(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
 }
 
 // Queue dispatches queued runs into the slots of finished ones.
@@ -165,6 +165,7 @@ type Runner struct {
 	// The groups combine the requests of concurrent attempts into batches, one statement each.
 	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
 	finishes *batch.Group[tracing.Of[endedRun], saveResult]
+	requeues *batch.Group[executiondb.Requeue, executiondb.Requeued]
 	events   *batch.Group[checkpoint, error]
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
@@ -220,6 +221,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	// Results and checkpoints vary in size, so their batches are also bounded in bytes.
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
+	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
 	var err error
@@ -242,7 +244,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch} {
 		groups.Go(func() { run(work) })
 	}
 
