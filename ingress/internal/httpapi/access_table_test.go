@@ -203,6 +203,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
+	{"POST", "/v1/responses/:id/cancel", "id=$resp", "", forCaller, "member", 200, false},
 	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers must upgrade
 	{"POST", "/v1/realtime/client_secrets", "", `{"session":{"model":"$vag","instructions":"$word"}}`, forCaller, "member", 200, false},
 	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},
