@@ -337,8 +337,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	twin.leave()
 	retries := map[string]*connection{}
 	for n, e := range []edge{there, here} {
+		pass(t, 375*time.Millisecond) // the shortest pause of a client before its retry
 		retries[runs[n]] = e.open("POST", "/v1/responses", body, home.key, count("1"))
-		pass(t, time.Second) // the other ingress knows of the retry
 	}
 	pass(t, graceOver)
 	if all := a.runsOf("slow", 2); len(all) != 2 {
@@ -377,6 +377,7 @@ func TestARetryGetsAFinishedRun(t *testing.T) {
 	runID := a.runsOf("late", 1)[0]
 	c.leave()
 	a.finish("done", runID)
+	pass(t, 375*time.Millisecond) // as in TestARetryIsTheSameRun
 	again := there.open("POST", "/v1/chat/completions", body, home.key, "X-Stainless-Retry-Count: 2")
 	rec := <-again.done
 	if rec.Code != http.StatusOK || rec.Header().Get("X-Parley-Run-Id") != runID || rec.Header().Get("Idempotency-Replayed") != "true" {

@@ -214,6 +214,7 @@ func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	if w.left[run.ID] == nil {
 		run.confirmed = time.Time{}
 		w.left[run.ID] = run
+		w.rouse()
 	}
 }
 
