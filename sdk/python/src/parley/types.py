@@ -43,6 +43,9 @@ __all__ = [
     "Bytes",
     "CallerView",
     "CallerViewCaller",
+    "CancelResponseAnswer",
+    "CancelResponseHeaders",
+    "CancelResponsePath",
     "ChangeEvent",
     "ChatMessage",
     "Citation",
@@ -5763,6 +5766,28 @@ GetResponseHeaders = TypedDict(
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
 """What `GET /v1/responses/{id}` answers: Get a response."""
+
+
+class CancelResponsePath(TypedDict):
+    """The variables of the path of `POST /v1/responses/{id}/cancel`: Cancel a response."""
+
+    id: str
+    """The id of a response: `resp_` followed by the run's id without `run_`."""
+
+
+CancelResponseHeaders = TypedDict(
+    "CancelResponseHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /v1/responses/{id}/cancel`: Cancel a response."""
+
+
+CancelResponseAnswer: TypeAlias = OpenAiResponse
+"""What `POST /v1/responses/{id}/cancel` answers: Cancel a response."""
 
 
 class ConnectRealtimeQuery(TypedDict):
