@@ -5,7 +5,6 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store/rundb"
 )
 
 // ReadRuns are the operations on runs that the watch of package readers needs.
@@ -43,8 +42,8 @@ func (d *Dispatcher) Awaited(runID string) bool {
 }
 
 // retried returns the run of an earlier attempt of the same request, if its client has announced a
-// retry and the run was not cancelled.
-func (r *Submitter) retried(ctx context.Context, s *Submission) (*rundb.StoredRun, error) {
+// retry and the run was not cancelled. Otherwise it returns nil.
+func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, error) {
 	if s.Key != "" {
 		return nil, nil //nolint:nilnil // the key identifies the run
 	}
@@ -59,5 +58,5 @@ func (r *Submitter) retried(ctx context.Context, s *Submission) (*rundb.StoredRu
 	case err != nil:
 		return nil, err
 	}
-	return &run, nil
+	return attach(ctx, s, &run)
 }

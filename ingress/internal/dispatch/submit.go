@@ -150,18 +150,19 @@ func NewSubmitter(
 
 // Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
 // the run of an earlier attempt. The caller must release the result.
+func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
+	if sub, err := r.retried(ctx, s); sub != nil || err != nil {
+		return sub, err
+	}
+	return r.findOrBegin(ctx, s, t, accepting)
+}
+
+// findOrBegin accepts a run, or returns the existing run with the idempotency key.
 //
 // A replay must not be charged, but most keys are new, and the insert detects a duplicate anyway.
-// So Begin looks a key up first only if the charge cannot be refunded in full, or if this process
-// has seen the key before. Otherwise it looks the key up after a refusal.
-func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
-	if run, err := r.retried(ctx, s); run != nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		return attach(ctx, s, run)
-	}
-
+// So findOrBegin looks a key up first only if the charge cannot be refunded in full, or if this
+// process has seen the key before. Otherwise it looks the key up after a refusal.
+func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
 	checked := hash == nil
 
