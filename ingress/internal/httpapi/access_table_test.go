@@ -21,13 +21,13 @@ const (
 )
 
 // inPath reports whether the row's id is a part of the path.
-func (r *accessRow) inPath() bool { return strings.HasSuffix(r.path, ":id") }
+func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
 // at returns the target of the row's request. If the id is a part of the path, query is that id.
 func (r *accessRow) at(query string) string {
-	if prefix, inPath := strings.CutSuffix(r.path, ":id"); inPath {
+	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
-		return prefix + path
+		return prefix + path + rest
 	}
 	if query == "" {
 		return r.path
