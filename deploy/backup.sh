@@ -1,10 +1,10 @@
 #!/bin/bash
-# deploy/backup.sh FILE: backs up PostgreSQL while the service runs. The backup has all data of the service except
-# SECRETS_KEY, without which stored secrets cannot be read: keep that separately. deploy/restore.sh restores it;
-# docs/operations.md explains both.
+# deploy/backup.sh FILE: backs up PostgreSQL while the service runs. The backup contains all data of the service
+# except SECRETS_KEY, without which stored secrets cannot be decrypted: keep a copy of the key in another place.
+# deploy/restore.sh restores the backup; docs/operations.md explains both.
 #
 #   DATABASE_URL   the database, as an administrator or as a login with BYPASSRLS and pg_read_all_data
-#   DATA_DIR       instead: the directory of a running `parley up`
+# DATA_DIR       instead of DATABASE_URL: the data directory of a running `parley up`
 #   PG_RUN         prefix of the pg_dump command, if PostgreSQL's programs are elsewhere:
 #                  PG_RUN='docker compose -f deploy/compose.yaml exec -T postgres' DATABASE_URL='postgres:///parley?user=postgres'
 set -euo pipefail
@@ -24,8 +24,8 @@ else
 fi
 trap 'rm -f "$unfinished"' EXIT
 
-# One snapshot of all data. It blocks only migrations, and only they block it. Unlogged tables (counts of rate limits),
-# which PostgreSQL empties after a crash, are excluded.
+# pg_dump reads all data in one snapshot. It blocks only migrations, and only migrations block it. Unlogged tables
+# (rate-limit counters), which PostgreSQL empties after a crash, are excluded.
 pg pg_dump --format=custom --no-unlogged-table-data --lock-wait-timeout=60s --dbname="$url" </dev/null >"$unfinished" ||
 	fail 'pg_dump failed; a login that is subject to row-level security cannot take a backup: see docs/operations.md'
 tables=$(pg pg_restore --list <"$unfinished" | grep -c ' TABLE DATA ') || fail 'the output of pg_dump is not readable'

@@ -1,7 +1,8 @@
 #!/bin/sh
 # deploy/compose-first.sh [URL]: creates in a new Parley what `make run` creates: an owner, an API key, a demo agent and
-# its documents. It uses only the HTTP API, and writes deploy/credentials.json, readable by its owner only, like the
-# .data/credentials.json of `make run`. PARLEY_OWNER is the owner's address, CREDENTIALS another path for the file.
+# its documents. It uses only the HTTP API, and writes deploy/credentials.json, which only its owner can read, like the
+# .data/credentials.json of `make run`. PARLEY_OWNER is the owner's email address, CREDENTIALS another path for the
+# file.
 set -eu
 cd "${0%/*}"
 umask 077
@@ -50,4 +51,4 @@ cat >"$file.new" <<END
 }
 END
 mv "$file.new" "$file"
-echo "compose-first: $file has the address, an API key, the demo agent's id and the owner's login"
+echo "compose-first: $file has the URL, an API key, the demo agent's id and the owner's login"

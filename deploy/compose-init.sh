@@ -1,7 +1,7 @@
 #!/bin/sh
-# deploy/compose-init.sh: creates the secrets of compose.yaml in deploy/.env (or ENV_FILE), readable by its owner only.
-# It keeps existing values, so it may run again after each upgrade. Keep a copy of SECRETS_KEY separate from the backups:
-# without it, stored secrets are lost.
+# deploy/compose-init.sh: creates the secrets for compose.yaml in deploy/.env (or ENV_FILE), which only its owner can
+# read. It keeps existing values, so run it again after each upgrade. Keep a copy of SECRETS_KEY in another place than
+# the backups: without the key, stored secrets are lost.
 set -eu
 cd "${0%/*}"
 umask 077

@@ -7,7 +7,8 @@ fail() {
 	exit 1
 }
 
-# locate sets url without the password, which goes into PGPASSWORD because every user of a machine can see arguments.
+# locate sets url without the password, which goes into PGPASSWORD because every user of the machine can see
+# command-line arguments.
 locate() {
 	local scheme rest login password
 	url=$DATABASE_URL scheme=${DATABASE_URL%%://*} rest=${DATABASE_URL#*://}
@@ -19,8 +20,8 @@ locate() {
 	url=$scheme://${login%%:*}@${rest#"$login"@}
 }
 
-# locate_running sets url to the private server of a parley up. Its socket is in its data directory, or, if that path is
-# too long, at the target of a link.
+# locate_running sets url to the private server of a running parley up. The server's socket is in the data directory,
+# or, if that path is too long, in the directory to which a link there points.
 locate_running() {
 	local socket
 	socket=$(cat "$DATA_DIR/postgres/socket" 2>/dev/null) || socket=$(cd "$DATA_DIR/postgres/data" 2>/dev/null && pwd) ||

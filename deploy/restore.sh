@@ -1,6 +1,7 @@
 #!/bin/bash
-# deploy/restore.sh FILE: restores a backup of deploy/backup.sh into an empty database, and creates the roles that it
-# needs. It is atomic: if it fails, the database stays empty. docs/operations.md has the steps before and after.
+# deploy/restore.sh FILE: restores a backup from deploy/backup.sh into an empty database, and creates the roles that
+# the backup needs. The restore is atomic: if it fails, the database stays empty. docs/operations.md has the steps
+# before and after.
 #
 #   DATABASE_URL   the empty database, as a superuser of its server; the database's owner will run migrations
 #   PG_RUN         prefix of the pg_restore and psql commands, as for backup.sh
@@ -9,18 +10,19 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/database.sh"
 [ $# = 1 ] || { echo 'usage: deploy/restore.sh FILE' >&2 && exit 2; }
 file=$1 begun=$SECONDS
-[ -n "${DATABASE_URL:-}" ] || fail 'set DATABASE_URL to the address of an empty database'
+[ -n "${DATABASE_URL:-}" ] || fail 'set DATABASE_URL to the URL of an empty database'
 locate
 
-# sql runs a script and prints unformatted values. Arguments such as -v name=value set its variables.
+# sql runs a script and prints values without formatting. Arguments such as -v name=value set its
+# variables.
 sql() { pg psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$url" "$@"; }
 
 list=$(pg pg_restore --list <"$file") || fail "$file is not a backup"
 found=$(sql <<<"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") || fail 'cannot query the database'
 [ "$found" = 0 ] || fail 'the database is not empty'
 
-# Owners of objects: the last word of a line of the list, which may be empty. An owner that does not exist on this server
-# is created, and dropped after the restore.
+# The owners of the objects: the last word on each line of the list, which may be empty. An owner that does not exist on
+# this server is created for the restore, and dropped after it.
 owners=$(sed '/^;/d; s/.* //' <<<"$list" | sort -u)
 made=()
 away() {

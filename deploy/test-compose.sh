@@ -1,7 +1,8 @@
 #!/bin/bash
 # deploy/test-compose.sh: builds the images, starts deploy/compose.yaml under a separate project name with separate
-# secrets, and follows the README. Then it kills every container once while keyed triggers arrive: each key must have
-# exactly one completed run. It stops everything at the end, also after a failure. `make test-compose` runs it.
+# secrets, and follows the steps of the README. Then it kills every container once while keyed triggers arrive: each
+# key must have exactly one completed run. At the end it stops everything, even after a failure. `make test-compose`
+# runs it.
 #
 # If the public base images cannot be pulled, deploy/docker/local.sh builds them (root, Debian); LOCAL_IMAGES=1 does so
 # without trying to pull. KEEP=1 leaves everything running. COMPOSE is the command, by default `docker compose`; for
@@ -49,7 +50,7 @@ rows() { dc exec -T postgres psql -U postgres -d parley -qtAc "$1" 2>/dev/null; 
 credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$CREDENTIALS"; }
 base=$(credential baseUrl) key=$(credential apiKey) agent=$(credential agentId)
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
-want() { # NAME PATTERN, with the answer on standard input
+want() { # NAME PATTERN, with the response on standard input
 	local answer
 	answer=$(cat)
 	grep -q "$2" <<<"$answer" || fail "$1: $answer"
@@ -73,7 +74,8 @@ curl -sS "$base/api/knowledge?query=lamp" -H "x-api-key: $key" | want 'a search'
 curl -sS "$base/dashboard/" -L | want 'the dashboard' '<html'
 curl -sS "$base/docs" -L | want 'the documentation' '<html'
 
-# running prints the ids of running containers, which exclude migrate.
+# running prints the IDs of the running containers. Because migrate has exited, its container is not
+# among them.
 running() { docker inspect -f '{{if .State.Running}}{{.Id}}{{end}}' $(dc ps -q) | grep .; }
 
 # --- no container runs as root
@@ -82,7 +84,7 @@ for id in $(running); do
 	[ "$(docker top "$id" -eo pid,uid | awk 'NR > 1 && $2 == 0' | wc -l)" = 0 ] || fail "$name runs a process as root"
 	[ "$(docker inspect -f '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}' "$id")" = 'true [ALL]' ] || fail "$name has more rights than it needs"
 done
-say 'no container runs as root, has capabilities, or may write to its root'
+say 'no container runs as root, has capabilities, or may write to its root file system'
 
 # --- any container may die
 echoes=$(curl -sS "$base/api/agents?q=Echo" -H "x-api-key: $key" | grep -o 'ag_[a-z0-9]*' | head -n 1)
@@ -100,8 +102,8 @@ trigger() {
 	done
 	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
 }
-# crash ID kills a container's first process, as a crash does; the engine restarts it. Without the right to kill it, crash
-# kills and starts the container.
+# crash ID kills a container's first process, as a crash does; the engine restarts the container. If crash may not kill
+# the process, it kills and starts the container.
 crash() {
 	local pid
 	pid=$(docker inspect -f '{{.State.Pid}}' "$1")
@@ -125,6 +127,6 @@ for id in $(running); do
 	say "$name killed: 20 of 20 triggers completed, after $((SECONDS - began)) s"
 done
 runs=$(rows "SELECT count(*) || ' ' || count(*) FILTER (WHERE status = 'completed') FROM runs WHERE input->>'message' LIKE 'kill-%'")
-[ "$runs" = "$sent $sent" ] || fail "$sent keys have '$runs' runs and completed ones"
+[ "$runs" = "$sent $sent" ] || fail "runs and completed runs = '$runs', want '$sent $sent'"
 [ "$(cat "$work"/run-* | sort -u | wc -l)" = "$sent" ] || fail 'keys share runs'
 say "$sent keys, $sent runs, all completed: none lost, none doubled"

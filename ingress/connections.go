@@ -14,7 +14,7 @@ import (
 
 const (
 	// refusals is the maximum number of excess connections that receive a 429 response at the same
-	// time. Further ones are closed without a response.
+	// time. Further excess connections are closed without a response.
 	refusals    = 64
 	refusalTime = time.Second
 
@@ -68,8 +68,8 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 	}
 }
 
-// client returns the name under which a connection's client is counted. counted is false for a
-// trusted proxy, which has no limit.
+// client returns the name under which a connection's client is counted. counted is false for
+// trusted proxies, which have no limit.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -127,7 +127,7 @@ type countedConn struct {
 	leave func()
 }
 
-// Close closes the connection and frees its slot.
+// Close closes the connection and stops counting it.
 func (c *countedConn) Close() error {
 	defer c.leave()
 	return c.TCPConn.Close() //nolint:wrapcheck // as the connection itself

@@ -20,7 +20,7 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // the body is read to its end
+	defer func() { _ = res.Body.Close() }() // reads the body to its end
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +31,8 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// A client address can hold only its share of the connections. Further connections from it are
-// refused, and other addresses still connect.
+// A client address can hold only a limited number of connections. Further connections from the
+// address are refused, and other addresses can still connect.
 func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	const limit = 6

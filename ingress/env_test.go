@@ -25,7 +25,8 @@ import (
 )
 
 // testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
-// There are no workers. echo answers runs in their place, on the real bus and the real tables.
+// There are no workers: echo answers runs in their place, over the real bus and with the real
+// tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner
@@ -221,7 +222,7 @@ func (a answer) problem(status int) problem {
 	return p
 }
 
-// echo answers runs as workers do, until the test ends: claim, finish, reply, ack.
+// echo answers runs as workers do, until the test ends: it claims and finishes the run, replies, and acknowledges the message.
 func (r *testEnv) echo() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{}, len(domain.Lanes))

@@ -13,10 +13,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is how long a change may take to reach a watcher: one second, doubled for a busy machine.
+// soon is the maximum time that a change may take to reach a watcher: one second, doubled for a busy machine.
 const soon = 2 * time.Second
 
-// quietTime is longer than a change can be delayed before it is published to watchers.
+// quietTime is longer than the maximum delay before a change is published to watchers.
 const quietTime = 1500 * time.Millisecond
 
 // watcher is a client that reads the stream of an organization's changes.
@@ -49,8 +49,8 @@ func (r *testEnv) watch(headers head) *watcher {
 	return w
 }
 
-// expect reads one event of each kind, in any order, within the time. Any other event fails the
-// test.
+// expect reads one event of each kind, in any order, within the given time. Any other event fails
+// the test.
 func (w *watcher) expect(within time.Duration, kinds ...string) {
 	w.Helper()
 	late := time.After(testkit.Within(within))
@@ -139,7 +139,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// The stranger has received nothing from the first organization: these are the first events.
+	// The stranger has received no events from the first organization: these are the first events.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
@@ -194,7 +194,7 @@ func TestChangeStreamsCountTowardsStreamLimits(t *testing.T) {
 		t.Errorf("a stream over the limit: %s", refused.body)
 	}
 	f.leave()
-	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service notices the closed connection
+	for deadline := time.Now().Add(20 * time.Second); ; { // the slot becomes free once the service notices the closed connection
 		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
 		status := again.res.StatusCode
 		again.leave()

@@ -45,7 +45,7 @@ func (w *wire) write(text string) {
 }
 
 // responses reads response statuses until the server closes the connection or is quiet. It waits up
-// to 10 s for each expected response (due) and, if end is set, for the close.
+// to 10 s for each of the due responses and, if end is set, for the close.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {
@@ -77,8 +77,8 @@ func hardened(t *testing.T) *testEnv {
 
 const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond, unless the machine is busy
 
-// Requests that two parsers could split differently are refused and their connection is closed, or
-// they are parsed in the only way that RFC 9112 allows. A chunked request always closes its
+// Requests that two parsers could split differently are rejected and their connection is closed, or
+// else they are parsed in the only way that RFC 9112 allows. A chunked request always closes its
 // connection: RFC 9112 requires that if the request also has a Content-Length, which net/http does
 // not report.
 func TestSmuggling(t *testing.T) {
@@ -180,11 +180,11 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// Single headers, all headers together and the request target are limited in size.
+// The sizes of single headers, of all headers together and of the request target are limited.
 func TestHeaderCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
-	const room = 40 << 10 // exceeds the limit plus the bytes that net/http adds to it
+	const room = 40 << 10 // exceeds the limit plus the bytes that net/http adds to the limit
 	for name, c := range map[string]struct {
 		sent string
 		want []int
@@ -228,7 +228,7 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// Two thousand clients that each send half a request do not slow the others down.
+// Two thousand clients that each send half a request do not slow down other clients.
 func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -294,7 +294,7 @@ func TestBodyCap(t *testing.T) {
 }
 
 // A client may disconnect after any byte of its request: an incomplete request has no effect, and
-// other clients are answered.
+// other clients still get responses.
 func TestEarlyClose(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)

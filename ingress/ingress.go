@@ -47,10 +47,10 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
-	stopTimeout   = 30 * time.Second // for stopping all parts, after the grace period
-	voiceDrain    = 14 * time.Second // for spoken answers to finish; closing the gate takes longer
-	// A response is written within this time, including the longest wait; streams set their own
-	// deadlines.
+	stopTimeout   = 30 * time.Second // time to stop all parts, after the grace period
+	voiceDrain    = 14 * time.Second // time for spoken answers to finish; closing the gate takes longer
+	// writeTimeout is the time within which a response must be written, including the longest wait.
+	// Streams set their own deadlines.
 	writeTimeout = 90 * time.Second
 )
 
@@ -72,7 +72,7 @@ type Deps struct {
 	Tracer *tracing.Tracer
 	// Metrics contains metrics that /metrics shows in addition to those of requests; nil: none.
 	Metrics *prometheus.Registry
-	// Listener is used instead of Host and Port, if the caller has opened it already.
+	// Listener, if not nil, is used instead of Host and Port.
 	Listener net.Listener
 }
 
@@ -179,7 +179,7 @@ func accountLimits(cfg Config) accountdb.Limits {
 }
 
 // openSecrets makes the store decrypt secrets and contents with box. It returns the watch that
-// reports the values that no key decrypts.
+// reports values that cannot be decrypted with any key.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
@@ -211,7 +211,7 @@ func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	return box, signer, nil
 }
 
-// networks parses the trusted proxies and makes the client for outbound requests.
+// networks parses the trusted proxies and creates the client for outbound requests.
 func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
 	for n, network := range cfg.TrustedProxies {
@@ -254,7 +254,7 @@ func publicURL(cfg Config, listener net.Listener) string {
 }
 
 // Run serves until ctx ends. Then it reports not ready, and continues to serve for the grace
-// period. Afterwards, waiting requests are answered with the current state of their runs, and
+// period. Afterwards, waiting requests get the current state of their runs as a response, and
 // requests in progress finish.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
@@ -306,8 +306,8 @@ func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// makeStream creates the job stream on a new NATS server, so that the first run need not wait until
-// a worker creates it.
+// makeStream creates the job stream on a new NATS server, so that the first run does not have to
+// wait until a worker creates the stream.
 func (i *Ingress) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
@@ -352,8 +352,8 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	return nil
 }
 
-// grace waits until proxies and clients have noticed that the ingress is not ready. It returns an
-// error if serving has failed in the meantime.
+// grace waits for d, in which proxies and clients notice that the ingress is not ready. It returns
+// an error if serving fails in the meantime.
 func grace(failed <-chan error, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -365,7 +365,7 @@ func grace(failed <-chan error, d time.Duration) error {
 	}
 }
 
-// drainVoice ends voice connections while requests drain. wait blocks until they have ended.
+// drainVoice ends voice connections while requests drain. wait blocks until these connections have ended.
 func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
 	spoken := make(chan struct{})
 	go func() {

@@ -14,8 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// smallNATS runs a NATS server whose streams together are limited to size. resize restarts it with
-// another limit.
+// smallNATS runs a NATS server whose streams may have a total size of at most size. resize restarts
+// the server with another limit.
 func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
@@ -71,8 +71,8 @@ func dependencies(metrics string) string {
 	return strings.Join(out, "\n")
 }
 
-// A NATS server with a full store answers but accepts no jobs. /readyz and the metrics report this,
-// and report the recovery once there is space, without a restart.
+// A NATS server with a full store responds but does not accept jobs. /readyz and the metrics report
+// this, and report the recovery once there is space, without a restart.
 func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
 	server, _ := smallNATS(t, "24M")
@@ -101,7 +101,7 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// A NATS server with less space than the smallest job stream reserves answers but has no job
+// A NATS server that has less space than the smallest job stream reserves responds but has no job
 // stream. After a restart of NATS with more space the stream is created, without a restart of the
 // ingress.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {

@@ -58,8 +58,8 @@ func (r *testEnv) inBackground(method, path string, headers head, body string) c
 
 const waiting = `{"sessionId":"s","message":"hi"}`
 
-// Requests that wait for a run are answered when the run starts to wait for a person. The worker's
-// reply, its notice to other waiters or, if both are lost, the poll ends the wait.
+// Requests that wait for a run get a response when the run starts to wait for a person. The
+// worker's reply, its notice to other waiters or, if both are lost, the poll ends the wait.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"published": false, "not published": true} {
@@ -75,8 +75,8 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			h.park("call_1", silent)
 			began := time.Now()
 			// The long poll may have read the run after it was parked. It then waits for the next
-			// change, so it is checked last and its time is not measured. Package dispatch tests
-			// long polls without this race.
+			// change, so it is checked last, and its duration is not measured. Package dispatch
+			// tests long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -133,7 +133,7 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// awaitRequests returns once n requests are in flight in addition to its own.
+// awaitRequests returns once n requests are in progress, in addition to its own.
 func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
@@ -144,7 +144,7 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams report it like any other result.
+// If a decision finishes a run, waiting requests and streams report that result like any other.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

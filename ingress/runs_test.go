@@ -68,7 +68,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	if p.Code != "idempotency_key_reused" {
 		t.Errorf("code %s", p.Code)
 	}
-	// A replay does not change when the agent is deleted.
+	// The response to a replay does not change when the agent is deleted.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)
@@ -290,7 +290,7 @@ func TestStoppingAnswersWaitingRequests(t *testing.T) {
 	for range 2 {
 		go func() { answered <- r.callAt(second, "POST", runPath, r.asKey(), body) }()
 	}
-	for { // the two requests and the one for the metrics
+	for { // the two requests, and the request for the metrics
 		if metrics := r.callAt(second, "GET", "/metrics", nil, "").want(200).body; strings.Contains(metrics, "requests_in_flight 3") {
 			break
 		}

@@ -237,7 +237,7 @@ func (h *scriptedWorker) checkpoint() {
 	}
 }
 
-// die requeues the run, as if its worker was lost, and claims it for the next attempt.
+// die requeues the run, as if its worker were lost, and claims it for the next attempt.
 func (h *scriptedWorker) die() {
 	h.Helper()
 	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
@@ -267,7 +267,7 @@ func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}
-	h.bus.Done(h.bell.RunID, h.bell.ReplyTo, ending.Result)
+	h.bus.Ended(h.bell.RunID, h.bell.ReplyTo, ending.Result, domain.EventID{Fence: ending.Fence, N: ending.EndN}, run.Status)
 	h.bell.Ack()
 }
 
@@ -349,7 +349,7 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // the events of a reader that resumes after each
+	var told []frame // the events of a reader that resumes after each event
 	last := ""
 	hop := func(want int) {
 		t.Helper()
@@ -488,14 +488,14 @@ func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has started; nothing more is read
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has started; the rest is not read
 		t.Fatal(err)
 	}
 	f := r.events(r.url, runID, "")
 	h := r.take()
 	f.until("run.started")
 	piece, began := strings.Repeat("x", 24<<10), time.Now()
-	const pieces = 1000 // more than the buffers of any socket
+	const pieces = 1000 // more than the buffers of any socket hold
 	for n := range pieces {
 		h.say(piece)
 		if n%20 == 0 {

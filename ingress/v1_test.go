@@ -89,7 +89,7 @@ func (r *testEnv) row(value any, query string, args ...any) {
 	}
 }
 
-// asked returns the input of a run as its worker reads it.
+// asked returns the input that the worker of a run would read.
 func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
@@ -127,8 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session name the request contains the whole conversation. With one, Parley stores the
-// conversation.
+// Without a session name, the request contains the whole conversation. With a session name, Parley
+// stores the conversation.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -278,7 +278,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Idempotency keys are separate for each agent, and separate from the keys of chats.
+	// Idempotency keys are separate for each agent, and separate from the idempotency keys of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("an idempotency key matched a run of another agent")
 	}

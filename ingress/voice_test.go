@@ -17,7 +17,7 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// serveVoice serves voice sessions until the test ends. Its worker reports only that it is alive.
+// serveVoice runs a voice worker until the test ends. The worker reports only that it is alive.
 func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{

@@ -56,7 +56,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	h.say("one ")
 	seen := f.until("message.delta")
 	h.checkpoint()
-	f.leave() // the page is reloaded and reaches the other ingress
+	f.leave() // the page is reloaded, and its requests reach the other ingress
 	visitor["Last-Event-ID"] = seen.id
 	again := r.follow("POST", other+r.chatPath(), visitor, streamed)
 	again.isStream()
@@ -68,8 +68,8 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
-// Visitors never receive tool inputs and outputs, costs or error details: not live, not in replays,
-// streamed or not. Members of the organization receive all of them.
+// Visitors never receive tool inputs and outputs, costs or error details: neither live nor in
+// replays, with or without a stream. Members of the organization receive all of them.
 func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"

@@ -1,8 +1,9 @@
 #!/bin/sh
-# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. The first build prints a line; on a terminal it counts
-# seconds and downloaded modules.
+# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. For the first build it prints a line; on a terminal
+# the line counts seconds and downloaded modules.
 #
-# With TOOL_MODULE the package is from that module, outside of go.work. The build's output is printed only if it fails.
+# With TOOL_MODULE the package comes from that module, outside go.work. The build's output is printed only if the build
+# fails.
 set -u
 cd "${0%/*}/.." || exit 1
 name=$1 package=$2 module=${3:-}
@@ -40,4 +41,4 @@ if ! go build -buildvcs=false -o "$binary" "$package" 2>"$log"; then
 	grep -v '^go: downloading' "$log" >&2
 	exit 1
 fi
-touch "$binary" # go build keeps the time of an unchanged binary, and make would build it again each time
+touch "$binary" # go build does not change the time of an up-to-date binary, so make would build it again each time

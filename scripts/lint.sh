@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/lint.sh MODULE...: runs golangci-lint for each module, gofumpt, size limits of files and packages, and checks of
-# shell syntax. With FIX=1 golangci-lint and gofumpt first fix what they can. All checks run even if one failed; the exit
-# code is non-zero if any failed.
+# scripts/lint.sh MODULE...: runs golangci-lint for each module, gofumpt, checks of the sizes of files and packages, and
+# checks of shell syntax. With FIX=1, golangci-lint and gofumpt first fix what they can. A failed check does not stop the
+# others; the exit code is non-zero if any check failed.
 set -u
 cd "${0%/*}/.." || exit 1
 top=$PWD status=0
@@ -59,7 +59,7 @@ done
 
 scripts/web.sh check || fail 'bundles of the web pages'
 
-# The English of documents, messages, web pages and comments.
+# Check the English of documents, messages, web pages and comments.
 (unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Words")'
 
 [ "$status" = 0 ] && echo 'lint: clean'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/modules.sh MODULE...: builds, vets and checks the go.mod of each module without go.work. This enforces the
-# import walls. All modules are checked even if one failed. `go mod verify` is not used: it reports modules without a dot
-# in their name as damaged, and builds compare every download with go.sum anyway.
+# scripts/modules.sh MODULE...: builds and vets each module without go.work, and checks its go.mod. This enforces the
+# import walls. A failed check does not stop the others. `go mod verify` is not used: it reports modules without a dot in
+# their name as damaged, and builds compare every download with go.sum anyway.
 set -u
 cd "${0%/*}/.." || exit 1
 export GOWORK=off
@@ -24,8 +24,8 @@ for module in "$@"; do
 	echo "module $module"
 	cd "$module" || exit 1
 	check go build -o /dev/null ./... # without -o a single main package would leave its binary here
-	# This compiles the tests. Findings of vet are lint's task (govet): Go 1.26 loses them here if the package was vetted
-	# as a dependency before, because its cache does not distinguish the two.
+	# This compiles the tests. Lint reports what vet finds (govet): with Go 1.26, findings are lost here if the package
+	# was vetted as a dependency before, because the cache does not distinguish the two.
 	check go vet ./...
 	check go mod tidy -diff
 	cd - >/dev/null || exit 1

@@ -21,7 +21,7 @@ bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/
 
 # The licences of third-party packages.
 {
-	echo 'The pages of Parley hold these packages of others, unchanged. Parley itself is licensed under Apache-2.0.'
+	echo "Parley's web pages include these third-party packages, unchanged. Parley itself is licensed under Apache-2.0."
 	for licence in third_party/*/LICENSE*; do
 		package=${licence#third_party/}
 		printf '\n== %s\n\n' "${package%%/*}"

@@ -17,7 +17,7 @@ import (
 	"parley/workers"
 )
 
-const answerWords = 4000 // words in each answer of the stub, unless the request limits it
+const answerWords = 4000 // number of words in each answer of the stub, unless the request limits the answer
 
 // wordy returns an answer with as many words as the request allows. Each word is one token.
 func wordy(req openaistub.Request) (openaistub.Reply, bool) {
@@ -50,7 +50,8 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 }
 
 // Runs that execute at the same time use no more tokens than their budget allows. The budget is
-// charged the usage that each run reports. Runs for which no tokens are left fail with that reason.
+// charged with the usage that each run reports. If no tokens are left for a run, the run fails for
+// that reason.
 func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000
@@ -85,7 +86,7 @@ func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	}
 }
 
-// A program may run for as long as its budget allows, and its seconds are charged to the budget.
+// A program may run for as long as its budget allows, and its run time is charged to the budget.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)

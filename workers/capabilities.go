@@ -12,20 +12,20 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// Capability describes one function of this process, such as reading documents, that depends on the
-// machine or the settings.
+// Capability describes a function of this process that depends on the machine or the settings, such
+// as reading documents.
 type Capability struct {
 	Name  string
 	State string // the implementation in use, or the reason why the function is unavailable
 	Ok    bool
 }
 
-// mainPackages are the Python packages that programs of agents use most. The entry "python" stands
+// mainPackages lists the Python packages that agents' programs use most. The entry "python" stands
 // for the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities returns the functions of this process that depend on its machine. The list is empty
-// if the process has none of the roles tool, ingest and voice.
+// Capabilities returns the capabilities of this process that depend on its machine. The list is
+// empty if the process has none of the roles tool, ingest and voice.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
 	if w.has(RoleTool) {
@@ -111,8 +111,8 @@ func packageList(packages []python.Package) string {
 	return "   (" + strings.Join(names, ", ") + ")"
 }
 
-// packageCapabilities returns one entry for each main package. The entry of a missing package has
-// an empty State and Ok false.
+// packageCapabilities returns one entry for each main package. The entry for a missing package has
+// an empty State, and Ok is false.
 func packageCapabilities(packages []python.Package) (list []Capability) {
 	for _, name := range mainPackages {
 		c := Capability{Name: name}

@@ -111,7 +111,7 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// The configured sandbox is opened, and no other. If it does not work, the survey reports that.
+// Only the configured sandbox is opened. If it does not work, the survey reports that.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := defaultConfig()
@@ -139,7 +139,7 @@ func TestDocumentsCapability(t *testing.T) {
 		{nil, readers{poppler: "22.12", tesseract: "5.3"}, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3", Ok: true}},
 		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages cannot be read", Ok: true}},
 		{nil, readers{}, Capability{Name: "documents", State: "all except PDF: poppler is missing"}},
-		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: no sandbox is available to read them in"}},
+		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: no sandbox is available for reading documents"}},
 		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and documents are read in a sandbox"}},
 	} {
 		if got := documentsCapability(c.noSandbox, c.readers); got != c.want {

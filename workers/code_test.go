@@ -18,7 +18,7 @@ const runsCode = "```python\nopen('a.csv', 'w').write('x' * 1000)\nprint('done')
 
 func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}} }
 
-// TestAWorkerWithoutItsSandboxRunsNoCode: if gVisor is configured and unavailable, no other sandbox
+// TestAWorkerWithoutItsSandboxRunsNoCode: if gVisor is configured but unavailable, no other sandbox
 // runs code or reads documents.
 func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")

@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/searchserver"
 )
 
-// documentSearch searches documents. An ingress receives all matching passages; an agent receives
+// documentSearch searches documents. An ingress receives all matching passages. An agent receives
 // only passages that are related to its query.
 type documentSearch struct{ searcher *retrieval.Searcher }
 
@@ -33,7 +33,7 @@ func (s documentSearch) search(ctx context.Context, org string, r contract.Searc
 	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
 }
 
-// setUpSearch sets up the document search and the server that answers the search requests of
+// setUpSearch sets up the document search and the server that handles search requests from
 // ingresses.
 func (w *Workers) setUpSearch(signer *secrets.Signer) (documentSearch, error) {
 	s := documentSearch{retrieval.New(w.deps.Store.Knowledge, w.embedder)}

@@ -19,8 +19,8 @@ import (
 	"parley/workers/internal/ingest"
 )
 
-// setUpIngest sets up the processing of documents. Without a sandbox, this worker processes no
-// documents, and they wait for a worker that has one.
+// setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
+// documents, which then wait for a worker that has a sandbox.
 func (w *Workers) setUpIngest() error {
 	if w.isolation.backend == nil {
 		return nil // setUpSandbox has logged the reason
@@ -65,8 +65,8 @@ func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func
 	return r.by.Read(ctx, d, r.limits, each)
 }
 
-// readers contains the versions of the installed programs that read documents. The version is "" if
-// the program is missing.
+// readers contains the versions of the installed programs that read documents. If a program is
+// missing, its version is "".
 type readers struct {
 	poppler, tesseract string
 	languages          []string // the languages that tesseract can read
@@ -106,7 +106,7 @@ func ask(program, argument string) string {
 	return ""
 }
 
-// versionIn returns the first version number in a text, without parts after the second: "22.12" for
+// versionIn returns the first version number in a text, limited to its first two parts: "22.12" for
 // 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
@@ -147,14 +147,14 @@ func (r readers) capabilities() []Capability {
 }
 
 // documentsCapability describes the programs that read documents. noSandbox is the reason why there
-// is no sandbox, or nil.
+// is no sandbox, or nil if there is one.
 func documentsCapability(noSandbox error, r readers) Capability {
 	c := Capability{Name: "documents", Ok: true}
 	switch {
 	case errors.Is(noSandbox, errSandboxOff):
 		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
 	case noSandbox != nil:
-		return Capability{Name: c.Name, State: "none: no sandbox is available to read them in"}
+		return Capability{Name: c.Name, State: "none: no sandbox is available for reading documents"}
 	case r.poppler == "":
 		return Capability{Name: c.Name, State: "all except PDF: poppler is missing"}
 	case r.tesseract == "":

@@ -55,7 +55,7 @@ func (r *testEnv) processed(documentID string) domain.Document {
 	}
 }
 
-// book returns a PDF with n pages of different words.
+// book returns a PDF with n pages, each with different words.
 func book(n int) []byte {
 	pages := make([]pdf.Page, n)
 	for p := range pages {

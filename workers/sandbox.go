@@ -23,7 +23,7 @@ const (
 
 var errSandboxOff = errors.New("SANDBOX is off")
 
-// interpreters are the paths of the system's Python. Sandboxes show no home folders.
+// interpreters lists the possible paths of the system's Python. A Python in a home folder is not visible in a sandbox.
 var interpreters = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
 // codeRunner runs agents' code in this process.
@@ -32,8 +32,8 @@ type codeRunner struct {
 	interpreter *python.Interpreter
 }
 
-// openSandbox opens the sandbox backend that is configured. It never uses another backend instead.
-// If that fails, the error states the reason in one sentence.
+// openSandbox opens the configured sandbox backend, and never another backend instead. If that
+// fails, the error states the reason in one sentence.
 func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	if cfg.SandboxKind == config.SandboxOff {
 		return nil, errSandboxOff
@@ -45,7 +45,7 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	return openBackend(cfg.SandboxKind, path)
 }
 
-// openCodeRunner starts an interpreter that runs programs in sandboxes of a backend. The caller
+// openCodeRunner starts an interpreter that runs programs in the backend's sandboxes. The caller
 // still has to close the backend.
 func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
@@ -76,7 +76,7 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
-// isolation contains the sandbox backend of a process, which all roles share.
+// isolation contains a process's sandbox backend, which all roles share.
 type isolation struct {
 	backend sandbox.Backend // nil if no sandbox is available
 	none    error           // reason why there is none
@@ -114,7 +114,7 @@ func (r *codeRunner) tool(cfg config.Sandbox) *codeexec.Backend {
 	return codeexec.New(r.interpreter, codeexec.Config{Limits: sandboxLimits(cfg), Slots: sandboxSlots(cfg)})
 }
 
-// sandboxLimits returns the limits from the settings. A limit of zero is replaced by its default.
+// sandboxLimits returns the limits from the settings. A limit of zero is replaced with its default.
 func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),

@@ -10,7 +10,7 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus serves the status of the process at the address METRICS_ADDR, if that is set. When ctx
+// addStatus serves the status of the process at the address in METRICS_ADDR, if it is set. When ctx
 // ends, the status changes to not ready. The server stops after all other parts of the group.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {

@@ -35,7 +35,7 @@ func (w *Workers) setUpTools() error {
 
 	documents, err := w.setUpSearch(signer)
 	if err != nil {
-		return fmt.Errorf("setting up the search of documents: %w", err)
+		return fmt.Errorf("setting up the document search: %w", err)
 	}
 
 	backends := []tool.Backend{search, httprequest.New(client, open), mcp.New(client, open), knowledge.New(documents)}
@@ -53,9 +53,9 @@ func (w *Workers) setUpTools() error {
 	return err
 }
 
-// setUpSandbox opens the configured sandbox. If it does not work, this process logs the reason,
-// runs no code and reads no documents. It never uses weaker isolation instead. Other tools still
-// work.
+// setUpSandbox opens the configured sandbox. If the sandbox does not work, this process logs the
+// reason, and neither runs code nor reads documents. It never uses weaker isolation instead. Other
+// tools still work.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {

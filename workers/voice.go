@@ -28,9 +28,9 @@ func newBackends(cfg Config) (*backends.Backends, error) {
 	return b, nil
 }
 
-// setUpVoice sets up voice sessions. If a backend is unavailable, that is logged, and callers that
-// need it receive an error. If both transcription and synthesis are disabled, this process accepts
-// no voice sessions, so that other workers get them.
+// setUpVoice sets up voice sessions. If a backend is unavailable, setUpVoice logs that, and callers
+// that need the backend receive an error. If both transcription and synthesis are disabled, this
+// process accepts no voice sessions, so that other workers get them.
 func (w *Workers) setUpVoice() error {
 	b, err := newBackends(w.cfg)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 }
 
-// If only one of the two backends is available, sessions are served and report the missing one.
+// If only one of the two backends is available, sessions are served and report the missing backend.
 func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -117,7 +117,7 @@ func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	}
 }
 
-// If both directions are disabled, this worker accepts no session, so that another worker may.
+// If both directions are disabled, this worker accepts no sessions, so that other workers get them.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)

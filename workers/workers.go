@@ -62,7 +62,7 @@ const retryBudget = 20
 const sandboxQueueTime = 90 * time.Second
 
 // stopTime is the time limit for stopping. It is long enough to finish or requeue running runs, and
-// then to finish tool calls of other workers' runs.
+// then to finish tool calls for the runs of other workers.
 const stopTime = 50 * time.Second
 
 // Config contains the settings of a worker process.
@@ -99,14 +99,14 @@ type Workers struct {
 	tools  *toolserver.Server   // of the role tool; otherwise nil
 	search *searchserver.Server // nil without the role tool
 
-	isolation *isolation       // of the roles tool and ingest; otherwise nil
+	isolation *isolation       // set for the roles tool and ingest; otherwise nil
 	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
-	embedder  *embed.Embedder  // of the roles tool and ingest; nil: no model is configured
+	embedder  *embed.Embedder  // set for the roles tool and ingest; nil if no model is configured
 	ingester  *ingest.Ingester // nil without the role ingest or without a sandbox
-	extractor *documentReader  // of the role ingest if there is a sandbox
+	extractor *documentReader  // set for the role ingest if there is a sandbox
 	speech    *voiceParts      // of the role voice; otherwise nil
 	notifier  *notify.Notifier // nil without the role notify
-	sealed    *sealed.Watch    // of all roles except sweep; otherwise nil
+	sealed    *sealed.Watch    // set for all roles except sweep; otherwise nil
 }
 
 // New checks the settings and sets up the roles.

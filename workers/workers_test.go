@@ -39,7 +39,7 @@ type testEnv struct {
 	inbox string
 
 	window   int
-	deadline time.Duration // time limit of the runs that are started
+	deadline time.Duration // time limit of the runs that start starts
 
 	mu      sync.Mutex
 	replies map[string]chan domain.Run
@@ -56,7 +56,7 @@ func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *test
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough does the same as newTestEnvOf, with another dispatch limit.
+// newTestEnvThrough is like newTestEnvOf, with another dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)

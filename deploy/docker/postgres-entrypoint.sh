@@ -1,6 +1,6 @@
 #!/bin/bash
-# Entry point of local.sh's PostgreSQL image, with the features of the public image that compose.yaml uses. If PGDATA is
-# empty, it creates a cluster with POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB, and runs
+# Entry point of the PostgreSQL image that local.sh builds, with the features of the public image that compose.yaml
+# uses. If PGDATA is empty, it creates a cluster with POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB, and runs
 # /docker-entrypoint-initdb.d/*.sh. Then it starts the server.
 set -euo pipefail
 

@@ -34,8 +34,8 @@ var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
 
-// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript and
-// Licences contain a hash of the content. The first call in a process compresses the bundles.
+// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript and Licences contain a hash of
+// the content. The first call in a process compresses the bundles.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {

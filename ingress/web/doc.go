@@ -1,7 +1,6 @@
-// Package web contains everything that browsers load: the pages that the ingress renders, and the
-// bundles of the dashboard and the widget. The bundles' sources are TypeScript and CSS in the
-// folders of this package. `make web` writes the bundles to dist. The binary embeds all of it, and
-// pages load nothing from other hosts.
+// Package web contains everything that browsers load: the pages that the ingress renders, and the bundles of the dashboard and
+// the widget. The sources of the bundles are TypeScript and CSS files in the folders of this package. `make web` writes the
+// bundles to dist. The binary embeds all of these files, and pages load nothing from other hosts.
 //
 //	pages/        templates: sign-in pages, the dashboard's single page, the documentation
 //	dashboard/    the dashboard: app.tsx contains the table of its pages

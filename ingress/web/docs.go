@@ -10,20 +10,20 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
-// Docs is the data of the API reference: the document, and the address that its examples use.
+// Docs is the data for the API reference: the document, and the base URL that its examples use.
 type Docs struct {
 	openapi.Reference
 	BaseURL string
 }
 
-// Errors is the data of the page of error codes. Example is a problem as JSON.
+// Errors is the data for the page of error codes. Example is a problem document as JSON.
 type Errors struct {
 	Title, Version, Example string
 	Codes                   []openapi.ErrorCode
 	Fields, Runs            []openapi.Word
 }
 
-// LLMs is the data of the text for language models. Samples are example requests.
+// LLMs is the data for the text for language models. Samples are example requests.
 type LLMs struct {
 	Docs
 	Samples []openapi.Sample
@@ -34,7 +34,7 @@ var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are the functions of the templates.
+// functions are the functions that templates can call.
 var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
 
 // credential returns the name that the pages show for a security scheme's credential.
@@ -60,8 +60,7 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows the page's own
-// style sheet only.
+// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows only the page's own style sheet.
 const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Favicon returns the service's icon, as SVG.

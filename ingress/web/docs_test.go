@@ -55,10 +55,10 @@ func TestDocsPages(t *testing.T) {
 	}
 	for _, code := range openapi.ErrorCodes() {
 		if !bytes.Contains(codes, []byte(` id="`+code.Code+`"`)) {
-			t.Errorf("errors lacks the anchor %s", code.Code)
+			t.Errorf("the page of errors lacks the anchor %s", code.Code)
 		}
 		if bytes.Count(docs, []byte(`/docs/errors#`+code.Code+`"`)) == 0 && code.Code != "method_not_allowed" {
-			t.Errorf("no operation of docs has the code %s", code.Code)
+			t.Errorf("no operation in docs has the code %s", code.Code)
 		}
 	}
 }
@@ -76,6 +76,6 @@ func TestLLMs(t *testing.T) {
 		}
 	}
 	if len(text) > 12_000 {
-		t.Errorf("llms.txt has %d bytes: more than 12,000", len(text))
+		t.Errorf("llms.txt has %d bytes, want at most 12,000", len(text))
 	}
 }

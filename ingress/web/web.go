@@ -8,31 +8,30 @@ import (
 	"html/template"
 )
 
-// ContentSecurityPolicy is the policy of the pages without scripts. It allows style sheets and
-// images of this host, and forms that are sent to this host.
+// ContentSecurityPolicy is the policy for pages without scripts. It allows style sheets and images from this host, and forms
+// that are sent to this host.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// DashboardSecurityPolicy is the policy of the dashboard. It allows scripts of this host and requests
-// to this host, and forbids turning text into HTML.
+// DashboardSecurityPolicy is the policy for the dashboard. It allows scripts from this host and requests to this host, and
+// forbids turning text into HTML.
 const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Login is the data of the login page.
+// Login is the data for the login page.
 type Login struct {
 	Problem string // why signing in failed, or empty
-	Email   string // the address as typed
+	Email   string // the email address as typed
 	Next    string // the path of the requested page, or empty for the dashboard's first page
 
 	OpenID   bool // offers to sign in with the organization's identity provider
-	TakeOver bool // offers to take the address over by signing in with that provider
+	TakeOver bool // offers to take over the email address by signing in with that provider
 }
 
-// Signup is the data of the page for a new account.
+// Signup is the data for the page that creates an account.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is the data of an invitation's page. SignedIn means that the browser has a session of the
-// invited person.
+// Accept is the data for an invitation's page. SignedIn is true if the invited person is signed in to the browser.
 type Accept struct {
 	Token               string
 	Organization, Email string
@@ -41,24 +40,23 @@ type Accept struct {
 	Problem             string
 }
 
-// Reset is the data of the page for a new password.
+// Reset is the data for the page that sets a new password.
 type Reset struct{ Token, Email, Problem string }
 
-// Notice is the data of a page with a single message. Problem means that it reports a failure.
+// Notice is the data for a page with a single message. Problem is true if the message reports a failure.
 type Notice struct {
 	Title, Words string
 	Problem      bool
 }
 
-// Boot is the data that the dashboard's page contains before its first request. Session is the
-// response of GET /api/auth/session, or nil without a session. BaseURL is the address that
-// examples use.
+// Boot is the data that the dashboard's page contains before its first request. Session is the response to GET
+// /api/auth/session, or nil without a session. BaseURL is the base URL that examples use.
 type Boot struct {
 	Session any    `json:"session"`
 	BaseURL string `json:"baseUrl"`
 }
 
-// Preview is the data of a page that shows an agent's widget.
+// Preview is the data for a page that shows an agent's widget.
 type Preview struct{ AgentID string }
 
 //go:embed pages/*.html

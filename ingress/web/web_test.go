@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// inline matches content that the pages' Content-Security-Policy would block.
+// inline matches content that the Content-Security-Policy of the pages would block.
 var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	if _, err := bundled("nothing", ".js"); err == nil {
-		t.Error("found a bundle that has no source")
+		t.Error("found a bundle that does not exist")
 	}
 	for name, asset := range assets {
 		r, err := gzip.NewReader(bytes.NewReader(asset.Gzip))
@@ -94,12 +94,12 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s: type %q, ETag %q", name, asset.Type, asset.ETag)
 		}
 		if elsewhere := foreign.Find(asset.Body); elsewhere != nil {
-			t.Errorf("%s loads a foreign resource: %s", name, elsewhere)
+			t.Errorf("%s loads a resource from another host: %s", name, elsewhere)
 		}
 	}
 }
 
-// foreign matches loads of a style sheet or script from another host.
+// foreign matches code that loads a style sheet or script from another host.
 var foreign = regexp.MustCompile(`url\((https?:)?//[^)]*\)|@import|\bimport\(?"https?:[^"]*"|\bfrom"https?:[^"]*"`)
 
 var importedModule = regexp.MustCompile(`(?s)(?:import|export)[^;]*? from "(\.[^"]+)"`)

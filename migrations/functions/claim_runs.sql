@@ -3,8 +3,10 @@
 -- returned with locked set, without a claim; the caller tries again.
 --
 -- A claim locks no session row. Acceptance numbers the runs of a session in commit order, so a transaction that sees a run
--- sees all runs before it. If the predecessor finishes in the meantime, its finish dispatches the run again. The index
--- open_runs_one_per_session refuses what remains.
+-- sees all runs before it. Finished runs never open again, so only one run of a session can be the first one. If the
+-- predecessor finishes in the meantime, its finish dispatches the run again.
+--
+-- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds no index entries.
 CREATE OR REPLACE FUNCTION claim_runs(text[], interval)
   RETURNS TABLE (run_id text, org_id text, agent_id text, template_id text, config_version int, session_ref bigint, seq int,
     session_id text, trigger_type text, automation_id text, idempotency_key text, input json, caller_kind text, retention int,

@@ -2,7 +2,7 @@
 -- $6 the events. Returns the runs that are still held by their worker, and with locked set those that another transaction
 -- has locked, of which nothing was written.
 --
--- A chunk that was written before with fewer events grows: its writer got no answer. For FOR SHARE see append_steps.
+-- A chunk that was written before with fewer events grows: its writer got no answer. For FOR SHARE see write_progress.
 CREATE OR REPLACE FUNCTION save_run_events(text[], text[], bigint[], int[], int[], text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

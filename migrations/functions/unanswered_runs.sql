@@ -1,5 +1,5 @@
--- Returns up to $1 runs that have waited for a person until their deadline. The first condition is redundant and lets an
--- index serve the query.
+-- Returns up to $1 runs that have waited for a person until their deadline. The condition on parked_at is redundant and
+-- lets an index serve the query.
 CREATE OR REPLACE FUNCTION unanswered_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -7,8 +7,8 @@ CREATE OR REPLACE FUNCTION unanswered_runs(bigint)
 BEGIN
   RETURN QUERY
   SELECT o.run_id, o.org_id FROM open_runs o
-  WHERE o.status IN ('running', 'requires_action') AND o.status = 'requires_action' AND o.action_expires_at <= clock_timestamp()
-  ORDER BY o.session_ref LIMIT $1;
+  WHERE o.parked_at IS NOT NULL AND o.status = 'requires_action' AND o.action_expires_at <= clock_timestamp()
+  ORDER BY o.action_expires_at LIMIT $1;
 END $$;
 REVOKE EXECUTE ON FUNCTION unanswered_runs FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION unanswered_runs TO parley_app;

@@ -12,14 +12,13 @@ import (
 
 const (
 	bombers = 5 // organizations
-	// bombsAhead is the maximum of an organization's documents waiting to be processed.
+	// bombsAhead is the maximum number of an organization's documents that wait to be processed.
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open
-// elements that are recreated for each paragraph. They use all the CPU time that a document may
-// have. Even bombs are Markdown texts of 440 KB in which each delimiter could close all earlier
-// delimiters.
+// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open elements that the parser recreates
+// for each paragraph. They use all the CPU time that a document may use. Even bombs are Markdown texts of 440 KB in which each
+// delimiter could close all earlier delimiters.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
@@ -72,8 +71,7 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.made++
 	n := b.made
 	b.mu.Unlock()
-	// The end of the attack does not cancel an upload, because its document could not be deleted
-	// then.
+	// The end of the attack does not cancel an upload, because then the uploaded document could not be deleted.
 	name, content := bomb(n)
 	a, id := p.upload(context.WithoutCancel(ctx), name, content)
 	b.sent.add(ctx, "bomb", a)
@@ -87,7 +85,7 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.waiting[id] = p
 }
 
-// unread returns the number of a person's unfinished documents, and counts the finished ones.
+// unread returns the number of a person's unfinished documents, and counts the finished ones in b.sent.
 func (b *bombing) unread(ctx context.Context, p *person) (n int) {
 	for id, status := range b.statuses(ctx, p) {
 		switch status {
@@ -136,7 +134,7 @@ func (b *bombing) begun(ctx context.Context) {
 		for _, p := range b.people {
 			for _, status := range b.statuses(ctx, p) {
 				if status == "processing" {
-					b.sent.count("round with a bomb in hand")
+					b.sent.count("round during a bomb")
 					return
 				}
 			}
@@ -160,8 +158,8 @@ func documentBombs(t *testing.T, s *service) { //nolint:thelper // a subtest, no
 	v := &victim{probes: []probe{home.documents(pace(500 * time.Millisecond)), home.chats(pace(150 * time.Millisecond))}}
 	s.judge(t, formPlan(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
 		run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent, shows: map[string]int{
-			"bomb 202":                  2 * bombers,
-			"round with a bomb in hand": 2,
+			"bomb 202":            2 * bombers,
+			"round during a bomb": 2,
 		},
 	})
 }

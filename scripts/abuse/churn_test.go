@@ -22,7 +22,7 @@ const (
 	idleTogether    = 10 // opened simultaneously
 	hookBodies      = 12 // simultaneous bodies of 25 MiB
 	uploaders       = 8  // organizations
-	uploadsEach     = 8  // the limit of an organization at one ingress; together they fill all slots
+	uploadsEach     = 8  // an organization's limit at one ingress; together the uploaders fill all slots
 )
 
 // churn is an attack by strangers without privileges. They create accounts, organizations and
@@ -31,14 +31,14 @@ const (
 type churn struct {
 	stranger  *person
 	uploaders []uploader
-	senders   []*client // of large bodies, each from its own address
+	senders   []*client // send large bodies, each from a separate client address
 	idler     *client
 	hooks     []*hook
 	sent      tally
 	idling    chan struct{} // receives an entry when all idle connections are open
 }
 
-// uploader is an organization with two keys. Each key makes half of the uploads.
+// uploader is an organization with two keys. Each key sends half of the uploads.
 type uploader struct {
 	*person
 
@@ -102,7 +102,7 @@ func (c *churn) invitation(ctx context.Context, _ int) {
 		map[string]any{"email": rand.Text() + "@example.test", "role": "member"}))
 }
 
-// upload announces 20 MB, sends a little and aborts.
+// upload announces 20 MB, sends a small part and aborts.
 func (c *churn) upload(ctx context.Context, _ int) {
 	ctx, cut := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cut()
@@ -118,8 +118,7 @@ func (c *churn) upload(ctx context.Context, _ int) {
 	c.sent.add(ctx, "upload", a)
 }
 
-// trickle uploads 20 MB at 20 KiB/s, and retries once if it is rejected. The slowest allowed rate
-// is 16 KiB/s.
+// trickle uploads 20 MB at 20 KiB/s. The slowest allowed rate is 16 KiB/s. It retries once if the upload is rejected.
 func (c *churn) trickle(ctx context.Context, n int) {
 	from := c.uploaders[n%len(c.uploaders)]
 	by := header{"X-Api-Key": from.key, "Content-Type": "multipart/form-data; boundary=b"}
@@ -138,8 +137,8 @@ func (c *churn) trickle(ctx context.Context, n int) {
 	}
 }
 
-// body sends 25 MiB with a wrong signature at 640 KiB/s, a rate that keeps an assigned upload slot.
-// Half of the bodies have a Content-Length.
+// body sends 25 MiB with a wrong signature at 640 KiB/s, which is fast enough to keep an upload slot. Half of the bodies have a
+// Content-Length.
 func (c *churn) body(ctx context.Context, n int) {
 	to := c.hooks[n%len(c.hooks)]
 	a := to.send(ctx, c.senders[n%len(c.senders)], strconv.Itoa(n), wrongSignature, &inPieces{
@@ -154,7 +153,7 @@ func (c *churn) body(ctx context.Context, n int) {
 
 var (
 	zeros [25 << 20]byte
-	// beginning is the start of a multipart form whose file has 20 MB.
+	// beginning is the start of a multipart form with a file of 20 MB.
 	beginning = append([]byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"), zeros[:20<<20]...)
 )
 
@@ -164,7 +163,7 @@ func (c *churn) idle(ctx context.Context) {
 	var open []net.Conn
 	defer func() {
 		for _, conn := range open {
-			_ = conn.Close() // it was idle
+			_ = conn.Close() // the connection was idle
 		}
 	}()
 
@@ -189,7 +188,7 @@ func (c *churn) idle(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// begun waits until the idle connections are open. The attack consists of keeping them.
+// begun waits until the idle connections are open, because the attack consists in keeping them open.
 func (c *churn) begun(ctx context.Context) {
 	select {
 	case <-c.idling:
@@ -204,7 +203,7 @@ func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	if err != nil {
 		return nil, ""
 	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // an error means that it is already closed
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // an error means that the connection is already closed
 	_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: parley.test\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

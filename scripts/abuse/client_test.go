@@ -94,10 +94,10 @@ func (c *client) get(ctx context.Context, path string, by header) answer {
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 	if a.status != status {
-		t.Fatalf("answer %d, want %d: %s", a.status, status, a.shown())
+		t.Fatalf("status = %d, want %d: %s", a.status, status, a.shown())
 	}
 	return a
 }
@@ -105,14 +105,14 @@ func (a answer) want(t *testing.T, status int) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.shown())
+		t.Fatalf("response %d is not JSON: %v: %s", a.status, err, a.shown())
 	}
 }
 
 // shown returns the beginning of the body for messages.
 func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
 
-// inPieces is a body that is sent piece by piece, with a pause before every piece except the first.
+// inPieces is a body that is sent in pieces, with a pause before every piece except the first.
 type inPieces struct {
 	ctx   context.Context //nolint:containedctx // the context of the body's request
 	rest  []byte

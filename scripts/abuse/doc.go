@@ -12,20 +12,21 @@
 // The judge compares the victim's latency alone and during the attack, separately for each kind of request. Rounds with and
 // without the attack alternate, so that a slow moment of the machine affects both. A test fails if
 //
-//   - a request of the victim is rejected or gets a wrong response, alone or during the attack;
-//   - the median or the 99th percentile during the attack exceeds both twice its value alone and its value alone plus a floor;
+//   - a request from the victim is rejected or gets a wrong response, alone or during the attack;
+//   - the median or the 99th percentile during the attack exceeds both twice the value without the attack and that value plus
+//     an allowance;
 //   - the attack sent fewer requests than required, or the service rejected them in another way than documented.
 //
-// The floors are 25 ms for the median and 75 ms for the percentile. They are the scheduling delay on two cores that attackers,
-// victim, service and database share. Because of them an increase from 1 ms to 3 ms is not a failure.
+// The allowances are 25 ms for the median and 75 ms for the percentile: the scheduling delay on two cores that attackers,
+// victim, service and database share. With them, an increase from 1 ms to 3 ms is not a failure.
 //
-// A value above the bound is measured again, because the percentile of a short form consists of its slowest requests. It fails
-// the test after three consecutive measurements on a quiet machine. A measurement during which other programs use more than a
-// quarter of the machine can only pass. If fewer than three of four measurements are quiet, the test prints NOT TESTED. A
-// rejected request of the victim always fails the test immediately.
+// A value above the bound is measured again, because in the short form the slowest few requests determine the percentile. The
+// test fails after three consecutive measurements above the bound on a quiet machine. A measurement during which other programs
+// use more than a quarter of the machine can only pass. If fewer than three of four measurements are quiet, the test prints NOT
+// TESTED. If a request from the victim is rejected, the test fails immediately.
 //
 // CI runs the short form in a separate stage, with no other load on the machine. Attackers use little CPU time; the log
-// contains theirs and the service's.
+// contains the CPU time of the attackers and of the service.
 //
 // PARLEY_ABUSE_BINARY names another `parley` to attack, such as that of an older release. The service inherits settings from
 // the environment: `CONNECTIONS_PER_ADDRESS=0 go test -short -run Abuse/churn` shows the effect of that limit.

@@ -72,14 +72,13 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 			return fmt.Errorf("document %s failed", id)
 		}
 	}
-	return fmt.Errorf("document %s is not ready within %s", id, documentWithin)
+	return fmt.Errorf("document %s was not ready within %s", id, documentWithin)
 }
 
 const (
-	// documentPoll is the delay before the first poll of a document. Later polls are less frequent,
-	// because requests are limited.
+	// documentPoll is the delay before a document is first polled. Later polls are less frequent, because requests are limited.
 	documentPoll = 40 * time.Millisecond
-	// documentFloor is the latency floor of documents. A victim polls after 40 ms, 120 ms, 240 ms
-	// and 400 ms, so one more poll adds up to 160 ms.
+	// documentFloor is the allowed increase of a document's latency. A victim polls after 40 ms, 120 ms, 240 ms and 400 ms, so one
+	// more poll adds up to 160 ms.
 	documentFloor = 160 * time.Millisecond
 )

@@ -20,7 +20,7 @@ type hook struct {
 	secret string
 }
 
-// newHook creates a hook of a source. Deliveries come from separate addresses.
+// newHook creates a hook for a source. Deliveries to it come from separate addresses.
 func (p *person) newHook(t *testing.T, name, source string) *hook {
 	t.Helper()
 	h := &hook{owner: p, secret: "the secret of a hook, " + name}

@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// timesMax is the allowed factor between the victim's latency during an attack and alone.
+	// timesMax is the allowed ratio of the victim's latency during an attack to its latency alone.
 	timesMax = 2
 	// floor and medianFloor are the increases of the 99th percentile and the median that are always
 	// allowed. Attackers, victim, service and database share two cores, so a request waits for
 	// several scheduler turns.
 	floor       = 75 * time.Millisecond
 	medianFloor = 25 * time.Millisecond
-	// busyShare is the share of the cores that other programs may use during a valid measurement.
+	// busyShare is the share of the cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
-	// quietMax is the number of consecutive measurements above the bound on a quiet machine that
-	// fail the test. triesMax is the maximum number of measurements, including those on a busy
-	// machine.
+	// quietMax is the number of consecutive measurements above the bound, on a quiet machine, after which the test fails. triesMax
+	// is the maximum number of measurements, including those on a busy machine.
 	quietMax = 3
 	triesMax = 4
-	// refill is the time in which the rate limit restores half a minute's requests, which a
-	// measurement of the short form uses as a burst.
+	// refill is the time in which the rate limit restores half a minute's requests. In the short form, a measurement sends that
+	// many as a burst.
 	refill = 30 * time.Second
 )
 
-// attack is the attackers' activity during a measurement.
+// attack describes what the attackers do during a measurement.
 type attack struct {
 	// run attacks until ctx ends. It returns when its requests are finished.
 	run func(ctx context.Context)
@@ -40,13 +39,13 @@ type attack struct {
 	begun func(ctx context.Context)
 	// calm, if not nil, waits after an attack until the service has finished its work.
 	calm func(ctx context.Context)
-	// sent counts the responses to the attackers. shows is the required number of each response;
-	// without them the attack had no effect.
+	// sent counts the responses to the attackers. shows is the required number of each response: with fewer, the attack had no
+	// effect.
 	sent  *tally
 	shows map[string]int
 }
 
-// plan is the duration of the measurements.
+// plan contains the number and duration of the measurements.
 type plan struct {
 	rounds int
 	each   time.Duration // alone, and during the attack
@@ -60,8 +59,8 @@ func formPlan(short plan) plan {
 	return plan{rounds: 6, each: 10 * time.Second}
 }
 
-// pace returns the time between two requests of a kind. In the long form it keeps a victim within
-// the rate limits. The short form fits into their burst.
+// pace returns the time between two requests of a kind. In the long form it keeps a victim within the rate limits. The requests
+// of the short form fit into the burst that the limits allow.
 func pace(short time.Duration) time.Duration {
 	if testing.Short() {
 		return short
@@ -80,8 +79,8 @@ func (m *measured) busy() bool {
 	return max(m.usedAlone.others(), m.usedBeside.others()) > busyShare*float64(runtime.NumCPU())
 }
 
-// judge measures the victim alone and during the attack in turn, and fails the test if the attack
-// slows the victim beyond the bound.
+// judge measures the victim alone and during the attack alternately, and fails the test if the attack slows the victim beyond
+// the bound.
 func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	t.Helper()
 	_ = v.live(t.Context(), p.each/2) // warm up: open connections and fill caches
@@ -109,7 +108,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 		a.continueAttack(t)
 	}
 
-	t.Logf("attackers were answered: %s", a.sent)
+	t.Logf("responses to the attackers: %s", a.sent)
 	for _, name := range open {
 		switch {
 		case len(v.refused) > 0: // ended the measurements
@@ -121,11 +120,11 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	}
 
 	for _, what := range v.refused[:min(len(v.refused), 10)] {
-		t.Errorf("the victim was refused: %s", what)
+		t.Errorf("a request from the victim was rejected: %s", what)
 	}
 
 	if n := len(v.refused); n > 0 {
-		t.Errorf("%d requests of the victim were refused", n)
+		t.Errorf("%d requests from the victim were rejected", n)
 	}
 }
 
@@ -144,8 +143,8 @@ func (s *service) measure(t *testing.T, p plan, v *victim, a attack) *measured {
 	return m
 }
 
-// continueAttack continues the attack without a victim until it has shown all required responses, because a
-// busy machine takes longer than the rounds.
+// continueAttack continues the attack without a victim until all required responses were received, because on a busy machine
+// that takes longer than the rounds.
 func (a attack) continueAttack(t *testing.T) {
 	t.Helper()
 	const limit = 30 * time.Second
@@ -160,7 +159,7 @@ func (a attack) continueAttack(t *testing.T) {
 	}
 }
 
-// missing lists the required responses that the attack has not shown yet.
+// missing lists the required responses that the attackers have not received yet.
 func (a attack) missing() (missing []string) {
 	for _, what := range slices.Sorted(maps.Keys(a.shows)) {
 		if got := a.sent.of(what); got < a.shows[what] {
@@ -170,7 +169,7 @@ func (a attack) missing() (missing []string) {
 	return missing
 }
 
-// during measures during the attack.
+// during calls measure while the attack is running.
 func (a attack) during(ctx context.Context, measure func() latencies) latencies {
 	attacking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -193,7 +192,7 @@ func (a attack) during(ctx context.Context, measure func() latencies) latencies 
 	return found
 }
 
-// above returns the values above the bound by the probe's name.
+// above returns the values above the bound, by name of the probe.
 func (v *victim) above(m *measured) map[string]string {
 	found := map[string]string{}
 	for _, p := range v.probes {
@@ -213,7 +212,7 @@ func (m *measured) above(name string, p float64, floor time.Duration) bool {
 
 func (m *measured) text(name string) string {
 	own, others := percentile(m.alone[name], 0.99), percentile(m.during[name], 0.99)
-	return fmt.Sprintf("%s: p50 %s alone, %s beside; p99 %s alone, %s beside (%.2f times) of %d and %d requests", name,
+	return fmt.Sprintf("%s: p50 %s alone, %s during; p99 %s alone, %s during (%.2f times), for %d and %d requests", name,
 		shown(percentile(m.alone[name], 0.5)), shown(percentile(m.during[name], 0.5)), shown(own), shown(others),
 		others.Seconds()/own.Seconds(), len(m.alone[name]), len(m.during[name]))
 }
@@ -235,8 +234,8 @@ type tally struct {
 	by map[string]int
 }
 
-// add counts a response by the request's name and the status. A request canceled by the end of its
-// attack is not counted.
+// add counts a response by the request's name and the status. It does not count a request that was canceled because the attack
+// ended.
 func (c *tally) add(ctx context.Context, what string, a answer) {
 	switch {
 	case a.err == nil:
@@ -255,7 +254,7 @@ func (c *tally) count(what string) {
 	c.by[what]++
 }
 
-// of returns the count of a name.
+// of returns the count for a name.
 func (c *tally) of(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// maxKeys is the default limit of keys per user and per organization. maxOrganizations is the
-	// default limit of organizations per user.
+	// maxKeys is the default maximum number of keys per user and per organization. maxOrganizations is the default maximum number
+	// of organizations per user.
 	maxKeys          = 100
 	maxOrganizations = 20
-	// userTotal is the limit of requests per minute for all credentials of a user together. The
-	// keys of an organization together have the same limit.
+	// userTotal is the number of requests per minute that are allowed for all credentials of a user together. All keys of an
+	// organization together have the same limit.
 	userTotal = 600
-	// chatsEach is the number of requests per chat, because only chats would cost the machine more
-	// than the limit allows.
+	// chatsEach is the number of requests for each chat. If all requests were chats, the allowed number would overload the
+	// machine.
 	chatsEach = 8
 
 	ofUser, ofOrganization = "request of a user's key", "request of an organization's key"
 )
 
-// keyFlood is an attack by one user who creates and uses the maximum of keys and organizations.
+// keyFlood is an attack by one user who creates and uses the maximum number of keys and organizations.
 type keyFlood struct {
 	*person
 
 	owned       int      // organizations
-	own, shared []string // keys of the user, and of the user's first organization
+	own, shared []string // the user's keys, and keys of the user's first organization
 	sent        tally
 
 	mu    sync.Mutex
@@ -105,22 +105,22 @@ func (k *keyFlood) checkAccepted(t *testing.T, what string) {
 	passed := k.sent.of(what + " 200")
 	limit := userTotal + int(time.Since(k.begun).Seconds()*userTotal/60) + 1
 	if passed > limit {
-		t.Errorf("%d × %s were accepted, limit %d", passed, what, limit)
+		t.Errorf("accepted %d × %s, limit %d", passed, what, limit)
 	}
-	t.Logf("%d × %s were accepted, limit %d", passed, what, limit)
+	t.Logf("accepted %d × %s, limit %d", passed, what, limit)
 }
 
 func keyFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	k := newKeyFlood(t, s)
 	if n := len(k.own); n > maxKeys {
-		t.Errorf("a user has %d keys", n)
+		t.Errorf("a user has %d keys, want at most %d", n, maxKeys)
 	}
 	if n := len(k.shared); n > maxKeys {
-		t.Errorf("an organization has %d keys", n)
+		t.Errorf("an organization has %d keys, want at most %d", n, maxKeys)
 	}
 	if k.owned > maxOrganizations {
-		t.Errorf("a user owns %d organizations", k.owned)
+		t.Errorf("a user owns %d organizations, want at most %d", k.owned, maxOrganizations)
 	}
 
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}

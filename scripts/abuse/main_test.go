@@ -2,7 +2,7 @@ package abuse
 
 import "testing"
 
-// TestAbuse runs one attack after the other against the same service.
+// TestAbuse runs the attacks one after another against the same service.
 func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures latency
 	s := newService(t)
 	for _, attack := range []struct { //nolint:paralleltest // it measures latency

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU time in /proc on Linux.
+// tick is the unit of CPU time in Linux's /proc.
 const tick = 10 * time.Millisecond
 
 // sampled is the interval between two samples of the service's processes.
 const sampled = 100 * time.Millisecond
 
-// process is a sample of a process.
+// process is one process in a sample.
 type process struct {
 	id     processID
 	parent int
 	own    time.Duration // CPU time
-	below  time.Duration // CPU time of ended descendants that their parents waited for
+	below  time.Duration // CPU time of descendants that have ended and that their parents waited for
 }
 
-// processID distinguishes processes that have the same PID at different times.
+// processID identifies a process. PIDs are reused, so it includes the start time.
 type processID struct {
 	pid     int
 	started string
@@ -42,7 +42,7 @@ func processes() map[int]process {
 		raw, err := os.ReadFile(file)
 		at := bytes.LastIndexByte(raw, ')')
 		if err != nil || at < 0 {
-			continue // it has ended
+			continue // the process has ended
 		}
 		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
 		fields := strings.Fields(string(raw[at+1:]))
@@ -63,15 +63,15 @@ func processes() map[int]process {
 
 // meter sums the CPU time of a process and its descendants since its first sample.
 //
-// The kernel adds the CPU time of an ended process to its parent only if the parent waits for it.
-// No parent waits for a killed document reader. Frequent sampling catches long-running processes,
-// but misses short ones. The meter therefore uses the larger of both sums.
+// The kernel adds the CPU time of an ended process to its parent only if the parent waits for the process. No parent waits for
+// a killed document reader. Frequent sampling catches long-running processes, but misses short ones. The meter therefore uses
+// the larger of the two sums.
 type meter struct {
 	root   int
 	first  time.Duration               // the kernel's sum at the first sample
 	last   time.Duration               // the kernel's sum at the last sample
 	seen   map[processID]process       // processes of the tree, including ended ones
-	before map[processID]time.Duration // their CPU time at the first sample
+	before map[processID]time.Duration // CPU time of these processes at the first sample
 }
 
 // look samples the running processes.
@@ -84,7 +84,7 @@ func (m *meter) look() {
 
 	m.last = 0
 	for pid, p := range all {
-		_, ours := m.seen[p.id] // it may have lost its parent
+		_, ours := m.seen[p.id] // the process may have lost its parent
 		for up := pid; !ours && up > 1; up = all[up].parent {
 			ours = up == m.root
 		}
@@ -136,8 +136,7 @@ func metered(pid int, f func()) time.Duration {
 	return m.spent()
 }
 
-// machine returns the CPU time used by all programs of the machine, including other guests of the
-// host.
+// machine returns the CPU time used by all programs on the machine, including other virtual machines on the same host.
 func machine() (busy time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -176,5 +175,5 @@ func (c *cores) others() float64 {
 
 func (c *cores) String() string {
 	share := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()/c.of.Seconds(), 'f', 2, 64) }
-	return fmt.Sprintf("%s cores of the service, %s of the test, %.2f of others", share(c.service), share(c.test), c.others())
+	return fmt.Sprintf("cores used: service %s, test %s, others %.2f", share(c.service), share(c.test), c.others())
 }

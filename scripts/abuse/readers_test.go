@@ -18,9 +18,9 @@ import (
 
 const (
 	readersOrganizations = 4
-	largeTurns           = 32 // in an organization's session, whose messages exceed 8 MiB
+	largeTurns           = 32 // in an organization's session; together their messages exceed 8 MiB
 	largeCharacters      = 32_000
-	largestCharacters    = 500_000 // of a single run's message; with the answer it has 4 MB
+	largestCharacters    = 500_000 // in the message of a single run; with its answer the run has 4 MB
 	readersEach          = 18      // connections per organization
 	readPause            = 500 * time.Millisecond
 	refusedPause         = time.Second // pause of a rejected reader before its next attempt
@@ -37,7 +37,7 @@ type slowReading struct {
 
 	mu       sync.Mutex
 	reading  int
-	answered int // answered requests of the round
+	answered int // requests in this round that got a response
 }
 
 func newSlowReading(t *testing.T, s *service) *slowReading {
@@ -54,7 +54,7 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 				a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
 					map[string]any{"message": strings.Repeat("\U0001F4A3", largeCharacters), "sessionId": "large"})
 				if err := a.ok(http.StatusOK); err != nil {
-					t.Errorf("a run with a large answer: %v", err)
+					t.Errorf("starting a chat with a large answer: %v", err)
 					return
 				}
 			}
@@ -75,7 +75,7 @@ func (p *person) largeRun(t *testing.T) (path string) {
 		ID string `json:"id"`
 	}
 	if err := cmp.Or(a.ok(http.StatusOK), json.Unmarshal(a.body, &run)); err != nil {
-		t.Errorf("a run with the largest message: %v", err)
+		t.Errorf("chat with the largest message: %v", err)
 	}
 	return "/api/runs?id=" + run.ID
 }
@@ -101,7 +101,7 @@ func (r *slowReading) run(ctx context.Context) {
 
 // read requests a resource on a new connection and reads the response a few bytes at a time.
 func (r *slowReading) read(ctx context.Context, p *person, what string) {
-	res, leave, err := p.open(ctx, r.paths[p][what]) //nolint:bodyclose // leave closes its connection
+	res, leave, err := p.open(ctx, r.paths[p][what]) //nolint:bodyclose // leave closes the connection
 	if err != nil {
 		if ctx.Err() == nil {
 			r.sent.count(what + " without answer")
@@ -129,8 +129,8 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	}
 }
 
-// open requests a path on a connection with a small receive buffer, which lasts until leave is
-// called or ctx ends.
+// open requests a path on a connection with a small receive buffer. The connection stays open until leave is called or ctx
+// ends.
 func (p *person) open(ctx context.Context, path string) (res *http.Response, leave func(), err error) {
 	dialer := *p.dial
 	dialer.Control = func(_, _ string, raw syscall.RawConn) error {
@@ -172,15 +172,14 @@ func (r *slowReading) held(more int) {
 	r.reading += more
 }
 
-// begun waits until responses are being read and at least as many responses have begun as there are
-// readers.
+// begun waits until responses are being read and the number of responses that have begun is at least the number of readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		full := r.reading >= readersOrganizations && r.answered >= readersOrganizations*readersEach
 		r.mu.Unlock()
 		if full {
-			r.sent.count("round with answers held")
+			r.sent.count("round with open responses")
 			return
 		}
 		wait(ctx, 10*time.Millisecond)
@@ -197,11 +196,11 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a subtest, not 
 	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
 	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
-			"session 200":             readersOrganizations,
-			"run 200":                 readersOrganizations,
-			"run 429":                 1,
-			"list 200":                3 * readersOrganizations,
-			"round with answers held": 3,
+			"session 200":               readersOrganizations,
+			"run 200":                   readersOrganizations,
+			"run 429":                   1,
+			"list 200":                  3 * readersOrganizations,
+			"round with open responses": 3,
 		},
 	})
 }

@@ -17,8 +17,7 @@ const (
 	replayKey     = "replayed"
 )
 
-// replay repeats the automation started with the person's key, and returns the beginning of the
-// response.
+// replay repeats the automation that was started with the person's key, and returns the beginning of the response.
 func (p *person) replay(ctx context.Context, message string) answer {
 	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
 	if err != nil {
@@ -53,7 +52,7 @@ func (p *person) replays(every time.Duration) probe {
 			return err
 		}
 		if a.header.Get("Idempotency-Replayed") != "true" {
-			return fmt.Errorf("the answer is no replay")
+			return fmt.Errorf("the response is not a replay")
 		}
 		return nil
 	}}

@@ -22,7 +22,7 @@ type service struct {
 	url     string
 	process *testkit.Process
 
-	strangers int // number of assigned addresses
+	strangers int // number of client addresses in use
 }
 
 // newService starts `parley up` in a new directory. Settings have the form "KEY=value".
@@ -46,14 +46,14 @@ func newService(t *testing.T, settings ...string) *service {
 	return &service{url: made.BaseURL, process: process}
 }
 
-// person is an account with an organization, as any stranger can create.
+// person is an account with an organization, such as any stranger can create.
 type person struct {
 	*client
 
 	email, password string
 	token           string // of the login session
 	organization    string
-	key             string // the organization's; empty until withKey
+	key             string // of the organization; empty until withKey
 	agent           string // empty until withAgent
 }
 

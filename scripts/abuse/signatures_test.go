@@ -14,9 +14,9 @@ const (
 	strangers          = 5 // organizations of attackers
 )
 
-// signatureFlood is an attack with wrongly signed deliveries. One address sends many small
-// deliveries to the victim's hooks. Fourteen addresses each send one large delivery after the
-// other, to the hooks of the attackers' five organizations and to the victim's.
+// signatureFlood is an attack with wrongly signed deliveries. One address sends many small deliveries to the victim's hooks.
+// Fourteen addresses each send large deliveries one after another, to the hooks of the attackers' five organizations and to the
+// victim's hooks.
 type signatureFlood struct {
 	clients   []*client
 	small     []*hook // of the victim

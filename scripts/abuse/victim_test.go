@@ -14,7 +14,7 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// floor, if not 0, replaces the allowed latency increase of all probes.
+	// floor, if not 0, replaces the allowed latency increase that applies to other probes.
 	floor time.Duration
 	// send makes the n-th request and waits for its result. It returns an error if the result is
 	// wrong.
@@ -48,9 +48,8 @@ func (l latencies) add(more latencies) {
 	}
 }
 
-// live makes requests for the duration d and returns when all are answered. Each request has a
-// scheduled time, independent of earlier responses, and its latency is measured from that time. A
-// stalled service therefore cannot delay later requests of the victim.
+// live makes requests for the duration d and returns when all have finished. Each request has a scheduled time, independent of
+// earlier responses, from which its latency is measured. A stalled service therefore cannot delay the victim's later requests.
 func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	found := latencies{}
 	var all sync.WaitGroup
@@ -111,11 +110,11 @@ func (v *victim) note(refusal string) {
 func (a answer) ok(statuses ...int) error {
 	switch {
 	case a.err != nil:
-		return fmt.Errorf("no answer: %w", a.err)
+		return fmt.Errorf("no response: %w", a.err)
 	case slices.Contains(statuses, a.status):
 		return nil
 	}
-	return fmt.Errorf("answer %d: %s", a.status, a.shown())
+	return fmt.Errorf("status %d: %s", a.status, a.shown())
 }
 
 // lists is a probe that lists the person's runs.
@@ -160,8 +159,8 @@ func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	}}
 }
 
-// firstDeliveries is a probe that sends signed deliveries to the person's hook, each from an
-// address unknown to the service.
+// firstDeliveries is a probe that sends signed deliveries to the person's hook, each from an address that the service has not
+// seen before.
 func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time.Duration, size int) probe {
 	t.Helper()
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {

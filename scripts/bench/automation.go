@@ -17,9 +17,6 @@ type automation struct {
 	closedLoop
 }
 
-// Name is the name of the load.
-func (*automation) Name() string { return "automation" }
-
 // Measure compares it with the floor: one grouped insert, a job and its reply.
 func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
@@ -34,7 +31,7 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 
 	c := &comparison{
 		closedLoop: a.closedLoop, unit: "run", goal: a.goal,
-		sides: [2]side{{"floor", bare.Load(), "floor", bare}, {"parley", p.Load(), "parley", p}},
+		sides: [2]side{{"floor", bare.Load(), "floor", bare}, {"parley", p.Load(p.Agent), "parley", p}},
 	}
 	if err := s.compare(ctx, c); err != nil {
 		return err

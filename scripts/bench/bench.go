@@ -44,12 +44,15 @@ func (o *options) Validate() error {
 	return nil
 }
 
-// Load is one measurement of the bench.
+// Load is one measurement of the bench. Measure adds rows to the report.
 type Load interface {
-	// Name is the name of the command and of the report's rows.
-	Name() string
-	// Measure adds rows to the stage's report.
 	Measure(ctx context.Context, s *loadEnv) error
+}
+
+// namedLoad has the name of the command and of the report's rows.
+type namedLoad struct {
+	name string
+	Load
 }
 
 // errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
@@ -75,7 +78,7 @@ type loadEnv struct {
 
 // measure measures the loads and writes the report. If a load fails, the report contains the loads
 // before it.
-func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
+func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 	unlock, err := o.prepare()
 	if err != nil {
 		return err
@@ -135,8 +138,8 @@ func (b *bench) find(ctx context.Context) (err error) {
 }
 
 // measureLoad measures a load on separate servers.
-func (b *bench) measureLoad(ctx context.Context, load Load) (err error) {
-	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
+func (b *bench) measureLoad(ctx context.Context, load namedLoad) (err error) {
+	s := &loadEnv{bench: b, load: load.name, dir: filepath.Join(b.Dir, load.name)}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return fmt.Errorf("creating directory: %w", err)
 	}
@@ -212,6 +215,15 @@ func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model,
 		s.stops = append(s.stops, m.Stop)
 	}
 	return m, err
+}
+
+// paced starts a provider that streams its answers and runs until the end of the load.
+func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedProvider, error) {
+	p, err := model.StartPaced(ctx, every)
+	if err == nil {
+		s.stops = append(s.stops, p.Stop)
+	}
+	return p, err
 }
 
 // parley starts Parley on a database of that name and returns the database's address. It fills in

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -17,7 +18,8 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond // delay after which a connection's next commit reports its commits
+	reportedIn = 1100 * time.Millisecond  // delay after which a connection's next commit reports its commits
+	idleIn     = 10500 * time.Millisecond // delay after which an idle connection has reported them
 )
 
 // closedLoop configures a comparison: numbers of clients, rounds and durations. Clients send the
@@ -33,10 +35,13 @@ type side struct {
 	name      string
 	spec      load.Spec // without clients and times, and without a nonce unless it has Keys
 	database  string
-	processes interface {
-		CPU() (map[string]time.Duration, error)
-		Err() error
-	}
+	processes processes
+}
+
+// processes are the processes of a side.
+type processes interface {
+	CPU() (map[string]time.Duration, error)
+	Err() error
 }
 
 // comparison is a closed loop of requests to two sides.
@@ -46,7 +51,12 @@ type comparison struct {
 	unit  string  // of a request: "run"
 	sides [2]side // the second one is Parley
 	// goal returns the goal of a measure, or nil.
-	goal func(clients int, measure string) *goal
+	goal   func(clients int, measure string) *goal
+	settle time.Duration // before commits are read; reportedIn if it is 0
+	idle   float64       // commits per second without requests, which are subtracted
+	more   []string      // measures that derive adds
+	// derive adds figures that need both sides of a round. It may be nil.
+	derive func(floor, parley values)
 
 	answered [2]int64 // total number of answered requests
 }
@@ -62,7 +72,8 @@ type values map[string]float64
 //
 // The sides take turns so that other work of the machine affects both equally. A connection of PostgreSQL reports its commits
 // when it commits, at most once a second. The commits are therefore read late: after a second, a nudge of a few requests makes
-// the connections report. The nudge's requests are counted, too.
+// the connections report. The nudge's requests are counted, too. With many connections that are seldom used, settle is idleIn,
+// and the commits of an idle database are subtracted.
 func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
@@ -74,6 +85,12 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 		}
 	}
 
+	if c.settle > 0 {
+		var err error
+		if c.idle, err = s.idleCommits(ctx, c.sides[1].database, c.settle); err != nil {
+			return err
+		}
+	}
 	for _, clients := range c.Clients {
 		var rounds [2][]values
 		for n := range c.Rounds {
@@ -87,23 +104,50 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 					side.name, got[c.unit+"s/s"], c.unit, got[c.unit+" p50 ms"], got[c.unit+" p99 ms"])
 			}
 		}
-		for _, measure := range c.measures() {
-			floor, ours := column(rounds[0], measure), column(rounds[1], measure)
-			if median(ours) == 0 {
-				continue // no such process, or no /proc
-			}
-			s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, c.goal(clients, measure))
-		}
+		s.addRows(c, clients, rounds)
 	}
 	return nil
 }
 
-// processes lists the processes whose CPU time is reported, in order.
-var processes = []string{"ingress", "worker", "nats", "postgres", "client"}
+// addRows adds a row for each measure of a number of clients.
+func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
+	for n := range rounds[1] {
+		if c.derive != nil {
+			c.derive(rounds[0][n], rounds[1][n])
+		}
+	}
+	for _, measure := range append(c.measures(), c.more...) {
+		floor, ours := column(rounds[0], measure), column(rounds[1], measure)
+		if median(ours) == 0 {
+			continue // no such process, or no /proc
+		}
+		s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, c.goal(clients, measure))
+	}
+}
+
+// idleCommits returns the commits per second of a database without requests.
+func (s *loadEnv) idleCommits(ctx context.Context, database string, settle time.Duration) (float64, error) {
+	if err := lifecycle.Sleep(ctx, settle); err != nil { // until earlier commits are reported
+		return 0, err
+	}
+	began := time.Now()
+	before, err := s.servers.Commits(ctx, database)
+	if err == nil {
+		err = lifecycle.Sleep(ctx, settle)
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := s.servers.Commits(ctx, database)
+	return float64(after-before) / time.Since(began).Seconds(), err
+}
+
+// roles lists the processes whose CPU time is reported, in order.
+var roles = []string{"ingress", "worker", "nats", "postgres", "client"}
 
 func (c *comparison) measures() []string {
 	out := []string{c.unit + "s/s", c.unit + " p50 ms", c.unit + " p99 ms", "commits/" + c.unit, c.unit + " CPU µs"}
-	for _, name := range processes {
+	for _, name := range roles {
 		out = append(out, c.unit+" CPU µs, "+name)
 	}
 	return out
@@ -125,12 +169,13 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 		return nil, err
 	}
 
+	began := time.Now()
 	commits, err := s.servers.Commits(ctx, side.database)
 	if err != nil {
 		return nil, err
 	}
 
-	before, err := s.cpu(side)
+	before, err := s.cpu(side.processes)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +186,11 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 		return nil, err
 	}
 
-	after, err := s.cpu(side)
+	after, err := s.cpu(side.processes)
 	if err != nil {
 		return nil, err
 	}
-	if err := lifecycle.Sleep(ctx, reportedIn); err != nil {
+	if err := lifecycle.Sleep(ctx, cmp.Or(c.settle, reportedIn)); err != nil {
 		return nil, err
 	}
 
@@ -162,7 +207,7 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	got := values{
 		c.unit + "s/s":     result.PerSecond(),
 		c.unit + " p50 ms": load.Millis(result.Latencies, 50), c.unit + " p99 ms": load.Millis(result.Latencies, 99),
-		"commits/" + c.unit: float64(last-commits) / float64(result.Answered+nudge.Answered),
+		"commits/" + c.unit: (float64(last-commits) - c.idle*time.Since(began).Seconds()) / float64(result.Answered+nudge.Answered),
 	}
 	if after["postgres"] == 0 {
 		return got, nil // this system does not report CPU times
@@ -178,25 +223,29 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 }
 
 // cpu returns the CPU time of the servers and of a side's processes, by role.
-func (s *loadEnv) cpu(side side) (map[string]time.Duration, error) {
+func (s *loadEnv) cpu(side processes) (map[string]time.Duration, error) {
 	out, err := s.servers.CPU()
 	if err != nil {
 		return nil, err
 	}
 
-	own, err := side.processes.CPU()
+	own, err := side.CPU()
 	if err != nil {
-		return nil, errors.Join(err, side.processes.Err())
+		return nil, errors.Join(err, side.Err())
 	}
 
 	for name, used := range own {
-		role := strings.TrimPrefix(name, "floor-")
-		if role != "worker" {
-			role = "ingress" // floors with one process count as ingress
-		}
-		out[role] += used
+		out[role(name)] += used
 	}
 	return out, nil
+}
+
+// role returns the role of a side's process. A floor's only process counts as ingress.
+func role(process string) string {
+	if strings.Contains(process, "worker") {
+		return "worker"
+	}
+	return "ingress"
 }
 
 // send sends requests to one side.

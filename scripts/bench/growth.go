@@ -26,9 +26,6 @@ type growth struct {
 // sameCost is the goal: at most 1.15 times the time of a run.
 const sameCost = 1.15
 
-// Name is the name of the load.
-func (*growth) Name() string { return "growth" }
-
 // Measure fills both deployments and compares them.
 func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	var fresh, replays [2]side
@@ -43,15 +40,15 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		if err != nil {
 			return err
 		}
-		again := p.Load()
+		again := p.Load(p.Agent)
 		again.Nonce, again.Keys = "replayed-1", 1000
-		if err := g.fill(ctx, s, name, p.Load(), again, runs); err != nil {
+		if err := g.fill(ctx, s, name, p.Load(p.Agent), again, runs); err != nil {
 			return err
 		}
 		if err := vacuum(ctx, dsn); err != nil {
 			return err
 		}
-		fresh[i], replays[i] = side{name, p.Load(), name, p}, side{name, again, name, p}
+		fresh[i], replays[i] = side{name, p.Load(p.Agent), name, p}, side{name, again, name, p}
 		deployments[i] = p
 	}
 

@@ -15,9 +15,6 @@ type hooks struct {
 
 const hookSecret = "the secret of the bench"
 
-// Name is the name of the load.
-func (*hooks) Name() string { return "hooks" }
-
 // Measure compares it with a process that verifies the signature and inserts a row. No worker runs: the measured path ends with the 202.
 func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
 	bare, _, err := s.floor(ctx, floor.Config{Secret: hookSecret}, floor.Hooks)

@@ -27,35 +27,49 @@ type commands struct {
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
 	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
+	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, directly and beside the floor: first piece, CPU time, memory."`
+	Inflight   inflight   `cmd:"" help:"Streamed runs in flight at a time with default settings, and the memory of each."`
+	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, beside the same chats alone."`
+	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, beside runs without tools."`
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
-	Streams    streams    `cmd:"" help:"Tokens to open streams, beside as many subscribers of core NATS."`
-	Waiting    waiting    `cmd:"" help:"Memory of requests that wait for a run, beside a bare handler, and of the runs and streams."`
+	Waiting    waiting    `cmd:"" help:"Memory of requests that wait for a run, beside a bare handler."`
 	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, beside a process that verifies the signature and inserts a row."`
 	Replay     replay     `cmd:"" help:"Requests whose run has finished, beside a process that reads the answer by an index."`
 	Scale      scale      `cmd:"" help:"Runs a second of several workers, beside that many times one worker's."`
 	Code       code       `cmd:"" help:"Calls of codeExecution, beside a bare bubblewrap with Python."`
-	Retrieval  retrieval  `cmd:"" help:"Recall and latency of searches, beside PostgreSQL's ts_rank."`
+	Search     searches   `cmd:"" help:"Recall and latency of searches, beside PostgreSQL's ts_rank."`
 	Growth     growth     `cmd:"" help:"The cost of a run in a database that holds many, beside one that holds few."`
-	Soak       soak       `cmd:"" help:"Memory of ingress and worker while a day's runs pass."`
 
 	Floor floorProcess `cmd:"" hidden:""`
 }
 
 // loads returns the loads of the full form, in order.
-func (c *commands) loads() []Load {
-	return []Load{
-		&c.Automation, &c.Streams, &c.Waiting, &c.Hooks, &c.Replay, &c.Scale, &c.Code, &c.Retrieval, &c.Growth, &c.Soak,
+func (c *commands) loads() []namedLoad {
+	return []namedLoad{
+		{"answers", &c.Answers},
+		{"inflight", &c.Inflight},
+		{"fairness", &c.Fairness},
+		{"tools", &c.Tools},
+		{"automation", &c.Automation},
+		{"waiting", &c.Waiting},
+		{"hooks", &c.Hooks},
+		{"replay", &c.Replay},
+		{"scale", &c.Scale},
+		{"code", &c.Code},
+		{"search", &c.Search},
+		{"growth", &c.Growth},
 	}
 }
 
 // shortLoads are for comparisons before and after a change, not for the performance page.
-func shortLoads() []Load {
-	return []Load{
-		&automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1.5}},
-		&replay{closedLoop: closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}, Keys: 1000},
-		&hooks{closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}},
-		&waiting{Waiters: 2000, Streams: 2000, Rounds: 1},
-		&streams{Streams: 2000, Rounds: 1},
+func shortLoads() []namedLoad {
+	return []namedLoad{
+		{"answers", &answers{Clients: []int{64, 512}, Each: 3, Rounds: 2}},
+		{"tools", &tools{Clients: []int{64}, Rounds: 1, Seconds: 1}},
+		{"automation", &automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1}}},
+		{"replay", &replay{closedLoop: closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}, Keys: 1000}},
+		{"hooks", &hooks{closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}}},
+		{"waiting", &waiting{Waiters: 2000, Rounds: 1}},
 	}
 }
 
@@ -77,7 +91,7 @@ func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
 		return c.measure(ctx, shortLoads()...)
 	default:
 		for _, load := range c.loads() {
-			if load.Name() == name {
+			if load.name == name {
 				return c.measure(ctx, load)
 			}
 		}

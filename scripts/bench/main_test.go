@@ -8,13 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"parley/scripts/bench/internal/floor"
 	"parley/shared/testkit"
 )
 
@@ -38,20 +36,22 @@ func quick(t *testing.T) *options {
 }
 
 // quickLoads finish in seconds; their figures are meaningless.
-func quickLoads() []Load {
+func quickLoads() []namedLoad {
 	brief := closedLoop{Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15}
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
-	return []Load{
-		&automation{brief},
-		&streams{Streams: 6, Rounds: 1},
-		&waiting{Waiters: 8, Streams: 6, Rounds: 1},
-		&hooks{once},
-		&replay{closedLoop: once, Keys: 20},
-		&scale{Workers: []int{1, 2}, Slots: 2, Answer: 10 * time.Millisecond, Rounds: 1, Seconds: 0.5},
-		&code{Calls: 2, Rounds: 2},
-		&retrieval{Sections: 120, Questions: 30, Passages: 300},
-		&growth{closedLoop: once, Small: 20, Large: 40, Lists: 2},
-		&soak{Runs: 1000, Agents: 3, Clients: 8, Kept: time.Second},
+	return []namedLoad{
+		{"answers", &answers{Clients: []int{2, 8}, Each: 2, Rounds: 1}},
+		{"inflight", &inflight{Runs: 12, Rounds: 1}},
+		{"fairness", &fairness{Flood: 20, Clients: 2, Each: 3, Rounds: 1}},
+		{"tools", &tools{Clients: []int{1, 4}, Rounds: 1, Seconds: 0.3}},
+		{"automation", &automation{brief}},
+		{"waiting", &waiting{Waiters: 8, Rounds: 1}},
+		{"hooks", &hooks{once}},
+		{"replay", &replay{closedLoop: once, Keys: 20}},
+		{"scale", &scale{Workers: []int{1, 2}, Slots: 2, Answer: 10 * time.Millisecond, Rounds: 1, Seconds: 0.5}},
+		{"code", &code{Calls: 2, Rounds: 2}},
+		{"search", &searches{Questions: 1, Passages: 1000}},
+		{"growth", &growth{closedLoop: once, Small: 20, Large: 40, Lists: 2}},
 	}
 }
 
@@ -67,33 +67,20 @@ func readReport(t *testing.T, o *options) (r report) {
 	return r
 }
 
-// left returns the files that a bench has not removed.
-func left(t *testing.T, o *options) (out []string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(o.Dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != "bench.json" && !strings.HasSuffix(e.Name(), ".lock") {
-			out = append(out, e.Name())
-		}
-	}
-	return out
-}
-
 // measures are the required rows of each load, with a value above zero.
 var measures = map[string][]string{
+	"answers":    {"first piece p50 ms", "first piece p99 ms", "answers/s", "answer CPU ms", "worker MiB"},
+	"inflight":   {"runs in flight", "KiB of a run in the worker", "KiB of a stream in the ingress"},
+	"fairness":   {"first piece p99 ms"},
+	"tools":      {"runs/s", "calls/s", "commits/call"},
 	"automation": {"runs/s", "run p50 ms", "run p99 ms", "commits/run", "run CPU µs, ingress", "run CPU µs, worker", "run CPU µs, client"},
-	"streams":    {"pieces/s", "p50 ms", "p99 ms"},
-	"waiting":    {"KiB of a waiting request", "KiB of its run in the worker", "KiB of an open stream"},
+	"waiting":    {"KiB of a waiting request"},
 	"hooks":      {"requests/s", "request p50 ms"},
 	"replay":     {"replays/s", "replay p99 ms"},
 	"scale":      {"runs/s, of linear"},
 	"code":       {"p50 ms of a call"},
-	"retrieval":  {"recall@5", "p99 ms"},
+	"search":     {"recall@5", "p99 ms"},
 	"growth":     {"runs/s", "replays/s", "p50 ms of a page of runs"},
-	"soak":       {"MiB at the end, at 30 %"},
 }
 
 func TestBenchMeasuresEverything(t *testing.T) {
@@ -115,7 +102,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			at := slices.IndexFunc(r.Rows, func(row row) bool { return row.Load == load && row.Measure == name })
 			if at < 0 {
 				t.Errorf("%s has no row %s", load, name)
-			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" { // the memory of a few clients is noise
+			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" && load != "inflight" { // the memory of a few clients is noise
 				t.Errorf("%s: %+v", load, row)
 			}
 		}
@@ -125,24 +112,13 @@ func TestBenchMeasuresEverything(t *testing.T) {
 		t.Errorf("setup is %+v, with %d statements", r.Setup, len(r.Statements))
 	}
 
-	for _, name := range []string{
-		"automation/ingress.pprof", "automation/worker.pprof", "replay/worker.pprof", "waiting/ingress-heap.pprof",
-		"waiting/ingress-goroutine.pprof", "waiting/worker-memory.json",
-	} {
-		if _, err := os.Stat(filepath.Join(o.Profile, name)); err != nil {
-			t.Error(err)
-		}
-	}
-
-	if names := left(t, o); len(names) > 0 {
-		t.Errorf("left behind: %v", names)
+	if _, err := os.Stat(filepath.Join(o.Profile, "automation", "worker-heap.pprof")); err != nil {
+		t.Error(err)
 	}
 }
 
 // loadFunc is a load of a test.
 type loadFunc func(ctx context.Context, s *loadEnv) error
-
-func (loadFunc) Name() string { return "test" }
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
@@ -150,31 +126,6 @@ func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx,
 func unbuilt(o *options) *options {
 	o.Ingress, o.Worker = "ingress", "worker"
 	return o
-}
-
-func TestBenchCleansUpWhenInterrupted(t *testing.T) {
-	t.Parallel()
-	o := unbuilt(quick(t))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("interrupted")
-	err := o.measure(ctx, loadFunc(func(ctx context.Context, s *loadEnv) error {
-		bare, _, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
-		if err != nil {
-			return err
-		}
-		time.AfterFunc(100*time.Millisecond, func() { cancel(reason) })
-		_, _, err = s.client(ctx, bare.Load(), 4, 0, time.Minute)
-		return err
-	}))
-	if !errors.Is(err, reason) {
-		t.Errorf("error is %v", err)
-	}
-	if names := left(t, o); len(names) > 0 {
-		t.Errorf("left behind: %v", names)
-	}
-	if _, err := os.Stat(o.JSON); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a report was written: %v", err)
-	}
 }
 
 func TestReportOutlivesFailure(t *testing.T) {
@@ -186,7 +137,7 @@ func TestReportOutlivesFailure(t *testing.T) {
 	})
 
 	failing := loadFunc(func(context.Context, *loadEnv) error { return failure })
-	if err := o.measure(t.Context(), measured, failing); !errors.Is(err, failure) {
+	if err := o.measure(t.Context(), namedLoad{"test", measured}, namedLoad{"test", failing}); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
 	}
 
@@ -196,26 +147,8 @@ func TestReportOutlivesFailure(t *testing.T) {
 	}
 
 	empty := loadFunc(func(context.Context, *loadEnv) error { return nil })
-	if err := o.measure(t.Context(), empty); err == nil {
+	if err := o.measure(t.Context(), namedLoad{"test", empty}); err == nil {
 		t.Error("a load without figures was accepted")
-	}
-}
-
-// Not parallel, because a process started by another test inherits all open files for a moment,
-// including the lock.
-func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // see above
-	o := quick(t)
-	for range 2 {
-		release, err := o.prepare()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := o.prepare(); err == nil {
-			t.Error("a second bench was started")
-		}
-		if err := release(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -234,7 +167,7 @@ func TestCommands(t *testing.T) {
 		if err != nil || parsed.Command() != name {
 			t.Errorf("%v: %v", args, err)
 		}
-		if c.Soak.Runs != 86400 || c.Replay.Rounds != 3 || c.Dir == "" {
+		if c.Inflight.Runs != 5000 || c.Replay.Rounds != 3 || c.Dir == "" {
 			t.Errorf("%v: defaults are missing: %+v", args, c)
 		}
 	}

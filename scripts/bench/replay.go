@@ -19,9 +19,6 @@ type replay struct {
 	Keys int `default:"3000" help:"Finished runs, any of which is requested again."`
 }
 
-// Name is the name of the load.
-func (*replay) Name() string { return "replay" }
-
 // Measure compares it with a process that reads answers of the same size by an index.
 func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
@@ -36,8 +33,7 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 		return spec
 	}
 
-	const first = 1 // run, by which Parley's start is checked
-	if err := fill(ctx, s, shared(p.Load()), ours, `SELECT count(*) FROM runs`, r.Keys+first); err != nil {
+	if err := fill(ctx, s, shared(p.Load(p.Agent)), ours, `SELECT count(*) FROM runs`, r.Keys); err != nil {
 		return err
 	}
 
@@ -51,7 +47,7 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 
 	err = s.compare(ctx, &comparison{
 		closedLoop: r.closedLoop, unit: "replay",
-		sides: [2]side{{"floor", shared(bare.Load()), "floor", bare}, {"parley", shared(p.Load()), "parley", p}},
+		sides: [2]side{{"floor", shared(bare.Load()), "floor", bare}, {"parley", shared(p.Load(p.Agent)), "parley", p}},
 		goal: func(_ int, measure string) *goal {
 			if measure == "replays/s" {
 				return ratioAtLeast(0.8)
@@ -62,7 +58,7 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
-	if n, err := count(ctx, ours, `SELECT count(*) FROM runs`); err != nil || n != int64(r.Keys+first) {
+	if n, err := count(ctx, ours, `SELECT count(*) FROM runs`); err != nil || n != int64(r.Keys) {
 		return errors.Join(err, fmt.Errorf("%d runs after %d keys were requested again", n, r.Keys))
 	}
 	return s.inspect(ctx, p, "parley")

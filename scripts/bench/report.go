@@ -38,6 +38,7 @@ type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
 	Measure string  `json:"measure"`
+	Direct  *figure `json:"direct,omitempty"` // of clients that call the model themselves
 	Floor   *figure `json:"floor,omitempty"`
 	Parley  figure  `json:"parley"`
 	Ratio   float64 `json:"ratio,omitempty"` // of the medians
@@ -61,6 +62,7 @@ type goal struct {
 
 func ratioAtLeast(limit float64) *goal { return &goal{On: "ratio", AtLeast: true, Limit: limit} }
 func ratioAtMost(limit float64) *goal  { return &goal{On: "ratio", Limit: limit} }
+func atLeast(limit float64) *goal      { return &goal{On: "value", AtLeast: true, Limit: limit} }
 func atMost(limit float64) *goal       { return &goal{On: "value", Limit: limit} }
 func addsAtMost(limit float64) *goal   { return &goal{On: "added", Limit: limit} }
 
@@ -73,11 +75,11 @@ func (g *goal) String() string {
 	if g.Met {
 		met = "met"
 	}
-	return fmt.Sprintf("%s %s %.3g: %s", g.On, sign, g.Limit, met)
+	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row of a load. Without floor values, the row contains only Parley's values.
-func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
+// add adds a row of a load and returns it. Without floor values, the row contains only Parley's values.
+func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
 	if len(floor) > 0 {
@@ -93,6 +95,7 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 	}
 
 	s.report.Rows = append(s.report.Rows, r)
+	return &s.report.Rows[len(s.report.Rows)-1]
 }
 
 func newFigure(rounds []float64) figure { return figure{Median: median(rounds), Rounds: rounds} }
@@ -136,9 +139,12 @@ func (r *report) writeText(w io.Writer) error {
 	}
 
 	fmt.Fprintf(out, "Parley's settings are the defaults except %s\n\n", strings.Join(settings, ", "))
-	fmt.Fprintln(out, "load\tcase\tmeasure\tfloor\tparley\tmin-max\tratio\tgoal")
+	fmt.Fprintln(out, "load\tcase\tmeasure\tdirect\tfloor\tparley\tmin-max\tratio\tgoal")
 	for _, row := range r.Rows {
-		var floor, spread, ratio, goal string
+		var direct, floor, spread, ratio, goal string
+		if row.Direct != nil {
+			direct = number(row.Direct.Median)
+		}
 		if row.Floor != nil {
 			floor = number(row.Floor.Median)
 		}
@@ -151,7 +157,7 @@ func (r *report) writeText(w io.Writer) error {
 		if row.Goal != nil {
 			goal = row.Goal.String()
 		}
-		cells := []string{row.Load, row.Case, row.Measure, floor, number(row.Parley.Median), spread, ratio, goal}
+		cells := []string{row.Load, row.Case, row.Measure, direct, floor, number(row.Parley.Median), spread, ratio, goal}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
 

@@ -25,9 +25,6 @@ type scale struct {
 	Seconds float64       `default:"5" help:"Measured time of a round; a quarter of it is warm-up besides."`
 }
 
-// Name is the name of the load.
-func (*scale) Name() string { return "scale" }
-
 // Measure measures the numbers of workers in turn, with twice as many clients as slots, so that a run always waits for a slot.
 func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, c.Answer)
@@ -52,7 +49,7 @@ func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 			if err := p.SetWorkers(ctx, workers); err != nil {
 				return err
 			}
-			result, _, err := s.client(ctx, p.Load(), 2*c.Slots*workers, duration/4, duration)
+			result, _, err := s.client(ctx, p.Load(p.Agent), 2*c.Slots*workers, duration/4, duration)
 			if err != nil {
 				return errors.Join(fmt.Errorf("%d workers: %w", workers, err), p.Err())
 			}

@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// client prepares the content of pages. The tested actions happen in the page.
+// client prepares the content of pages through the API. The actions under test happen in the page.
 var client = &http.Client{Transport: &http.Transport{}, Timeout: testkit.Within(patienceOfRequests)}
 
 // account is a user with an organization.
@@ -37,7 +37,7 @@ func signUp(t *testing.T) *account {
 	return a
 }
 
-// signIn stores the account's session in the browser, as after a login.
+// signIn stores the account's session in the browser, as a login does.
 func (p *page) signIn(a *account) *page {
 	p.t.Helper()
 	yes := true
@@ -84,7 +84,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return fmt.Errorf("reading answer: %w", err)
+		return fmt.Errorf("reading response: %w", err)
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("%s %s: %d %s", method, path, res.StatusCode, raw)
@@ -101,7 +101,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 // on enables a tool.
 var on = map[string]any{"enabled": true}
 
-// agent creates an agent. The test may set further fields.
+// agent creates an agent. fields may contain further fields.
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -111,7 +111,7 @@ func (a *account) agent(t *testing.T, name string, fields map[string]any) (id st
 	return made.ID
 }
 
-// till returns the configuration of a tool that pays after a person's approval.
+// till returns the configuration of a tool that pays a bill after a person's approval.
 func (a *account) till() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "approval": "unsafe", "endpoints": []any{map[string]any{
 		"name": "payBill", "description": "Pays a bill.", "method": "POST", "url": a.s.outside.url + "/pay", "sideEffect": "unsafe",

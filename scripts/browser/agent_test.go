@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestAgentSettings changes an agent. The change takes effect when it is saved, and does not
-// overwrite a concurrent change.
+// TestAgentSettings changes an agent. The change takes effect when it is saved, and does not overwrite a concurrent change.
 func TestAgentSettings(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -45,7 +44,7 @@ func TestAgentSettings(t *testing.T) {
 	}
 }
 
-// TestLeavingAsks leaves unsaved settings, which are only discarded after a confirmation.
+// TestLeavingAsks leaves a page with unsaved settings. They are discarded only after a confirmation.
 func TestLeavingAsks(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -94,10 +93,10 @@ func TestPreviewOfWidget(t *testing.T) {
 	chat.in("log", "Messages").sees("echo: Hello there")
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
-	p.focusIs("button", "Open chat: Greeter…") // announces an answer that ended while the panel was closed
+	p.focusIs("button", "Open chat: Greeter…") // its name announces an answer that was completed while the panel was closed
 }
 
-// TestInvitation invites a user into an organization, who may then read but not change.
+// TestInvitation invites a user to an organization. The user may then read, but change nothing.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -119,7 +118,7 @@ func TestInvitation(t *testing.T) {
 	guest.choose("Organization", "Ada Example's organization")
 	guest.is("link", "Shared agent")
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
-		t.Error("a member is offered what only admins may do")
+		t.Error("a member sees controls that only admins may use")
 	}
 
 	guest.click("link", "Organization")

@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// The budget of a first load.
+// The limits for the first load of a page.
 const (
 	budgetBytes    = 150 << 10 // compressed, as transferred
 	budgetRequests = 12
@@ -32,12 +32,12 @@ func (p *page) budget(path string) {
 	p.t.Logf("%s: %d requests, %.1f KB, DOMContentLoaded after %.0f ms, at rest after %s, layout shift %.4f",
 		path, requests, float64(bytes)/1024, load.Ready, time.Since(began).Round(time.Millisecond), load.Shift)
 	if bytes > budgetBytes {
-		p.t.Errorf("%s: the first load brings %d bytes, more than %d:\n%s", path, bytes, budgetBytes, list)
+		p.t.Errorf("%s: the first load transfers %d bytes, want at most %d:\n%s", path, bytes, budgetBytes, list)
 	}
 	if requests > budgetRequests {
-		p.t.Errorf("%s: the first load makes %d requests, more than %d:\n%s", path, requests, budgetRequests, list)
+		p.t.Errorf("%s: the first load makes %d requests, want at most %d:\n%s", path, requests, budgetRequests, list)
 	}
 	if load.Shift > budgetShift {
-		p.t.Errorf("%s: the layout shifts by %.4f, more than %.2f: %v", path, load.Shift, budgetShift, load.Shifts)
+		p.t.Errorf("%s: the layout shifts by %.4f, want at most %.2f: %v", path, load.Shift, budgetShift, load.Shifts)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestAgentFromTemplate creates an agent from a template, sends it a question, and opens the
-// answer's citation.
+// TestAgentFromTemplate creates an agent from a template, sends it a question, and opens the source that the answer cites.
 func TestAgentFromTemplate(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -39,13 +38,13 @@ func TestAgentFromTemplate(t *testing.T) {
 	source := p.in("dialog", "Heron lamps")
 	source.in("region", "Text of the source").sees("first made in 1931")
 	if p.js(&after, place); !slices.Equal(before, after) {
-		t.Errorf("what is read moves from %v to %v when a source is opened", before, after)
+		t.Errorf("the answer moves from %v to %v when a source is opened", before, after)
 	}
 
 	var marked string
 	p.js(&marked, `() => document.querySelector("dialog mark")?.textContent ?? ""`)
 	if !strings.Contains(marked, "1931") {
-		t.Errorf("the words that are marked in the source are %q", marked)
+		t.Errorf("words marked in the source = %q", marked)
 	}
 
 	source.is("link", "Open the page…")
@@ -80,8 +79,7 @@ func numbered(words int) string {
 	return strings.Join(list, " ")
 }
 
-// TestAnswerStreams watches a slow answer stream, leaves in the middle, and finds it complete
-// afterwards.
+// TestAnswerStreams watches a slow answer stream, leaves the page before its end, and finds the answer complete afterwards.
 func TestAnswerStreams(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -95,7 +93,7 @@ func TestAnswerStreams(t *testing.T) {
 	turn.sees("echo: slowly w1 w2 w3")
 	p.is("button", "Stop the run")
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "w70") > 1 {
-		t.Errorf("the answer is complete immediately: %s, %v", shown, err)
+		t.Errorf("the answer did not stream: %s, %v", shown, err)
 	}
 
 	p.reload()
@@ -113,8 +111,7 @@ func TestAnswerStreams(t *testing.T) {
 	p.sees("The run was cancelled")
 }
 
-// TestRefusedMessage sends a message that exceeds the budget. It stays in the input, even after a
-// reload.
+// TestRefusedMessage sends a message that exceeds the budget. The message stays in the input, even after a reload.
 func TestRefusedMessage(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -139,8 +136,8 @@ func TestRefusedMessage(t *testing.T) {
 	turn.sees("echo: Hello")
 }
 
-// TestSignedOutMeanwhile is signed out elsewhere while a message is written or sent. The message is
-// still there after the next login.
+// TestSignedOutMeanwhile signs the user out elsewhere while a message is written or sent. The message is still there after the
+// next login.
 func TestSignedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {

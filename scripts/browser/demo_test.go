@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDemo uses the demo up to its limit. The page explains the limit.
+// TestDemo uses the demo until its limit is reached. The page explains the limit.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -21,15 +21,15 @@ func TestDemo(t *testing.T) {
 		p.fill("Message", fmt.Sprintf("Message %d", n))
 		p.press("Enter")
 		turn := p.in("article", fmt.Sprintf("Message: Message %d", n))
-		p.until("it is answered or refused", func() error {
+		p.until("the message is answered or refused", func() error {
 			if p.has("alert", "…") || turn.has("button", "Copy answer") {
 				return nil
 			}
-			return errors.New("neither is told")
+			return errors.New("the page shows neither an answer nor a refusal")
 		})
 		if p.has("alert", "…") {
 			if n < 8 { // listing the templates counts, too
-				t.Errorf("refused after %d messages", n)
+				t.Errorf("refused after %d messages, want at least 8", n)
 			}
 			break
 		}
@@ -40,7 +40,7 @@ func TestDemo(t *testing.T) {
 	refused.is("link", "Sign up")
 	p.inspect("demo-limit")
 	p.reload()
-	p.sees("requests left") // the page still shows the remaining requests and when the limit is refilled
+	p.sees("requests left") // the page still shows the remaining requests and the time of the next refill
 	refused.is("link", "Sign up")
 	refused.click("link", "Sign up")
 	p.arrives("/signup")

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsTypedText closes a dialog in every way. Typed text is only discarded after a
-// confirmation.
+// TestDialogKeepsTypedText closes a dialog in every possible way. Typed text is discarded only after a confirmation.
 func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -55,7 +54,7 @@ func TestDialogFootStays(t *testing.T) {
 		var room float64
 		p.js(&room, `() => innerHeight - document.querySelector(".dialog-foot .primary").getBoundingClientRect().bottom`)
 		if room < 0 {
-			t.Errorf("with %v the button is %.0f pixels below the edge", s, -room)
+			t.Errorf("in a %v window the button is %.0f pixels below the edge", s, -room)
 		}
 		p.tabTo("textbox", "System prompt", 8)
 		p.js(&room, `() => {
@@ -63,14 +62,14 @@ func TestDialogFootStays(t *testing.T) {
 			return foot.top - field.bottom;
 		}`)
 		if room < 0 {
-			t.Errorf("with %v the buttons cover %.0f pixels of the field", s, -room)
+			t.Errorf("in a %v window the buttons cover %.0f pixels of the field", s, -room)
 		}
 		p.press("Escape")
 		p.isNot("dialog", "New agent")
 	}
 }
 
-// outside clicks outside of the open dialog.
+// outside clicks outside the open dialog.
 func (p *page) outside() {
 	p.t.Helper()
 	p.settled()
@@ -85,7 +84,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	for _, c := range []struct{ path, open, title, submit, field string }{
 		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
 		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
-		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "Address"},
+		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "URL"},
 	} {
 		p.visit(c.path)
 		p.click("button", c.open)
@@ -97,7 +96,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	}
 
 	dialog := p.in("dialog", "New endpoint") // several fields are invalid simultaneously
-	dialog.fill("Address", "https://example.com/")
+	dialog.fill("URL", "https://example.com/")
 	dialog.click("checkbox", "A run failed or timed out…")
 	dialog.click("checkbox", "A run is waiting for a person…")
 	dialog.click("button", "Create endpoint")

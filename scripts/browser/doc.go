@@ -8,9 +8,9 @@
 // with a separate client address, and mostly with a separate account, so tests run in parallel.
 //
 // Tests find elements as users do: by role and name, by label, or by visible text, including open shadow trees (find_test.go).
-// watch_test.go fails a test for every fault of its page: console errors, exceptions, violations of the content security
-// policy, requests to other hosts, and error responses. A failed test prints the page's address and text, and saves a
-// screenshot in BROWSER_ARTIFACTS if that names a directory.
+// watch_test.go fails a test for every fault on its page: console errors, exceptions, violations of the content security
+// policy, requests to other hosts, and error responses. A failed test prints the page's URL and text, and saves a screenshot in
+// the directory that BROWSER_ARTIFACTS names, if it is set.
 //
 // If BROWSER_SHOTS names a directory, the tests save pictures of every page there, at 360 and 1280 pixels, light and dark.
 package browser

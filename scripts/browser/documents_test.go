@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every HTML block of the documents into a page of another origin, and
+// TestDocumentedPages puts every HTML block in the documents into a page on another origin, and
 // expects an agent's chat there.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
@@ -50,15 +50,15 @@ func TestDocumentedPages(t *testing.T) {
 	}
 
 	if shown == 0 {
-		t.Error("no document shows HTML")
+		t.Error("no document contains an HTML block")
 	}
 }
 
-// documentedSecret is the secret of the signature shown in documents.
+// documentedSecret is the secret for the signature that the documents show.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
-// showsChat puts HTML into a page of another origin, with one of the account's agents in place of
-// the documented one, and chats with it.
+// showsChat puts HTML into a page of another origin, with one of the account's agents in place of the documented agent, and
+// chats with that agent.
 func (a *account) showsChat(t *testing.T, html string) {
 	t.Helper()
 	var agent string

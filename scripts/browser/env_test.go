@@ -89,7 +89,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
 	if err != nil {
-		return fmt.Errorf("making log of parley: %w", err)
+		return fmt.Errorf("creating parley's log: %w", err)
 	}
 	defer log.Close()
 
@@ -99,7 +99,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
-		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page has a separate client address
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a separate client address
 		"SIGNUPS_PER_ADDRESS=0")
 
 	cmd.Stdout, cmd.Stderr = log, log
@@ -126,7 +126,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 func (s *testEnv) startBrowser(program string) error {
 	log, err := os.Create(filepath.Join(s.dir, "browser"))
 	if err != nil {
-		return fmt.Errorf("making log of the browser: %w", err)
+		return fmt.Errorf("creating the browser's log: %w", err)
 	}
 	s.log = log
 	s.browser, s.close, err = launch(program, filepath.Join(s.dir, "profile"), chromedp.CombinedOutput(log))
@@ -139,9 +139,8 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
-		chromedp.Flag("no-proxy-server", true), // loopback ignores proxies of the environment
-		// Some parts of the window around a page are pages, too. Each of them has a process that
-		// needs more resources than the tested page.
+		chromedp.Flag("no-proxy-server", true), // no proxy from the environment, because the service is on loopback
+		// Some parts of the window around a page are pages, too. Each has a process that needs more resources than the tested page.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),
@@ -157,8 +156,7 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 	return ctx, end, nil
 }
 
-// roomInMemory reports whether there is enough shared memory for a browser. Containers often have
-// little.
+// roomInMemory reports whether there is enough shared memory for a browser. Containers often have too little.
 func roomInMemory() bool {
 	var shared syscall.Statfs_t
 	err := syscall.Statfs("/dev/shm", &shared)
@@ -174,7 +172,7 @@ func (s *testEnv) output() []byte {
 	return raw
 }
 
-// address returns an unused client address, because rate limits are counted per address.
+// address returns an unused client address, because rate limits apply per address.
 func (s *testEnv) address() string {
 	n := s.addresses.Add(1)
 	return fmt.Sprintf("198.51.%d.%d", 100+n/250, 1+n%250)
@@ -224,7 +222,7 @@ func (s *testEnv) endParley() error {
 	return s.parley.Err()
 }
 
-// complaints returns the lines of a log with warnings and errors, limited to the last lines.
+// complaints returns the last warnings and errors in a log.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {

@@ -15,13 +15,13 @@ type outside struct {
 	url, host string
 
 	mu    sync.Mutex
-	paid  []string // request bodies of the till
+	paid  []string // bodies of the requests to the till
 	pages map[string]webPage
 }
 
 type webPage struct{ title, text string }
 
-// publish adds a web page. Searches for words of its title find it.
+// publish adds a web page. Searches for words in its title find the page.
 func (o *outside) publish(path, title, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,7 +31,7 @@ func (o *outside) publish(path, title, text string) {
 	o.pages[path] = webPage{title, text}
 }
 
-// payments counts the till's requests that contain a text.
+// payments counts the requests to the till that contain a text.
 func (o *outside) payments(with string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,18 +13,17 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// area is a part of a page, identified by a path of roles and names. It is looked up each time,
-// because pages are rendered again.
+// area is a part of a page, identified by a path of roles and names. Each use looks it up again, because pages are re-rendered.
 type area struct {
 	p    *page
 	path []step
 }
 
-// step is an element's role and name in the accessibility tree. A name may begin or end with "…" as
-// a wildcard; an empty name matches any.
+// step is an element's role and name in the accessibility tree. In a name, "…" at the beginning or end is a wildcard; an empty
+// name matches any name.
 type step struct {
 	role, name string
-	first      bool // the first of several matches
+	first      bool // use the first of several matches
 }
 
 func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
@@ -53,7 +52,7 @@ func (a area) in(role, name string) area {
 	return area{p: a.p, path: path}
 }
 
-// first returns the first part of the area with a role and a name if there are several.
+// first returns the first of several parts of the area with a role and a name.
 func (a area) first(role, name string) area {
 	found := a.in(role, name)
 	found.path[len(found.path)-1].first = true
@@ -104,8 +103,8 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
-// nameFor returns the accessible name of an element, or the text of an element without one, such as
-// a table row.
+// nameFor returns an element's accessible name. For an element without a name, such as a table row, it returns the element's
+// text.
 func (p *page) nameFor(node *accessibility.Node) (string, error) {
 	name := text(node.Name)
 	if name == "" {
@@ -138,7 +137,7 @@ func (a area) node() (cdp.BackendNodeID, error) {
 		return 0, err
 	}
 	if len(found) > 1 {
-		return 0, fmt.Errorf("there are %d of %s", len(found), a)
+		return 0, fmt.Errorf("found %d elements for %s, want 1", len(found), a)
 	}
 	return found[0], nil
 }
@@ -153,14 +152,14 @@ func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	found := []cdp.BackendNodeID{document.Root.BackendNodeID}
 	for _, s := range a.path {
 		if len(found) > 1 {
-			return nil, fmt.Errorf("there are %d above %s in %s", len(found), s, a)
+			return nil, fmt.Errorf("found %d elements above %s in %s, want 1", len(found), s, a)
 		}
 		next, others, err := a.matches(found[0], s)
 		if err != nil {
 			return nil, err
 		}
 		if len(next) == 0 {
-			return nil, fmt.Errorf("there is no %s; of its role: %s", s, strings.Join(others, ", "))
+			return nil, fmt.Errorf("found no %s; elements with this role: %s", s, strings.Join(others, ", "))
 		}
 		if found = next; s.first {
 			found = next[:1]
@@ -199,26 +198,26 @@ func (a area) ask(into any, function string) error {
 	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object})
 }
 
-// is waits until there is such a part.
+// is waits until the area has a part with a role and a name.
 func (a area) is(role, name string) {
 	a.p.t.Helper()
 	here := a.in(role, name)
 	a.p.until("looking for "+here.String(), func() error { _, err := here.nodes(); return err })
 }
 
-// isNot waits until there is no such part.
+// isNot waits until the area has no part with a role and a name.
 func (a area) isNot(role, name string) {
 	a.p.t.Helper()
 	here := a.in(role, name)
-	a.p.until("waiting for the end of "+here.String(), func() error {
+	a.p.until("waiting for the removal of "+here.String(), func() error {
 		if _, err := here.nodes(); err == nil {
-			return errors.New("it is still there")
+			return errors.New("the element is still there")
 		}
 		return nil
 	})
 }
 
-// has reports whether there is such a part now.
+// has reports whether the area now has a part with a role and a name.
 func (a area) has(role, name string) bool {
 	_, err := a.in(role, name).nodes()
 	return err == nil
@@ -231,14 +230,14 @@ func (a area) text() (string, error) {
 	return strings.Join(strings.Fields(shown), " "), err
 }
 
-// sees waits until a text appears, with any line breaks.
+// sees waits until a text appears. Line breaks in the area do not matter.
 func (a area) sees(words string) {
 	a.p.t.Helper()
 	words = strings.Join(strings.Fields(words), " ")
 	a.p.until(fmt.Sprintf("looking for %q in %s", words, a), func() error {
 		shown, err := a.text()
 		if err == nil && !strings.Contains(shown, words) {
-			err = fmt.Errorf("there stands: %s", shortened(shown))
+			err = fmt.Errorf("text on the page = %s", shortened(shown))
 		}
 		return err
 	})
@@ -250,7 +249,7 @@ func (a area) seesNot(words string) {
 	a.p.until(fmt.Sprintf("waiting until %q is gone from %s", words, a), func() error {
 		shown, err := a.text()
 		if err == nil && strings.Contains(shown, words) {
-			err = fmt.Errorf("there stands: %s", shortened(shown))
+			err = fmt.Errorf("text on the page = %s", shortened(shown))
 		}
 		return err
 	})
@@ -319,12 +318,12 @@ func (a area) fill(label, words string) {
 // focusField clicks a field until it has the focus, because a click may miss while the page moves.
 func (a area) focusField() {
 	a.p.t.Helper()
-	a.p.until("the cursor is in "+a.String(), func() error {
+	a.p.until("focusing "+a.String(), func() error {
 		a.hit()
 		var has bool
 		err := a.ask(&has, `function () { return focused() === this }`)
 		if err == nil && !has {
-			err = errors.New("it is elsewhere")
+			err = errors.New("the focus is elsewhere")
 		}
 		return err
 	})
@@ -338,14 +337,14 @@ func (a area) holds(label, words string) {
 		var value string
 		err := field.ask(&value, `function () { return this.value ?? this.innerText }`)
 		if err == nil && value != words {
-			err = fmt.Errorf("there stands: %q", value)
+			err = fmt.Errorf("value = %q", value)
 		}
 		return err
 	})
 }
 
-// choose selects an option of the list with a label with the arrow keys, because a browser's popup
-// is not part of the page.
+// choose selects an option from the list with a label. It uses the arrow keys, because a browser's popup is not part of the
+// page.
 func (a area) choose(label, option string) {
 	a.p.t.Helper()
 	list := a.in("field", label)
@@ -361,7 +360,7 @@ func (a area) choose(label, option string) {
 			return { Now: this.selectedIndex, Wanted: options.indexOf(`+quoted(option)+`), Options: options };
 		}`)
 		if err == nil && at.Wanted < 0 {
-			err = fmt.Errorf("its options are %q", at.Options)
+			err = fmt.Errorf("options = %q", at.Options)
 		}
 		return err
 	})
@@ -375,7 +374,7 @@ func (a area) choose(label, option string) {
 	}
 }
 
-// upload sets the files of the area's only file input, as its dialog would.
+// upload sets the files of the area's only file input, as the browser's file dialog does.
 func (a area) upload(files ...string) {
 	a.p.t.Helper()
 	a.p.until("giving files to "+a.String(), func() error {
@@ -390,7 +389,7 @@ func (a area) upload(files ...string) {
 			return err
 		}
 		if found.Result.ObjectID == "" {
-			return errors.New("there is no field for files")
+			return errors.New("found no file input")
 		}
 		_, err = send(a.p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files, ObjectID: found.Result.ObjectID})
 		if err != nil {
@@ -404,7 +403,7 @@ func (a area) upload(files ...string) {
 func (p *page) focus() step {
 	p.t.Helper()
 	var at step
-	p.until("asking what has the focus", func() error {
+	p.until("looking for the focus", func() error {
 		in, err := p.worldID()
 		if err != nil {
 			return err
@@ -416,7 +415,7 @@ func (p *page) focus() step {
 			return err
 		}
 		if element.Result.ObjectID == "" {
-			return errors.New("nothing has it")
+			return errors.New("no element has the focus")
 		}
 		no := false
 		tree, err := send(p, accessibility.GetPartialAXTree,
@@ -434,9 +433,9 @@ func (p *page) focus() step {
 func (p *page) focusIs(role, name string) {
 	p.t.Helper()
 	want := step{role: role, name: name}
-	p.until("the focus is on "+want.String(), func() error {
+	p.until("waiting for the focus on "+want.String(), func() error {
 		if at := p.focus(); at.role != role || name != "" && !want.fits(at.name) {
-			return fmt.Errorf("it is on %s", at)
+			return fmt.Errorf("focused element = %s", at)
 		}
 		return nil
 	})
@@ -454,5 +453,5 @@ func (p *page) tabTo(role, name string, limit int) {
 		}
 		seen = append(seen, at.String())
 	}
-	p.t.Fatalf("%d presses of Tab did not reach %s, but %s", limit, want, strings.Join(seen, ", "))
+	p.t.Fatalf("%d presses of Tab did not reach %s; the focus was on %s", limit, want, strings.Join(seen, ", "))
 }

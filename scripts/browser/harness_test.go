@@ -25,7 +25,7 @@ const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`
 
-// TestHarnessNotices opens a page with every fault. A fault missed here would be missed everywhere.
+// TestHarnessNotices opens a page with every fault. A fault that is missed here would be missed in every test.
 func TestHarnessNotices(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func TestHarnessNotices(t *testing.T) {
 	faults := strings.Join(p.watch.allFaults(), "\n")
 	for _, want := range []string{
 		"console: ", "a complaint", "500 for GET " + server.URL + "/broken", "404 for GET " + server.URL + "/missing.png",
-		"it asks another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
+		"request to another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
 	} {
 		if !strings.Contains(faults, want) {
 			t.Errorf("%q was not detected", want)
@@ -66,50 +66,49 @@ func TestHarnessNotices(t *testing.T) {
 	}
 	for _, want := range []string{"color-contrast", "image-alt"} {
 		if !strings.Contains(strings.Join(rules, " "), want) {
-			t.Errorf("axe-core did not find %s, but %v", want, rules)
+			t.Errorf("rules violated according to axe-core = %v, want %s", rules, want)
 		}
 	}
 	var shift float64
 	p.js(&shift, `() => shifted`)
 	if shift <= budgetShift {
-		t.Errorf("the layout shifted by %.4f, and by more it looks", shift)
+		t.Errorf("layout shift = %.4f, want more than %.2f", shift, budgetShift)
 	}
 	p.resize(phone)
 	if wide := p.tooWide(); !strings.Contains(wide, "p.null to 5") {
-		t.Errorf("too wide content was not detected, but %q", wide)
+		t.Errorf("overflowing content = %q, want the paragraph", wide)
 	}
 	p.is("heading", "Wrong")
 	if p.has("heading", "Right") || p.has("button", "…") {
-		t.Error("it finds missing text")
+		t.Error("found text that is not on the page")
 	}
 }
 
-// TestHarnessClosesDialogs opens the browser's native dialogs. They count as faults, and do not
-// block the test.
+// TestHarnessClosesDialogs opens the browser's native dialogs. They count as faults, but do not block the test.
 func TestHarnessClosesDialogs(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	p.visit("/dashboard")
 	p.js(nil, `() => { addEventListener("beforeunload", (e) => e.preventDefault()); setTimeout(() => alert("Look here")); }`)
 	p.until("the alert is noticed", func() error {
-		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
+		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `native dialog (alert) opened: "Look here"`) {
 			return fmt.Errorf("faults: %q", faults)
 		}
 		return nil
 	})
 
-	p.until("somebody has touched the page, which may not ask before", func() error {
+	p.until("the page has user activation, without which it may not ask", func() error {
 		p.press("Tab")
 		var touched bool
 		p.js(&touched, `() => navigator.userActivation.hasBeenActive`)
 		if !touched {
-			return errors.New("nobody has touched the page")
+			return errors.New("the page has no user activation")
 		}
 		return nil
 	})
 
 	p.visit("/dashboard")
-	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
+	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "native dialog (beforeunload) opened") {
 		t.Errorf("faults: %q", faults)
 	}
 

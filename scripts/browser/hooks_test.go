@@ -10,13 +10,12 @@ import (
 	"testing"
 )
 
-// TestWebhook creates a hook, sends it the deliveries shown on the page, and follows one to its
-// run.
+// TestWebhook creates a hook, sends it the deliveries that the page shows, and follows a delivery to its run.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("NOT TESTED: deliveries that the pages show: %v", err)
+			t.Skipf("NOT TESTED: deliveries shown on the pages: %v", err)
 		}
 	}
 
@@ -31,7 +30,7 @@ func TestWebhook(t *testing.T) {
 	p.sees("Order ⟦ord_1042⟧ of empty⟦Kim Larsen⟧")
 	p.click("button", "Insert data.currency")
 	p.holds("Message", "Order {{data.id}} of {{data.nobody}}{{data.customer.name}}{{data.currency}}")
-	p.watch.expect(http.StatusBadRequest) // it has no name yet
+	p.watch.expect(http.StatusBadRequest) // the hook has no name yet
 	p.click("button", "Create webhook")
 	p.focusIs("textbox", "Name")
 	p.fill("Name", "Orders")
@@ -45,12 +44,12 @@ func TestWebhook(t *testing.T) {
 	command := p.in("region", "a command that sends a delivery").snippet()
 	for range 2 {
 		if out := delivered(t, command, secret); !strings.Contains(out, `"accepted"`) {
-			t.Fatalf("%s\nanswers %s", command, out)
+			t.Fatalf("%s\noutput = %s", command, out)
 		}
 	}
 
 	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
-		t.Fatalf("with another secret it answers %s", out)
+		t.Fatalf("response to a delivery with another secret: %s", out)
 	}
 
 	p.click("link", "Deliveries")
@@ -139,7 +138,7 @@ func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	return made.ID
 }
 
-// deliver sends a delivery like the hook's source.
+// deliver sends a delivery as the hook's source would.
 func (a *account) deliver(t *testing.T, hook, title string) {
 	t.Helper()
 	payload := map[string]any{"action": "opened", "issue": map[string]any{"title": title}}

@@ -15,10 +15,10 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axeScript string
 
-// rules are the sets of axe-core rules that pages must satisfy.
+// rules are the sets of axe-core rules to which pages must conform.
 var rules = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}
 
-// violation is a violation of one axe-core rule.
+// violation is a violation of an axe-core rule.
 type violation struct {
 	ID, Help string
 	Nodes    []struct {
@@ -28,9 +28,8 @@ type violation struct {
 	}
 }
 
-// inspect checks the current page with axe-core, on a desktop in light and on a phone in dark. It
-// also checks that nothing is wider than the phone, and takes pictures of all four combinations if
-// requested.
+// inspect checks the current page with axe-core, on a desktop in light mode and on a phone in dark mode. It also checks that
+// nothing is wider than the phone, and takes pictures of all four combinations if requested.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	p.settled()
@@ -42,13 +41,13 @@ func (p *page) inspect(name string) {
 		document.adoptedStyleSheets.push(all);
 	}`)
 
-	// A sample of the reference's operations and schemas is enough, because all are built alike.
-	// Checking all takes a minute.
+	// A sample of the reference's operations and schemas is enough, because all have the same structure. Checking all takes a
+	// minute.
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)
 		p.resize(phone)
-		p.settled() // pages that measure themselves are drawn again
+		p.settled() // pages that measure themselves render again
 		p.fits(name)
 		p.shot(name, phone, scheme)
 		if scheme == "dark" {
@@ -106,7 +105,7 @@ func (p *page) fits(what string) {
 	}
 }
 
-// tooWide describes the elements that do not fit the window, or returns "".
+// tooWide describes the elements that do not fit into the window. It returns "" if all fit.
 func (p *page) tooWide() string {
 	p.t.Helper()
 	var at struct {

@@ -11,21 +11,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// resetLink returns an operator's password reset link for the account. Using it verifies the
-// account's address.
+// resetLink returns a password reset link for the account, as an operator creates it. Using the link verifies the account's
+// email address.
 func (a *account) resetLink(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)
 	cmd.Env = append(os.Environ(), "DATA_DIR="+filepath.Join(a.s.dir, "data"))
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("making a reset link: %v", err)
+		t.Fatalf("creating a reset link: %v", err)
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and checks
-// who cannot.
+// TestOwnInvitations accepts and declines invitations in the dashboard, and leaves an organization again. A user whose email
+// address is not verified can do neither.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
 	host, other, guest := signUp(t), signUp(t), signUp(t)
@@ -41,7 +41,7 @@ func TestOwnInvitations(t *testing.T) {
 	unproven.visit("/dashboard/org")
 	unproven.sees("open the link that you received")
 	unproven.inspect("org-unproven")
-	unproven.watch.expect(401) // the reset below ends its session
+	unproven.watch.expect(401) // the reset below revokes the session
 
 	p := open(t)
 	p.visitURL(guest.resetLink(t))

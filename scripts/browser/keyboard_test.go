@@ -2,7 +2,7 @@ package browser
 
 import "testing"
 
-// TestKeyboardAlone creates an agent and chats with it without the mouse.
+// TestKeyboardAlone creates an agent and chats with it, using only the keyboard.
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -31,7 +31,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
-	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has ended
+	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has finished
 	p.focusIs("textbox", "Message")
 	p.tabTo("button", "Copy as curl: Send this message", 6)
 	p.press("Enter")

@@ -12,7 +12,7 @@ import (
 func TestKeyRunsTheCommandsShown(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skipf("NOT TESTED: commands that the pages show: %v", err)
+		t.Skipf("NOT TESTED: commands shown on the pages: %v", err)
 	}
 
 	a := signUp(t)
@@ -31,7 +31,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	key := made.in("region", "the new key").snippet()
 	lists := made.in("region", "a command that lists the agents").snippet()
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
-		t.Fatalf("%s\nanswers %s", lists, out)
+		t.Fatalf("%s\noutput = %s", lists, out)
 	}
 
 	made.click("button", "I have saved it")
@@ -48,7 +48,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 			command = p.commandWith(command)
 		}
 		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {
-			t.Fatalf("%s\nanswers %s", command, out)
+			t.Fatalf("%s\noutput = %s", command, out)
 		}
 	}
 
@@ -60,7 +60,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	row.click("button", "Revoke Nightly reports")
 	p.in("dialog", "Revoke Nightly reports?").click("button", "Revoke")
 	p.isNot("row", "Nightly reports…")
-	eventually(t, patience(), "the key is refused", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
+	eventually(t, patience(), "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
 // snippet returns the text of a copyable part.
@@ -79,8 +79,7 @@ func (p *page) commandWith(word string) (command string) {
 	return command
 }
 
-// pasted returns the output of a command pasted into a shell, with the key in the variable that it
-// uses.
+// pasted returns the output of a command that is pasted into a shell. The variable that the command uses contains the key.
 func pasted(t *testing.T, command, key string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

@@ -28,8 +28,8 @@ func TestKnowledge(t *testing.T) {
 	p.in("dialog", "Delete opening hours.md?").click("button", "Delete")
 	p.sees("No documents yet")
 
-	// A typed text, and one that cannot be read.
-	p.click("button", "Add text or an address")
+	// Add a text.
+	p.click("button", "Add text or a URL")
 	add := p.in("dialog", "Add a document")
 	add.fill("Name", "returns.md")
 	add.fill("Text", "Lamps may be returned within 45 days.")
@@ -37,8 +37,8 @@ func TestKnowledge(t *testing.T) {
 	p.in("row", "returns.md…").sees("ready")
 }
 
-// TestFoundPassageIsCut finds a long passage, truncated at an empty line, and a short one. Only the
-// long one says that there is more.
+// TestFoundPassageIsCut finds a long passage, which is truncated at an empty line, and a short one. Only the long passage is
+// marked as truncated.
 func TestFoundPassageIsCut(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -55,7 +55,7 @@ func TestFoundPassageIsCut(t *testing.T) {
 		var shown string
 		p.js(&shown, `() => document.querySelector(".found li").innerText`)
 		if said := strings.HasSuffix(strings.TrimSpace(shown), "…"); said != more {
-			t.Errorf("the truncation is marked: %t, want %t: %s", said, more, shown)
+			t.Errorf("passage marked as truncated = %t, want %t: %s", said, more, shown)
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// lossyProxy returns the address of a proxy that loses responses. times contains the number of
-// requests per path prefix that are answered with 503.
+// lossyProxy returns the address of a proxy that loses responses. times contains, per path prefix, how many requests get 503.
 func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
@@ -45,12 +44,12 @@ func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string
 	return server.URL
 }
 
-// TestLater opens pages whose code fails to load at first. They report the failure, the rest of the
-// page works, and the next use loads the code again.
+// TestLater opens pages whose code fails to load at first. The pages report the failure, the rest of the dashboard works, and
+// the next use loads the code again.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// It ends when the page that uses it is closed.
+	// The proxy ends when the page that uses it is closed.
 	away := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(away, "http://"))

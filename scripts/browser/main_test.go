@@ -10,8 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests, which share one browser and one service. The
-// flag -parallel overrides it.
+// sideBySide is the default number of parallel tests. They share one browser and one service. The flag -parallel overrides the
+// number.
 const sideBySide = 3
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds the wait for something to appear on a page.
+// patience bounds the wait until something appears on a page.
 func patience() time.Duration { return testkit.Within(15 * time.Second) }
 
 // patienceOfRequests bounds a request, including its wait for a run.
@@ -36,12 +36,12 @@ const patienceOfRequests = 60 * time.Second
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
-		t.Fatalf("not within %s: %s", within, what)
+		t.Fatalf("not true within %s: %s", within, what)
 	}
 }
 
-// polled polls until done returns true, with increasing intervals, because polls cost a browser
-// much CPU time. It returns false if the time or the test ends first.
+// polled polls until done returns true, at increasing intervals, because polling a browser uses a lot of CPU time. It returns
+// false if the time or the test ends first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)

@@ -34,12 +34,12 @@ func paused(model http.Handler) http.Handler {
 type pausing struct {
 	http.ResponseWriter
 
-	ctx context.Context //nolint:containedctx // of the answered request
+	ctx context.Context //nolint:containedctx // of the request
 }
 
 // Flush sends a piece and pauses.
 func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a disconnected client needs nothing
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
 	select {
 	case <-time.After(pause):
 	case <-w.ctx.Done():

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNotifications creates an endpoint, tests it, and reads its deliveries. A removed endpoint is
-// disabled and reported.
+// TestNotifications creates an endpoint, tests it, and reads its deliveries. An endpoint that returns 410 is disabled, and the
+// dashboard reports that.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -16,13 +16,13 @@ func TestNotifications(t *testing.T) {
 	p.sees("No endpoints yet")
 	p.click("button", "New endpoint")
 	dialog := p.in("dialog", "New endpoint")
-	dialog.fill("Address", a.s.outside.url+"/pay")
+	dialog.fill("URL", a.s.outside.url+"/pay")
 	dialog.fill("Description", "The pager")
 	p.inspect("new-endpoint")
 	dialog.click("button", "Create endpoint")
 	made := p.in("dialog", "Copy this secret now")
 	if secret := made.in("region", "the secret").snippet(); !strings.HasPrefix(secret, "whsec_") {
-		t.Errorf("the secret is %s", secret)
+		t.Errorf("secret = %s", secret)
 	}
 
 	made.click("button", "I have saved it")
@@ -45,7 +45,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("Endpoint enabled. Waiting messages are being sent.")
 }
 
-// TestBudget sets a cap with the keyboard alone, and exhausts it.
+// TestBudget sets a budget with only the keyboard, and uses it up.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -70,7 +70,7 @@ func TestBudget(t *testing.T) {
 	p.sees("Used up")
 	if err := a.try(t.Context(), http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "second", "message": "Hello"}, nil); err == nil ||
 		!strings.Contains(err.Error(), "budget_exceeded") {
-		t.Errorf("a run beyond the budget: %v", err)
+		t.Errorf("starting a run beyond the budget: error = %v", err)
 	}
 
 	p.in("row", "…Spender…").sees("1")

@@ -25,11 +25,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// world is the isolated world of the tests' scripts. They access the page's elements, but are
-// invisible to the page's scripts and its content security policy.
+// world is the isolated world in which the tests' scripts run. The scripts access the page's elements, but are invisible to the
+// page's scripts and exempt from its content security policy.
 const world = "tests"
 
-// watchScript runs in each document before the document's scripts.
+// watchScript runs in each document before the document's own scripts.
 //
 //go:embed testdata/watch.js
 var watchScript string
@@ -42,7 +42,7 @@ var (
 	desktop = screen{1280, 900}
 )
 
-// page is a tab of a browser with an empty profile. As an area it is the whole page.
+// page is a tab in a browser with an empty profile. As an area it is the whole page.
 type page struct {
 	area
 
@@ -94,7 +94,7 @@ func (p *page) handleEvent(event any) {
 	}
 }
 
-// must fails the test if a step failed.
+// must fails the test if err is not nil.
 func (p *page) must(err error, step string) {
 	p.t.Helper()
 	if err != nil {
@@ -110,8 +110,8 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// send sends a command to the tab. If a navigation interrupts the command, it may never be answered
-// and must be sent again.
+// send sends a command to the tab. If a navigation interrupts the command, there may never be a response, and the command must
+// be sent again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	if command.Method == runtime.CommandCallFunctionOn {
@@ -126,7 +126,7 @@ func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	return result, nil
 }
 
-// visit navigates to a path of the service, as from the address bar.
+// visit navigates to a path of the service, as if the user had entered it.
 func (p *page) visit(path string) {
 	p.t.Helper()
 	p.visitURL(p.s.url + path)
@@ -147,10 +147,10 @@ func (p *page) reload() {
 // parts of the page are requested during a reload.
 func (p *page) reloaded() {
 	p.t.Helper()
-	p.until("the page has loaded itself anew", func() error {
+	p.until("the page has reloaded", func() error {
 		return p.try(nil, `() => {
 			const { type } = performance.getEntriesByType("navigation")[0];
-			if (type !== "reload" || document.readyState !== "complete") throw new Error(`+"`it came by ${type}, and is ${document.readyState}`"+`);
+			if (type !== "reload" || document.readyState !== "complete") throw new Error(`+"`navigation type ${type}, state ${document.readyState}`"+`);
 		}`)
 	})
 }
@@ -163,13 +163,13 @@ func (p *page) path() string {
 	return strings.TrimPrefix(at, p.s.url)
 }
 
-// arrives waits until the page is at a path with any query.
+// arrives waits until the page is at a path, whatever its query.
 func (p *page) arrives(path string) {
 	p.t.Helper()
 	p.until("the page is at "+path, func() error {
 		at, err := url.Parse(p.path())
 		if err == nil && at.Path != path {
-			err = fmt.Errorf("it is at %s", at)
+			err = fmt.Errorf("path of the page = %s", at)
 		}
 		return err
 	})
@@ -185,10 +185,10 @@ func (p *page) until(what string, holds func() error) {
 	}
 }
 
-// js calls a function in the tests' isolated world of the page and decodes its result.
+// js calls a function in the page's isolated world for tests, and decodes the result.
 func (p *page) js(into any, function string) {
 	p.t.Helper()
-	// A navigation destroys the world. Then the call is repeated in the next document.
+	// A navigation destroys the isolated world. Then the call is repeated in the next document.
 	p.until("calling a function in the page", func() error { return p.try(into, function) })
 }
 
@@ -232,7 +232,7 @@ func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ..
 		return nil
 	}
 	if len(result.Result.Value) == 0 {
-		return errors.New("a function gave nothing")
+		return errors.New("the function returned nothing")
 	}
 	if err := json.Unmarshal(result.Result.Value, into); err != nil {
 		return fmt.Errorf("decoding %s: %w", result.Result.Value, err)
@@ -254,14 +254,13 @@ func (p *page) scheme(name string) {
 	}})
 }
 
-// keys are the names of keys without a letter.
+// keys contains the keys that do not produce a character, by name.
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Backspace": kb.Backspace, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp,
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End,
 }
 
-// press presses keys in order: names of the table above, with modifiers as in Shift+Tab and
-// Control+a, or letters.
+// press presses keys in order. Each is a letter or a name in keys, possibly with modifiers as in Shift+Tab and Control+a.
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -288,8 +287,8 @@ func (p *page) enter(text string) {
 // settled waits until the page has loaded, has no pending requests except streams, and has painted.
 func (p *page) settled() {
 	p.t.Helper()
-	p.until("the page comes to rest", func() error {
-		if err := p.watch.quiet(); err != nil { // before painting, which is slow
+	p.until("the page has settled", func() error {
+		if err := p.watch.quiet(); err != nil { // first, because waiting for a paint is slow
 			return err
 		}
 		var state string
@@ -297,23 +296,23 @@ func (p *page) settled() {
 			return err
 		}
 		if state != "complete" {
-			return fmt.Errorf("the document is %s", state)
+			return fmt.Errorf("state of the document = %s", state)
 		}
 		return p.watch.quiet()
 	})
 }
 
-// verdict fails the test for the page's faults, and prints the page's text if the test failed.
+// verdict fails the test for each fault on the page. If the test failed, it prints the page's text.
 func (p *page) verdict() {
 	for _, fault := range p.watch.allFaults() {
-		p.t.Errorf("the page has a fault: %s", fault)
+		p.t.Errorf("fault on the page: %s", fault)
 	}
 	if !p.t.Failed() || p.t.Skipped() {
 		return
 	}
 	var stood struct{ Address, Text string }
 	if err := p.try(&stood, `() => ({Address: location.href, Text: shown(document)})`); err != nil {
-		p.t.Logf("the page does not respond any more: %v", err)
+		p.t.Logf("the page no longer responds: %v", err)
 		return
 	}
 	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), shortened(stood.Text))

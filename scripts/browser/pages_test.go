@@ -28,7 +28,7 @@ func TestPublicPages(t *testing.T) {
 	}
 }
 
-// TestLinkPages inspects the pages that emailed and shared links lead to.
+// TestLinkPages inspects the pages to which emailed and shared links lead.
 func TestLinkPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -56,7 +56,7 @@ func TestLinkPages(t *testing.T) {
 	}
 }
 
-// place is a path and the heading of its page.
+// place is a page's path and its heading.
 type place struct{ path, heading string }
 
 // look loads a place with an empty cache, checks the budget, and inspects the page.
@@ -90,7 +90,7 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// furnished is an account with some content of every kind.
+// furnished is an account with some data of every kind.
 type furnished struct {
 	*account
 
@@ -100,7 +100,7 @@ type furnished struct {
 	question, hook    string
 }
 
-// furnish creates some content of every kind. A test may choose hostile names.
+// furnish creates some data of every kind. A test may choose hostile names.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
 	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
@@ -112,7 +112,7 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	payer := f.account.agent(t, name("Payer"), map[string]any{"tools": f.till()})
 	f.answered = f.chat(t, f.agent, name("first"), f.question)
 	if len(f.answered.Citations) == 0 {
-		t.Fatalf("the agent cites nothing: %+v", f.answered)
+		t.Fatalf("the answer has no citations: %+v", f.answered)
 	}
 
 	key := f.key(t, name("Scheduler"))
@@ -125,12 +125,12 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	f.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "automation", "subjectId": name("nightly"), "metric": "runs", "period": "day", "limit": 9}, nil)
 	f.waiting = f.chat(t, payer, name("third"), `Use payBill with {"bill": `+quoted(name("17"))+`}`)
 	if f.waiting.Status != "requires_action" {
-		t.Fatalf("the payer does not wait for a person: %+v", f.waiting)
+		t.Fatalf("the payer's run does not wait for a person: %+v", f.waiting)
 	}
 	return f
 }
 
-// places returns the dashboard's pages with content.
+// places returns the dashboard's pages for the account's data.
 func (f furnished) places() map[string]place {
 	return map[string]place{
 		"agents":      {"/dashboard", "Agents"},
@@ -166,7 +166,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestCurrentPageInSight opens pages on a phone. The navigation strip shows the current page.
+// TestCurrentPageInSight opens pages on a phone. The navigation bar scrolls to the current page's link.
 func TestCurrentPageInSight(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -181,7 +181,7 @@ func TestCurrentPageInSight(t *testing.T) {
 				return [link.left - nav.left, nav.right - link.right];
 			}`)
 			if err == nil && (at[0] < 0 || at[1] < 30) {
-				err = fmt.Errorf("it is %v from the edges, of which the right one fades", at)
+				err = fmt.Errorf("distances from the left and right edges = %v; the right edge fades", at)
 			}
 			return err
 		})
@@ -191,7 +191,7 @@ func TestCurrentPageInSight(t *testing.T) {
 	p.inspect("strip")
 }
 
-// nameOfDocument is the name of a document with a hostile path: its last element.
+// nameOfDocument is the name of a document that is uploaded with a hostile path: the path's last element.
 var nameOfDocument = hostile[strings.LastIndex(hostile, "/")+1:]
 
 // hostile is a name, message or document with an attempted script injection.
@@ -206,7 +206,7 @@ func TestHostileText(t *testing.T) {
 	shows := map[string]string{
 		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "session": nameOfDocument,
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
-		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // a document's name is the last element of its path
+		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // a document's name is the last element of the uploaded path
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "message": "Issue ⟦Lamp" + hostile + "⟧",
 		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
@@ -260,7 +260,7 @@ func TestHostileText(t *testing.T) {
 	})
 }
 
-// hostileSource opens a cited web page.
+// hostileSource opens a cited web page with hostile text.
 func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	a.s.outside.publish("/stork", "Stork lamps "+hostile, "The Stork lamp was first made in 1948 in Malmö. "+hostile)
 	found := a.chat(t, a.agent(t, "Searcher", map[string]any{"tools": map[string]any{"webSearch": on}}), "stork", "When was the Stork lamp first made?")
@@ -271,7 +271,7 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, no
 	p.unharmed()
 }
 
-// hostileDelivery checks a delivery and the organization's administration pages.
+// hostileDelivery checks a hostile delivery and the organization's administration pages.
 func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest, not a helper
 	p := open(t).signIn(f.account)
 	p.visit("/dashboard/automations/" + f.hook)
@@ -282,7 +282,7 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest,
 	p.unharmed()
 }
 
-// hostileTool checks a tool's result and the agent's answer.
+// hostileTool checks a tool's hostile result and the agent's answer.
 func hostileTool(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
 		"enabled": true, "endpoints": []any{map[string]any{
@@ -325,7 +325,7 @@ func quoted(text string) string {
 func (p *page) unharmed() {
 	p.t.Helper()
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {
-		p.t.Error("a script in a text was executed")
+		p.t.Error("a script in hostile text was executed")
 	}
 
 	var made []string
@@ -341,7 +341,7 @@ func (p *page) unharmed() {
 		return found;
 	}`)
 	if len(made) > 0 {
-		p.t.Errorf("text became elements: %v", made)
+		p.t.Errorf("hostile text became elements: %v", made)
 	}
 }
 

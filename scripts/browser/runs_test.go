@@ -49,7 +49,7 @@ func TestApproval(t *testing.T) {
 			var ended run
 			a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
 			if ended.Status != c.ends {
-				t.Errorf("the run is %s, want %s", ended.Status, c.ends)
+				t.Errorf("run status = %s, want %s", ended.Status, c.ends)
 			}
 			if paid := a.s.outside.payments(bill); paid != c.paid {
 				t.Errorf("paid %d times, want %d", paid, c.paid)
@@ -58,7 +58,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestApprovalInChat decides an approval in the chat.
+// TestApprovalInChat approves an action in the chat.
 func TestApprovalInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -71,7 +71,7 @@ func TestApprovalInChat(t *testing.T) {
 	turn := p.in("article", "Message: Use payBill…")
 	turn.sees("Allow the agent to use payBill?")
 	if paid := a.s.outside.payments(bill); paid != 0 {
-		t.Errorf("paid %d times before anybody decided", paid)
+		t.Errorf("paid %d times before the decision, want 0", paid)
 	}
 
 	p.inspect("approval-in-chat")

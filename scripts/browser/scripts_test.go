@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 	web := filepath.Join(testkit.Root(t), "ingress", "web")
 	files, err := filepath.Glob(filepath.Join(web, "*", "*.test.ts"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no tests of scripts under %s: %v", web, err)
+		t.Fatalf("found no script tests below %s: %v", web, err)
 	}
 
 	out := bundled(t, web, files)
@@ -84,7 +84,7 @@ func runTests(p *page, script string) {
 	for i, name := range names {
 		p.t.Run(name, func(t *testing.T) {
 			thrown := promised[string](p, fmt.Sprintf(
-				`import(%q).then(async ({ tests }) => tests[%d].run()).then(() => "", (e) => String(e?.stack ?? e) || "it threw nothing")`, script, i))
+				`import(%q).then(async ({ tests }) => tests[%d].run()).then(() => "", (e) => String(e?.stack ?? e) || "nothing was thrown")`, script, i))
 			if thrown != "" {
 				t.Error(thrown)
 			}
@@ -92,7 +92,7 @@ func runTests(p *page, script string) {
 	}
 }
 
-// promised awaits a promise of the page's main world.
+// promised awaits a promise in the page's main world.
 func promised[T any](p *page, expression string) T {
 	p.t.Helper()
 	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSignUpSignOutSignIn starts as a new user.
+// TestSignUpSignOutSignIn signs up as a new user, signs out, and signs in again.
 func TestSignUpSignOutSignIn(t *testing.T) {
 	t.Parallel()
 	p := open(t)

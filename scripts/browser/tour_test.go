@@ -14,7 +14,7 @@ import (
 	"parley/shared/testkit"
 )
 
-var update = flag.Bool("update", false, "write the screenshots of docs/images")
+var update = flag.Bool("update", false, "write the screenshots to docs/images")
 
 // TestTour follows the section "Start" of README.md: it opens the login link of `parley up`, asks
 // the lamp question, opens the answer's source and inspects the run's timeline. With -update it
@@ -53,8 +53,8 @@ func TestTour(t *testing.T) {
 	p.screenshot("timeline")
 }
 
-// screenshot writes the window to docs/images in light and dark if the flag -update is set. Without
-// it, it checks that the files exist.
+// screenshot writes the window to docs/images in light and dark mode if the flag -update is set. Otherwise, it checks that the
+// files exist.
 func (p *page) screenshot(name string) {
 	p.t.Helper()
 	dir := filepath.Join(testkit.Root(p.t), "docs", "images")

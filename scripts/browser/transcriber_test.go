@@ -7,15 +7,14 @@ import (
 	"net/http"
 )
 
-// question is the speech in the microphone of these tests.
+// question is the speech that the microphones in these tests pick up.
 const question = "Please tell me about the weather in London."
 
-// loudEnough is the amplitude of speech, above noise.
+// loudEnough is an amplitude that speech reaches and noise does not.
 const loudEnough = 1000
 
-// ear is a transcription provider that returns question for any loud audio. Other tests use
-// pocketsphinx. On a busy machine a browser's audio has gaps, which pocketsphinx would not
-// understand.
+// ear is a transcription provider that returns question for any loud audio. Other tests use pocketsphinx, but on a busy machine
+// a browser's audio has gaps, with which pocketsphinx would not recognize the words.
 func ear(w http.ResponseWriter, r *http.Request) {
 	file, _, err := r.FormFile("file")
 	if err != nil {
@@ -25,7 +24,7 @@ func ear(w http.ResponseWriter, r *http.Request) {
 
 	wav, err := io.ReadAll(file)
 	if err != nil {
-		return // an incomplete request is not answered
+		return // the request is incomplete
 	}
 
 	words := ""

@@ -22,7 +22,7 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// forecast is the source of the agent's answer: half a minute of speech without a pause.
+// forecast is the document from which the agent answers: half a minute of speech without a pause.
 const forecast = "The weather in London is mild and often cloudy, with rain in each month of the year and little snow, with fog along the river in autumn, " +
 	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
@@ -31,11 +31,11 @@ const forecast = "The weather in London is mild and often cloudy, with rain in e
 func needsVoice(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
-		t.Skipf("NOT TESTED: speaking in a browser, because there is no espeak-ng (scripts/setup test installs it): %v", err)
+		t.Skipf("NOT TESTED: voice in a browser, because espeak-ng is missing (scripts/setup test installs it): %v", err)
 	}
 }
 
-// recording creates a file with words between silences, for a fake microphone.
+// recording creates a file with speech between silences, for a fake microphone.
 func recording(t *testing.T, words string) (path string) {
 	t.Helper()
 	said, err := realtimeclient.Speech(t.Context(), "en-us+f5", words)
@@ -43,12 +43,12 @@ func recording(t *testing.T, words string) (path string) {
 		t.Fatal(err)
 	}
 
-	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is open, and to end the turn
+	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is open; and to end the turn
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
 	head := []byte("RIFF....WAVEfmt ")
 	head = binary.LittleEndian.AppendUint32(head, 16)
-	head = append(head, 1, 0, 1, 0) // uncompressed samples of one channel
+	head = append(head, 1, 0, 1, 0) // uncompressed samples, one channel
 	head = binary.LittleEndian.AppendUint32(head, rate)
 	head = binary.LittleEndian.AppendUint32(head, 2*rate)
 	head = append(head, 2, 0, 16, 0)
@@ -62,8 +62,7 @@ func recording(t *testing.T, words string) (path string) {
 	return path
 }
 
-// openHearing opens a tab of a browser whose fake microphones play a recording each time they are
-// opened.
+// openHearing opens a tab in a browser whose fake microphones play a recording each time a page opens them.
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
 	s := withTestEnv(t)
@@ -108,19 +107,19 @@ func (p *page) loud(name string) {
 	p.t.Helper()
 	p.until(name+" shows something", func() error {
 		if level := p.level(name); level < 20 {
-			return fmt.Errorf("it shows %d", level)
+			return fmt.Errorf("level of the meter = %d", level)
 		}
 		return nil
 	})
 }
 
-// heardSeconds matches the played duration of an answer on the page.
+// heardSeconds matches the duration on the page for which an answer was played.
 var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
-// heard waits until more than the given number of seconds of a turn's answer were played.
+// heard waits until a turn's answer was played for more than the given number of seconds.
 func (a area) heard(seconds float64) {
 	a.p.t.Helper()
-	a.p.until(fmt.Sprintf("%.1f s are heard in %s", seconds, a), func() error {
+	a.p.until(fmt.Sprintf("%.1f s are played in %s", seconds, a), func() error {
 		shown, err := a.text()
 		if err != nil {
 			return err
@@ -140,7 +139,7 @@ func (a area) heard(seconds float64) {
 	})
 }
 
-// spoke returns the loudest sample of the speech sent since the last call, the number of its
+// spoke evaluates the frames sent since the last call. It returns the loudest sample of the speech, the number of speech
 // frames, and the types of other frames.
 func (p *page) spoke() (limit, frames int, others []string) {
 	p.t.Helper()
@@ -162,8 +161,8 @@ func (p *page) spoke() (limit, frames int, others []string) {
 	return limit, frames, others
 }
 
-// TestSpeak asks an agent by voice, listens to the answer, interrupts it by speaking, is silent,
-// and continues by text in the same session.
+// TestSpeak asks an agent by voice, listens to the answer, interrupts it by speaking, stays silent, and continues by text in
+// the same session.
 func TestSpeak(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -184,17 +183,17 @@ func TestSpeak(t *testing.T) {
 	turn.sees("spoken after")
 	panel.sees("Last answer started after")
 	if limit, frames, _ := p.spoke(); limit < loudEnough || frames < 30 {
-		t.Errorf("the loudest of %d frames of speech is %d", frames, limit)
+		t.Errorf("loudest sample in %d speech frames = %d", frames, limit)
 	}
 	p.inspect("speaking")
 
 	// Another microphone plays the same question in the middle of the answer.
 	panel.choose("Microphone", "Fake Audio Input 1")
 	turn.sees("Interrupted")
-	p.until("the service is told what was heard", func() error {
+	p.until("the playback position is reported", func() error {
 		_, _, others := p.spoke()
 		if !strings.Contains(strings.Join(others, " "), "conversation.item.truncate") {
-			return fmt.Errorf("the client was sent %q", others)
+			return fmt.Errorf("sent frames = %q", others)
 		}
 		return nil
 	})
@@ -212,7 +211,7 @@ func TestSpeak(t *testing.T) {
 			silent = 0
 		}
 		if silent < 20 {
-			return fmt.Errorf("there were %d silent frames, and the loudest sample is %d", silent, limit)
+			return fmt.Errorf("silent frames = %d, loudest sample = %d", silent, limit)
 		}
 		return nil
 	})
@@ -237,7 +236,7 @@ func TestSpeak(t *testing.T) {
 	p.inspect("spoken")
 }
 
-// TestSpeakEnd ends in the middle of the answer. Only the part that was played is kept.
+// TestSpeakEnd ends the call in the middle of the answer. Only the part that was played is kept.
 func TestSpeakEnd(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -250,20 +249,20 @@ func TestSpeakEnd(t *testing.T) {
 	panel.sees("Listening")
 	panel.is("button", "End speaking")
 	turn := p.first("article", "Message: Please tell me…")
-	turn.heard(8) // playback is counted in sentences; a busy machine synthesizes several at a time
+	turn.heard(8) // the played text is counted in sentences; a busy machine synthesizes several at a time
 	p.spoke()
 	panel.click("button", "End speaking")
 	p.focusIs("textbox", "Message")
 	if _, _, others := p.spoke(); !slices.Contains(others, "conversation.item.truncate") {
-		t.Errorf("the service was sent %q", others)
+		t.Errorf("sent frames = %q", others)
 	}
 
 	turn.sees("Interrupted")
-	turn.sees("(Offline") // the beginning of its answers
+	turn.sees("(Offline") // the offline model's answers begin like this
 	turn.seesNot("carry an umbrella")
 	p.reload()
 	turn.sees("Interrupted")
-	turn.sees("(Offline") // the beginning of its answers
+	turn.sees("(Offline") // the offline model's answers begin like this
 	turn.seesNot("carry an umbrella")
 }
 
@@ -288,7 +287,7 @@ func TestSpeakNotEnabled(t *testing.T) {
 
 	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
 	if !now.Tools.Voice.Enabled {
-		t.Error("its voice is not enabled")
+		t.Error("the agent's voice is not enabled")
 	}
 }
 

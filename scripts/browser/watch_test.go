@@ -25,19 +25,19 @@ const calm = 150 * time.Millisecond
 type watch struct {
 	mu       sync.Mutex
 	hosts    []string // hosts that the page may call
-	refusals []int64  // statuses of 400 and more that the test expects
+	refusals []int64  // error statuses that the test expects
 	origin   bool     // the test expects that the page's origin is rejected
-	refused  bool     // it was rejected
+	refused  bool     // the origin was rejected
 	faults   []string
 	requests map[network.RequestID]*request
 	changed  time.Time
 	frames   []string // the latest WebSocket frames sent
 }
 
-// framesKept is the number of recorded frames, some seconds of speech.
+// framesKept is the maximum number of recorded frames: a few seconds of speech.
 const framesKept = 200
 
-// request is a request of the page.
+// request is a request that the page has made.
 type request struct {
 	what   string
 	bytes  int64
@@ -50,7 +50,7 @@ func newWatch(host string) *watch {
 	return &watch{hosts: []string{host}, requests: map[network.RequestID]*request{}}
 }
 
-// talksTo allows requests to another host.
+// talksTo allows the page to send requests to another host.
 func (w *watch) talksTo(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *watch) expect(status int64) {
 	w.refusals = append(w.refusals, status)
 }
 
-// expectForbiddenOrigin allows that the page's origin is rejected.
+// expectForbiddenOrigin marks a rejection of the page's origin as expected.
 func (w *watch) expectForbiddenOrigin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,29 +86,29 @@ func (w *watch) allFaults() []string {
 	return slices.Clone(w.faults)
 }
 
-// forget discards the faults so far.
+// forget discards the faults recorded so far.
 func (w *watch) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = nil
 }
 
-// quiet returns an error while something is loading.
+// quiet returns an error while requests are pending, or if the last one has only just finished.
 func (w *watch) quiet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.requests {
 		if !r.over && !r.stream {
-			return errors.New("it waits for " + r.what)
+			return errors.New("waiting for " + r.what)
 		}
 	}
 	if time.Since(w.changed) < calm {
-		return errors.New("something was loaded just now")
+		return errors.New("a request finished just now")
 	}
 	return nil
 }
 
-// weight returns the number of requests and their transferred bytes.
+// weight returns the number of requests and of transferred bytes, and a list of the requests.
 func (w *watch) weight() (requests int, bytes int64, list string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +155,7 @@ func (w *watch) handleEvent(event any) {
 	case *inspector.EventTargetCrashed:
 		w.faultf("the tab crashed")
 	case *cdppage.EventJavascriptDialogOpening:
-		w.faultf("a %s opened: %q", e.Type, e.Message)
+		w.faultf("native dialog (%s) opened: %q", e.Type, e.Message)
 	}
 }
 
@@ -179,13 +179,13 @@ func (w *watch) changes(event any) {
 		w.failed(e)
 	case *network.EventWebSocketCreated:
 		if at, err := url.Parse(e.URL); err != nil || !slices.Contains(w.hosts, at.Host) {
-			w.faultf("it opens a WebSocket elsewhere: %s", e.URL)
+			w.faultf("WebSocket to another host: %s", e.URL)
 		}
 	case *network.EventWebSocketFrameSent:
 		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			for _, r := range w.requests { // pending requests of the previous document are void
+			for _, r := range w.requests { // requests of the previous document no longer count
 				r.over = r.over || r.loader != e.Frame.LoaderID
 			}
 		}
@@ -201,15 +201,15 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	w.changed = time.Now()
 	what := e.Request.Method + " " + e.Request.URL
 	if !slices.Contains(w.hosts, at.Host) {
-		w.faultf("it asks another host: %s", what)
+		w.faultf("request to another host: %s", what)
 	}
 
 	id := e.RequestID
-	if e.RedirectResponse != nil { // the same ID continues with another address
+	if e.RedirectResponse != nil { // the redirected request has the same ID
 		id += "'"
 	}
 
-	// There is no event for the arrival of an icon that was requested before.
+	// No event reports the end of a request for an icon that was requested before.
 	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
 	if id != e.RequestID {
 		w.requests[e.RequestID].what = what

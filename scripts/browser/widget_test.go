@@ -13,8 +13,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// widgetPage serves a third-party page with an agent's widget, under a content security policy that
-// allows only that.
+// widgetPage serves a third-party page with an agent's widget. The page's content security policy allows nothing else.
 func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -36,7 +35,7 @@ func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent strin
 	return server.URL, func(id string) { agent = id }
 }
 
-// earlyPage serves a page that issues commands before the script, which is in its head, has loaded.
+// earlyPage serves a page that issues commands in its head before the widget's script has loaded.
 func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 	if r.URL.Path == "/commands.js" {
 		w.Header().Set("Content-Type", "text/javascript")
@@ -49,16 +48,15 @@ func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress removes the header with the client address, because no browser could send it to
-// another origin.
+// withoutAddress removes the header with the client address, because a cross-origin request with this header would fail.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
 	return p
 }
 
-// TestWidgetElsewhere chats with an agent on a page of another origin, reloads in the middle of an
-// answer, and is rejected where the agent does not list the origin.
+// TestWidgetElsewhere chats with an agent on a page of another origin, and reloads the page in the middle of an answer. On an
+// origin that the agent does not list, the widget is rejected.
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -98,20 +96,20 @@ func TestWidgetElsewhere(t *testing.T) {
 	q.watch.talksTo(strings.TrimPrefix(other, "http://"))
 	q.watch.expectForbiddenOrigin()
 	q.visitURL(other)
-	q.until("the origin is refused", func() error {
+	q.until("the origin is rejected", func() error {
 		if !q.watch.forbidden() {
-			return errors.New("it was not")
+			return errors.New("the origin was not rejected")
 		}
 		return nil
 	})
 
 	q.settled()
 	if q.has("button", "…") {
-		t.Error("the widget shows on an origin that the agent does not list")
+		t.Error("the widget appears on an origin that the agent does not list")
 	}
 }
 
-// TestWidgetIsSmall checks the compressed size of the script.
+// TestWidgetIsSmall checks the script's compressed size.
 func TestWidgetIsSmall(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -129,7 +127,7 @@ func TestWidgetIsSmall(t *testing.T) {
 
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
-		t.Fatalf("it comes as %q: %v", res.Header.Get("Content-Encoding"), err)
+		t.Fatalf("Content-Encoding = %q: %v", res.Header.Get("Content-Encoding"), err)
 	}
 
 	plain, err := gzip.NewReader(strings.NewReader(string(raw)))
@@ -139,11 +137,11 @@ func TestWidgetIsSmall(t *testing.T) {
 
 	script, err := io.ReadAll(plain)
 	if err != nil || !strings.Contains(string(script), "agent-chat") {
-		t.Fatalf("it is no widget: %.100q %v", script, err)
+		t.Fatalf("widget.js does not look like the widget: %.100q %v", script, err)
 	}
 
-	t.Logf("widget.js: %d bytes, %d of them sent", len(script), len(raw))
+	t.Logf("widget.js: %d bytes, %d compressed", len(script), len(raw))
 	if len(raw) > widgetBytes {
-		t.Errorf("it takes %d bytes, more than %d", len(raw), widgetBytes)
+		t.Errorf("compressed size = %d bytes, want at most %d", len(raw), widgetBytes)
 	}
 }

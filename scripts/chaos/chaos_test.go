@@ -21,20 +21,20 @@ import (
 )
 
 var (
-	chaosFor   = flag.Duration("chaos.for", 0, "how long faults are injected; 0: a short form")
-	chaosClock = flag.Bool("chaos.clock", true, "with workers whose clocks are off, which are built for that")
-	chaosSeed  = flag.Uint64("chaos.seed", 0, "draws load and faults; 0: another one each time")
+	chaosFor   = flag.Duration("chaos.for", 0, "how long to inject faults; 0: a short form")
+	chaosClock = flag.Bool("chaos.clock", true, "include workers built with an adjustable clock, and set their clocks wrong")
+	chaosSeed  = flag.Uint64("chaos.seed", 0, "seed for load and faults; 0: a different one each time")
 )
 
 const (
 	runDeadline = 3 * time.Minute
-	// drained bounds the time until all runs have finished: the deadline, the tolerance after it,
-	// and the delay of a busy machine.
+	// drained bounds the time until all runs have finished: the runs' deadline, the tolerance after it, and the delay on a busy
+	// machine.
 	drained = runDeadline + afterDeadline + time.Minute
 	// postgresDisk is large enough for the server's data in normal operation.
 	postgresDisk, natsDisk = 1024, 48 // MiB
-	// wholeRun is the default duration of the faults in the long form. A form of at least this
-	// duration requires manyKills.
+	// wholeRun is the default duration of the faults in the long form. If a form lasts at least that long, it must include
+	// manyKills kills.
 	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
@@ -43,11 +43,10 @@ type form struct {
 	options cluster.Options
 	plan    plan
 	clients int
-	needs   []string // events that must have happened
+	needs   []string // names of events that must have happened
 }
 
-// short is the form for every test run: seconds of faults, then half a minute in which leases
-// expire.
+// short is the form that every test run includes: some seconds of faults, then half a minute in which leases expire.
 func short() form {
 	return form{
 		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
@@ -91,7 +90,7 @@ func TestChaos(t *testing.T) {
 	}
 
 	t.Logf("seed %d", seed)
-	fmt.Printf("chaos: seed %d, faults for %s; the same schedule again: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
+	fmt.Printf("chaos: seed %d, faults for %s; to repeat the schedule: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
 	r := newTrial(t, f, seed)
 	r.run(t)
 	v := check(&r.past.all)
@@ -135,11 +134,11 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	if r.plan.clock {
 		var err error
 		if skewed, err = cluster.Skewed(t); err != nil {
-			t.Fatalf("building a worker whose clock can be off: %v", err)
+			t.Fatalf("building a worker with an adjustable clock: %v", err)
 		}
 		r.needs = append(r.needs, skew)
 	} else if r.plan.clocks > 0 {
-		r.notDone = append(r.notDone, "workers whose clocks are off: -chaos.clock=false")
+		r.notDone = append(r.notDone, "workers with wrong clocks: -chaos.clock=false")
 	}
 
 	r.cluster = cluster.Start(t, f.options)
@@ -168,13 +167,12 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	return r
 }
 
-// mount gives the servers small disks that can be filled, if the machine allows it and it is not
-// switched off.
+// mount gives the servers small disks that can be filled, if the machine allows it and the form includes full disks.
 func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
 	if r.plan.disks == 0 {
-		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a clock that is off: only with -chaos.for")
+		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a wrong clock: only with -chaos.for")
 		return disks
 	}
 
@@ -213,18 +211,18 @@ func (r *trial) run(t *testing.T) {
 	r.past.note(func(all *evidence) { all.LoadUntil = time.Now() })
 	r.striker.restore()
 	began := time.Now()
-	r.progress("the faults are over; what was begun is waited for")
+	r.progress("the faults are over; waiting for runs in progress")
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
-		t.Errorf("%s does not start again: %s", p.Name, p.History().LastFailure)
+		t.Errorf("%s did not restart: %s", p.Name, p.History().LastFailure)
 	}
 
 	r.drain(ctx, t, began.Add(drained))
-	r.progress("asking for every key again")
+	r.progress("replaying every key")
 	r.load.replayAll(ctx, r.clients)
 	cancel()
 	others.Wait()
-	r.load.group.Wait() // clients without an answer abort
-	r.progress("looking at what there is")
+	r.load.group.Wait() // clients without a response abort
+	r.progress("reading the database")
 	r.collect(t)
 }
 
@@ -232,7 +230,7 @@ func (r *trial) progress(what string) {
 	fmt.Printf("%6.1f s  %s\n", time.Since(r.striker.began).Seconds(), what)
 }
 
-// drain waits until clients have their answers and no run is open.
+// drain waits until all clients have their responses and no run is open.
 func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -247,7 +245,7 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		t.Error("some clients have no answer")
+		t.Error("some clients got no response")
 	}
 
 	for ctx.Err() == nil {
@@ -281,7 +279,7 @@ func (r *trial) collect(t *testing.T) {
 	})
 }
 
-// figures returns counts of events by name.
+// figures returns how often each event happened, by name.
 func (r *trial) figures(v *verdict) map[string]int {
 	all := maps.Clone(v.Checked)
 	r.striker.mu.Lock()
@@ -338,7 +336,7 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	}
 
 	sort.Strings(names)
-	fmt.Println("what happened, and what was checked:")
+	fmt.Println("events and checks:")
 	for _, name := range names {
 		fmt.Printf("%9d  %s\n", figures[name], name)
 	}
@@ -348,18 +346,18 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	}
 
 	if r.plan.total >= wholeRun && figures["kills"] < manyKills {
-		t.Errorf("this run has shown too little: there were %d kills, not %d", figures["kills"], manyKills)
+		t.Errorf("kills = %d, want at least %d", figures["kills"], manyKills)
 	}
 
 	for _, need := range r.needs {
 		if figures[need] == 0 {
-			t.Errorf("this run has shown nothing: there were no %s", need)
+			t.Errorf("the test proves nothing: %s = 0", need)
 		}
 	}
 
 	for _, what := range always {
 		if figures[what] == 0 {
-			t.Errorf("this run has checked nothing: there were no %s", what)
+			t.Errorf("the test checked nothing: %s = 0", what)
 		}
 	}
 

@@ -15,8 +15,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// sound returns evidence without violations: a key requested twice, a session of two turns, a bill
-// of each tool, and samples of a process.
+// sound returns evidence without violations: a key that was requested twice, a session with two turns, a bill for each tool,
+// and resource samples of a process.
 func sound() *evidence {
 	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute, LoadUntil: at(150)}
 	for n, made := range []struct{ key, message, session string }{
@@ -66,7 +66,7 @@ func TestCheckerPassesSoundEvidence(t *testing.T) {
 		"turns that follow another", "model calls of turns", "requests answered", "refusals with Retry-After", judged, "accepted runs that completed",
 	} {
 		if v.Checked[what] == 0 {
-			t.Errorf("nothing was checked of %q: %v", what, v.Checked)
+			t.Errorf("checks of %q = 0, want more: %v", what, v.Checked)
 		}
 	}
 }
@@ -82,37 +82,37 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"an accepted run is not in the database": {"every accepted run ends", []string{"equal answers per key", "terminal rows never change", "one run per key", "session order"}, func(e *evidence) {
 			e.Rows = slices.Delete(e.Rows, 0, 1)
 		}},
-		"a 202 whose run never ends": {"every accepted run ends", nil, func(e *evidence) {
+		"an unfinished run after a 202": {"every accepted run ends", nil, func(e *evidence) {
 			e.Rows = append(e.Rows, run("run_x", ""))
 			e.Requests = append(e.Requests, request{Status: 202, Run: "run_x"})
 		}},
-		"an unreported run never ends": {"every accepted run ends", nil, func(e *evidence) { e.Rows = append(e.Rows, run("run_x", "")) }},
-		"an open run":                  {"every accepted run ends", nil, func(e *evidence) { e.Open = append(e.Open, open{ID: "run_x", Status: "queued"}) }},
-		"an end two minutes after the deadline": {"no run ends late", nil, func(e *evidence) {
+		"an unfinished, unreported run": {"every accepted run ends", nil, func(e *evidence) { e.Rows = append(e.Rows, run("run_x", "")) }},
+		"an open run":                   {"every accepted run ends", nil, func(e *evidence) { e.Open = append(e.Open, open{ID: "run_x", Status: "queued"}) }},
+		"a run finished two minutes after its deadline": {"no run finishes late", nil, func(e *evidence) {
 			e.Rows[0].Finished = e.Rows[0].Created.Add(3*time.Minute + time.Second)
 		}},
-		"runs that fail": {"few runs end badly", nil, func(e *evidence) {
+		"failed runs": {"few runs fail", nil, func(e *evidence) {
 			for n := range 3 {
 				e.Rows[3+n].Status = "failed"
 			}
 		}},
-		"one run of twenty that fails, and one more": {"few runs end badly", nil, func(e *evidence) {
+		"one failed run in twenty, and one more": {"few runs fail", nil, func(e *evidence) {
 			for n := range 94 {
 				e.Rows = append(e.Rows, run(fmt.Sprintf("run_x%d", n), map[bool]string{true: "timed_out", false: "completed"}[n < 6]))
 				e.Requests = append(e.Requests, request{Status: 202, Run: fmt.Sprintf("run_x%d", n)})
 			}
 		}},
-		"two runs of a key": {"one run per key", nil, func(e *evidence) {
+		"two runs for a key": {"one run per key", nil, func(e *evidence) {
 			second := run("run_x", "completed")
 			second.Key = e.Rows[5].Key
 			e.Rows = append(e.Rows, second)
 			e.Requests = e.Requests[:4]
 		}},
-		"an answer names another run": {"one run per key", []string{"equal answers per key"}, func(e *evidence) { e.Requests[0].Run = "run_1" }},
-		"a 202 names another run":     {"one run per key", nil, func(e *evidence) { e.Requests[0].Run, e.Requests[0].Body = "run_1", "" }},
-		"one byte of an answer":       {"equal answers per key", nil, func(e *evidence) { e.Requests[1].Body += " " }},
-		"a terminal row is written":   {"terminal rows never change", nil, func(e *evidence) { e.Rows[3].Print = "version 2" }},
-		"a terminal row is gone": {"terminal rows never change", nil, func(e *evidence) {
+		"a response with another run":  {"one run per key", []string{"equal answers per key"}, func(e *evidence) { e.Requests[0].Run = "run_1" }},
+		"a 202 with another run":       {"one run per key", nil, func(e *evidence) { e.Requests[0].Run, e.Requests[0].Body = "run_1", "" }},
+		"a changed byte in a response": {"equal answers per key", nil, func(e *evidence) { e.Requests[1].Body += " " }},
+		"a changed terminal row":       {"terminal rows never change", nil, func(e *evidence) { e.Rows[3].Print = "version 2" }},
+		"a deleted terminal row": {"terminal rows never change", nil, func(e *evidence) {
 			e.Seen["run_gone"] = "version 1"
 		}},
 		"two keys for an idempotent bill": {"effects at most once", nil, func(e *evidence) {
@@ -122,45 +122,45 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		"an unsafe bill sent twice": {"effects at most once", nil, func(e *evidence) {
 			e.Effects = append(e.Effects, e.Effects[2])
 		}},
-		"an unsafe bill sent again once too often": {"effects at most once", nil, func(e *evidence) {
+		"an unsafe bill repeated without a decision": {"effects at most once", nil, func(e *evidence) {
 			e.Effects = append(e.Effects, e.Effects[2], e.Effects[2])
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "resend"}, {Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
-		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
-		"a bill that was not paid, and the run completed": {"no effect is lost", nil, func(e *evidence) {
+		"a bill reported as paid but not paid": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
+		"an unpaid bill of a completed run": {"no effect is lost", nil, func(e *evidence) {
 			replaceText(e, 3, "done: The tool none rejected the call.")
 			e.Effects = e.Effects[1:]
 		}},
-		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { replaceText(e, 5, confirmedMark) }},
-		"a bill that was confirmed and not paid": {"no effect is lost", nil, func(e *evidence) {
+		"a confirmation that no person gave": {"no effect is lost", nil, func(e *evidence) { replaceText(e, 5, confirmedMark) }},
+		"a bill confirmed but not paid": {"no effect is lost", nil, func(e *evidence) {
 			replaceText(e, 5, confirmedMark)
 			e.Effects = e.Effects[:2]
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
-		"a turn that begins before the one before ends": {"session order", nil, func(e *evidence) {
+		"a turn that begins before the previous turn ends": {"session order", nil, func(e *evidence) {
 			e.Rows[2].Started = e.Rows[1].Finished.Add(-time.Millisecond)
 		}},
 		"turns in the wrong order": {"session order", nil, func(e *evidence) {
 			e.Rows[1].Message, e.Rows[2].Message = e.Rows[2].Message, e.Rows[1].Message
 		}},
-		"a turn that forgets the one before": {"sessions remember their turns", nil, func(e *evidence) { e.Turns[1].Before = nil }},
-		"a turn that knows a later one":      {"sessions remember their turns", nil, func(e *evidence) { e.Turns[0].Before = []int{2} }},
-		"a stuck waiter": {"no stuck waiter", nil, func(e *evidence) {
+		"a turn without the previous turn": {"sessions remember their turns", nil, func(e *evidence) { e.Turns[1].Before = nil }},
+		"a turn with a later turn":         {"sessions remember their turns", nil, func(e *evidence) { e.Turns[0].Before = []int{2} }},
+		"a stuck request": {"no stuck waiter", nil, func(e *evidence) {
 			e.Requests[0].Done = e.Requests[0].Sent.Add(61 * time.Second)
 		}},
-		"a stuck waiter whose ingress was frozen for less": {"no stuck waiter", nil, func(e *evidence) {
+		"a stuck request, ingress frozen for less time": {"no stuck waiter", nil, func(e *evidence) {
 			e.Requests[0].Done = e.Requests[0].Sent.Add(80 * time.Second)
 			e.Interrupted = []interruption{{Part: "ingress 1", From: at(5), To: at(15)}, {Part: "ingress 2", From: at(5), To: at(60)}}
 		}},
-		"a stuck waiter who got nothing": {"no stuck waiter", nil, func(e *evidence) {
+		"a stuck request without a response": {"no stuck waiter", nil, func(e *evidence) {
 			e.Requests = append(e.Requests, request{Status: 0, Sent: at(0), Done: at(300), Within: time.Minute, Problem: "timeout"})
 		}},
-		"an inner fault":              {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
-		"a refusal without a when":    {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
-		"a key taken for another's":   {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
-		"memory that grows":           {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 19 }) }},
-		"descriptors that grow":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += n / 3 }) }},
-		"a part that ended by itself": {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
+		"a response 500":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 500}) }},
+		"a 429 without Retry-After": {"honest refusals", nil, func(e *evidence) { e.Requests[12].RetryAfter = false }},
+		"a response 422":            {"honest refusals", nil, func(e *evidence) { e.Requests = append(e.Requests, request{Status: 422}) }},
+		"growing memory":            {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Memory += int64(n) << 19 }) }},
+		"growing descriptors":       {"memory and descriptors flat", nil, func(e *evidence) { grow(e, func(s *sample, n int) { s.Descriptors += n / 3 }) }},
+		"an end without a kill":     {"parts end only when struck", nil, func(e *evidence) { e.Ends = []string{"agent 1 ended"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,11 +168,11 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			row.plant(e)
 			found := slices.Sorted(maps.Keys(check(e).Violations))
 			if !slices.Contains(found, row.rule) {
-				t.Errorf("%q was not detected, but %q", row.rule, found)
+				t.Errorf("violated rules = %q, want %q", found, row.rule)
 			}
 			for _, other := range found {
 				if other != row.rule && !slices.Contains(row.also, other) {
-					t.Errorf("%q was detected, too", other)
+					t.Errorf("rule %q is violated, too", other)
 				}
 			}
 		})
@@ -183,11 +183,11 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 func TestCheckerExcuses(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(e *evidence){
-		"reruns of what has no effect": func(e *evidence) { e.Effects = append(e.Effects, e.Effects[0], e.Effects[0]) },
-		"an idempotent bill again with its key": func(e *evidence) {
+		"repeated calls without effect": func(e *evidence) { e.Effects = append(e.Effects, e.Effects[0], e.Effects[0]) },
+		"an idempotent bill repeated with its key": func(e *evidence) {
 			e.Effects = append(e.Effects, e.Effects[1], e.Effects[1])
 		},
-		"an unsafe bill that a person had sent again": func(e *evidence) {
+		"an unsafe bill repeated after a person's decision": func(e *evidence) {
 			e.Effects = append(e.Effects, e.Effects[2])
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "resend"}}
 		},
@@ -195,19 +195,19 @@ func TestCheckerExcuses(t *testing.T) {
 			e.Rows[5].Finished = at(200)
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened", At: at(190)}}
 		},
-		"a request through an ingress that was frozen": func(e *evidence) {
+		"a request through a frozen ingress": func(e *evidence) {
 			e.Requests[0].Done = e.Requests[0].Sent.Add(65 * time.Second)
 			e.Interrupted = []interruption{{Part: "ingress 1", From: at(5), To: at(15)}}
 		},
-		"a bill whose run failed": func(e *evidence) {
+		"a bill of a failed run": func(e *evidence) {
 			e.Rows[5].Status = "failed"
 			e.Effects = e.Effects[:2]
 		},
-		"a bill of which a person said that it was paid": func(e *evidence) {
+		"a bill that a person confirmed": func(e *evidence) {
 			replaceText(e, 5, confirmedMark)
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		},
-		"memory and descriptors of a start, of a while, and of the time after the load": func(e *evidence) {
+		"memory and descriptors after a start, at a peak, and after the load": func(e *evidence) {
 			grow(e, func(s *sample, n int) {
 				switch {
 				case n < 15:
@@ -217,7 +217,7 @@ func TestCheckerExcuses(t *testing.T) {
 				}
 			})
 		},
-		"a process that was cut off at first": func(e *evidence) {
+		"a process that was disconnected at first": func(e *evidence) {
 			grow(e, func(s *sample, n int) {
 				if n < 45 {
 					s.Descriptors = 5
@@ -225,7 +225,7 @@ func TestCheckerExcuses(t *testing.T) {
 			})
 			e.Interrupted = []interruption{{Part: "agent 1", From: at(-1), To: at(45)}}
 		},
-		"a turn after one that failed": func(e *evidence) {
+		"a turn after a failed turn": func(e *evidence) {
 			e.Rows[1].Status = "failed"
 			e.Turns[1].Before = nil
 		},
@@ -241,7 +241,7 @@ func TestCheckerExcuses(t *testing.T) {
 	}
 }
 
-// replaceText replaces a run's text everywhere.
+// replaceText replaces a run's text in all evidence.
 func replaceText(e *evidence, n int, text string) {
 	e.Rows[n].Result = `{"id":"` + e.Rows[n].ID + `","message":"` + text + `"}`
 	for i, asked := range e.Requests {
@@ -266,7 +266,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 	p.parts = []string{"sweep 1", "tool 1", "tool 2", "agent 1", "agent 2", "agent 3", "ingress 1", "ingress 2"}
 	first := schedule(7, p)
 	if !slices.Equal(first, schedule(7, p)) {
-		t.Error("the same seed draws another schedule")
+		t.Error("the same seed gives a different schedule")
 	}
 	if slices.Equal(first, schedule(8, p)) {
 		t.Error("another seed draws the same schedule")
@@ -275,30 +275,30 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 	drawn := map[string]int{}
 	for _, f := range first {
 		if f.At < 0 || f.At > p.total {
-			t.Errorf("out of time: %s", f)
+			t.Errorf("fault after the end of the plan: %s", f)
 		}
 		if f.Kind == kill && p.spared(f.Part, f.At) {
-			t.Errorf("its part is spared: %s", f)
+			t.Errorf("kill of a spared part: %s", f)
 		}
 		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, lock, snapshot}, f.Kind); lasts != (f.For > 0) {
-			t.Errorf("its duration is wrong: %s", f)
+			t.Errorf("wrong duration: %s", f)
 		}
 		if f.Kind == delay && f.By == 0 {
-			t.Errorf("its delay is zero: %s", f)
+			t.Errorf("delay is 0: %s", f)
 		}
 		if f.Kind == skew && f.By.Abs() > leeway/2 && !strings.HasPrefix(f.Part, cluster.Sweep) {
-			t.Errorf("calls are refused: %s", f)
+			t.Errorf("clock offset beyond the leeway: %s", f)
 		}
 		drawn[f.Kind]++
 	}
 
 	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew, snapshot} {
 		if drawn[kind] == 0 {
-			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
+			t.Errorf("no %s in ten minutes: %v", kind, drawn)
 		}
 	}
 
-	if drawn[kill] < 330 { // 300 are required, and some find their part already down
-		t.Errorf("%d kills in ten minutes", drawn[kill])
+	if drawn[kill] < 330 { // 300 are required, and some hit a part that is already down
+		t.Errorf("kills in ten minutes = %d, want at least 330", drawn[kill])
 	}
 }

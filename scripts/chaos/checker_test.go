@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// afterDeadline is the latest time after its deadline at which a run finishes.
+	// afterDeadline is how long after its deadline a run may finish.
 	afterDeadline = time.Minute
-	// maxShown is the number of violations of a rule that are reported in full.
+	// maxShown is the number of violations per rule that are reported in full.
 	maxShown = 5
 )
 
-// verdict is the checker's result: the violations and the number of checks.
+// verdict is the checker's result: the violations, and the number of checks.
 type verdict struct {
 	Violations map[string][]string // by rule
 	Checked    map[string]int
@@ -30,11 +30,11 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules contains independent checks of the evidence, by name.
+// rules contains the checks of the evidence, by name. They are independent of each other.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
-	"no run ends late":              checkLate,
-	"few runs end badly":            checkBadEnds,
+	"no run finishes late":          checkLate,
+	"few runs fail":                 checkBadEnds,
 	"one run per key":               checkKeys,
 	"equal answers per key":         checkAnswers,
 	"terminal rows never change":    checkUnchanged,
@@ -74,16 +74,16 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 		told[r.Run] = true
 		checked("accepted runs")
 		if found, known := rows[r.Run]; !known {
-			wrong("run %s of %s was accepted with %d and is not in the database", r.Run, r.Key, r.Status)
+			wrong("run %s for %s was accepted with %d and is not in the database", r.Run, r.Key, r.Status)
 		} else if !terminal(found.Status) {
-			wrong("run %s of %s was accepted with %d and has not ended: %q", r.Run, r.Key, r.Status, found.Status)
+			wrong("run %s for %s was accepted with %d and has not finished: %q", r.Run, r.Key, r.Status, found.Status)
 		}
 	}
 
 	for _, r := range e.Rows {
 		checked("runs in the database")
 		if !terminal(r.Status) {
-			wrong("run %s in the database has not ended: %q", r.ID, r.Status)
+			wrong("run %s in the database has not finished: %q", r.ID, r.Status)
 		}
 	}
 
@@ -102,23 +102,23 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if !terminal(r.Status) {
 			continue
 		}
-		// Time spent waiting for a person is excluded.
+		// Time spent waiting for a person does not count.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
 		}
 		checked("ends in time")
 		if late := r.Finished.Sub(from) - e.Deadline; late > afterDeadline {
-			wrong("run %s ended %s after its deadline", r.ID, late)
+			wrong("run %s finished %s after its deadline", r.ID, late)
 		}
 	}
 }
 
-// The allowed number of accepted runs that do not complete. Kills that hit the same run five times,
-// or delay it past its deadline, are rare, and the load contains no other reason.
+// The allowed number of accepted runs that do not complete. Kills rarely hit the same run five times or delay it past its
+// deadline, and the load contains no other reason for a failure.
 const (
 	badEndsPerCent = 5
-	badEndsAlways  = 2 // for few runs
+	badEndsAlways  = 2 // allowed if there are few runs
 )
 
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
@@ -145,7 +145,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 
 	for _, r := range bad {
-		wrong("run %s, one of %d of %d, ended as %s: %s", r.ID, len(bad), len(accepted), r.Status, r.Result)
+		wrong("run %s, one of %d failures in %d runs, is %s: %s", r.ID, len(bad), len(accepted), r.Status, r.Result)
 	}
 }
 
@@ -168,7 +168,7 @@ func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 		}
 		checked("answers that name their key's run")
 		if run := runs[r.Key]; run != r.Run {
-			wrong("key %s was answered with run %s, its run is %q", r.Key, r.Run, run)
+			wrong("response for key %s has run %s, want %q", r.Key, r.Run, run)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string))
 			continue
 		}
 		if kept := rows[r.Run].Result; r.Body != kept {
-			wrong("key %s: the answer is not what is kept of run %s:\n  %s\n  %s", r.Key, r.Run, r.Body, kept)
+			wrong("key %s: the response differs from the stored run %s:\n  %s\n  %s", r.Key, r.Run, r.Body, kept)
 		}
 		if r.Key == "" {
 			continue
@@ -190,7 +190,7 @@ func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string))
 			checked("keys answered more than once")
 		}
 		if before, known := first[r.Key]; known && before != r.Body {
-			wrong("key %s has two answers:\n  %s\n  %s", r.Key, before, r.Body)
+			wrong("key %s has two different responses:\n  %s\n  %s", r.Key, before, r.Body)
 		}
 		first[r.Key] = r.Body
 	}
@@ -201,9 +201,9 @@ func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string
 	for id, before := range e.Seen {
 		checked("terminal rows watched")
 		if now, known := rows[id]; !known {
-			wrong("run %s had ended, and its row is gone", id)
+			wrong("run %s had finished, and its row is gone", id)
 		} else if now.Print != before {
-			wrong("run %s had ended, and its row has changed: %s, before: %s", id, now.Print, before)
+			wrong("run %s had finished, and its row has changed: %s, before: %s", id, now.Print, before)
 		}
 	}
 }
@@ -233,9 +233,9 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 		}
 		switch {
 		case tool == "idempotent" && (len(keys) != 1 || keys[""]):
-			wrong("bill %s was paid %d times: %d keys: %v", bill, len(keys), len(keys), slices.Sorted(maps.Keys(keys)))
+			wrong("bill %s was paid %d times, with %d keys: %v", bill, len(keys), len(keys), slices.Sorted(maps.Keys(keys)))
 		case tool == "unsafe" && len(effects) > 1+resent[bill]:
-			wrong("bill %s was sent %d times, and a person said %d times to send it again", bill, len(effects), resent[bill])
+			wrong("bill %s was sent %d times, but a person decided %d times to repeat it", bill, len(effects), resent[bill])
 		}
 	}
 }
@@ -264,16 +264,16 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 		case strings.Contains(r.Result, confirmedMark) && confirmed[bill.name]:
 			checked("bills whose run says that a person said that they were paid")
 		default:
-			wrong("run %s completed without bill %s having been paid: %s", r.ID, bill.name, r.Result)
+			wrong("run %s completed, but bill %s was not paid: %s", r.ID, bill.name, r.Result)
 			continue
 		}
 		if !paid[bill.name] {
-			wrong("run %s says that bill %s was paid, and the ledger knows nothing of it", r.ID, bill.name)
+			wrong("run %s says that bill %s was paid, but the ledger has no payment", r.ID, bill.name)
 		}
 	}
 }
 
-// bySession returns the runs of each intended session in order.
+// bySession returns the runs of each session, ordered by their sequence numbers.
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
@@ -295,7 +295,7 @@ func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 			_, first, _ := turnFor(before.Message)
 			_, second, _ := turnFor(after.Message)
 			if first >= second {
-				wrong("session %s: turn %d was numbered after turn %d", session, first, second)
+				wrong("session %s: turn %d precedes turn %d", session, first, second)
 			}
 			if !after.Started.IsZero() && after.Started.Before(before.Finished) {
 				wrong("session %s: turn %d began %s before turn %d ended", session, second, before.Finished.Sub(after.Started), first)
@@ -317,11 +317,11 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, t := range e.Turns {
 		checked("model calls of turns")
 		if !slices.IsSorted(t.Before) || len(t.Before) > 0 && t.Before[len(t.Before)-1] >= t.N {
-			wrong("session %s: turn %d was shown the turns %v", t.Session, t.N, t.Before)
+			wrong("session %s: the model call of turn %d contains turns %v", t.Session, t.N, t.Before)
 		}
 		for _, n := range completed[t.Session] {
 			if n < t.N && !slices.Contains(t.Before, n) {
-				wrong("session %s: turn %d was shown the turns %v, without turn %d, which was answered", t.Session, t.N, t.Before, n)
+				wrong("session %s: the model call of turn %d contains turns %v, but not turn %d, which was answered", t.Session, t.N, t.Before, n)
 			}
 		}
 	}
@@ -341,7 +341,7 @@ func checkWaiters(e *evidence, wrong func(string, ...any), checked func(string))
 			checked("requests answered")
 		}
 		if took := r.Done.Sub(r.Sent); took > within {
-			wrong("a request of %s through %s took %s, not %s: %d %s", r.Key, r.Via, took, within, r.Status, r.Problem)
+			wrong("a request for %s through %s took %s, want at most %s: %d %s", r.Key, r.Via, took, within, r.Status, r.Problem)
 		}
 	}
 }
@@ -353,17 +353,17 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 		case 429, 503:
 			checked("refusals with Retry-After")
 			if !r.RetryAfter {
-				wrong("a request of %s was refused with %d and no Retry-After", r.Key, r.Status)
+				wrong("a request for %s got %d without Retry-After", r.Key, r.Status)
 			}
 		default:
-			wrong("a request of %s was answered with %d: %s", r.Key, r.Status, r.Problem)
+			wrong("a request for %s got %d: %s", r.Key, r.Status, r.Problem)
 		}
 	}
 }
 
-// Leak limits: the allowed growth of a process under load from the first to the last quarter of its
-// life. The upper quartile of the first quarter is compared with the lower quartile of the last
-// one, because temporary peaks are not leaks.
+// Leak limits: how much the resources of a process under load may grow from the first to the last quarter of its life. The
+// upper quartile of the first quarter is compared with the lower quartile of the last quarter, because temporary peaks are not
+// leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20
 	descriptorFactor, descriptorMore = 1, 16
@@ -372,7 +372,7 @@ const (
 	longLife                         = 2 * time.Minute
 	// warmUp is the time in which a process opens connections and fills caches.
 	warmUp             = 15 * time.Second
-	judged, judgedLong = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
+	judged, judgedLong = "processes whose memory and descriptors were compared", "… which ran for more than two minutes"
 )
 
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
@@ -402,8 +402,8 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in
-// which the process, one of its links or a server was frozen, cut off or full.
+// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in which the process,
+// one of its links or a server was frozen, disconnected or full.
 func (e *evidence) usageByProcess() map[string][]sample {
 	began, usageByProcess := map[string]time.Time{}, map[string][]sample{}
 	for _, s := range e.Samples {

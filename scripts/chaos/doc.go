@@ -6,17 +6,18 @@
 //	                      ▼             │
 //	                     Bus ──▶ NATS ◀── Bus ── agent (3), tool (2), sweep (1) ──▶ model and ledger, without faults
 //
-// The servers, the service's processes and the proxies between them come from scripts/internal/cluster. The stages of a run:
+// scripts/internal/cluster starts the servers, the service's processes and the proxies between them. The stages of a chaos run:
 //
 //   - schedule draws the faults from a seed, as a pure function.
-//   - striker injects them, and logs each with its outcome.
+//   - striker injects the faults, and logs each fault with its outcome.
 //   - evidence collects the clients' responses, the ledger's counts, the messages shown to the model, the processes' resource
 //     usage, and the database's rows. It only grows.
-//   - check, a pure function, compares the evidence with the promises of the service, one rule for each. Its tests plant a
-//     violation of each rule.
+//   - check, a pure function, compares the evidence with the service's promises. There is one rule for each promise. The
+//     tests of check plant a violation of each rule.
 //
-// A run also counts its faults and events. It fails if a required kind did not happen. Faults that the machine does not allow
-// are printed as NOT DONE. If a run fails, its last line names a directory with its history and the logs of all processes.
+// A chaos run also counts its faults and events. It fails if a required kind did not happen. Faults that the machine does not
+// allow are printed as NOT DONE. After a failure the last line names a directory with the history and the logs of all
+// processes.
 //
 // The same seed draws the same load and the same faults at the same times. The point at which a fault hits a run depends on
 // the machine.

@@ -12,10 +12,10 @@ type evidence struct {
 	Open        []open            // unfinished runs at the end
 	Seen        map[string]string // fingerprints of terminal rows when first seen, by run ID
 	Effects     []effect          // requests counted by the ledger
-	Decisions   []decision        // decisions made by the person
+	Decisions   []decision        // the person's decisions about waiting runs
 	Turns       []turn            // session turns shown to the model
 	Samples     []sample          // resource usage of processes
-	Interrupted []interruption    // faults of parts or their links that did not end a process
+	Interrupted []interruption    // faults in parts or their links that ended no process
 	Ends        []string          // parts that ended without a kill
 
 	Deadline  time.Duration // of runs
@@ -25,17 +25,17 @@ type evidence struct {
 // request is one client request and its outcome.
 type request struct {
 	Kind       string // kind of work, such as "plain"
-	Key        string // with its organization and endpoint; empty without a key
+	Key        string // idempotency key with its organization and endpoint; empty if there is none
 	Via        string // the ingress that received it
 	Sent, Done time.Time
 	Within     time.Duration // the allowed response time
-	Left       bool          // the client aborted it
+	Left       bool          // the client aborted the request
 
 	Status     int    // 0: the connection broke
-	Problem    string // why there is no answer
+	Problem    string // why there is no response
 	Run        string
 	RunStatus  string
-	Body       string // of responses with a finished run
+	Body       string // the body of a response with a finished run
 	RetryAfter bool
 	Replayed   bool
 }
@@ -65,13 +65,13 @@ type effect struct {
 	At   time.Time
 }
 
-// decision is the person's answer to a waiting run.
+// decision is the person's decision about a waiting run.
 type decision struct {
 	Run, Bill, Said string
 	At              time.Time
 }
 
-// turn is a model call of a session's run.
+// turn is a model call in a session's run.
 type turn struct {
 	Session string
 	N       int
@@ -87,7 +87,7 @@ type sample struct {
 	Descriptors int
 }
 
-// interruption is a period in which a part could not work but was not ended.
+// interruption is a period in which a part could not work although it was running.
 type interruption struct {
 	Part, What string
 	From, To   time.Time

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// striker injects faults and records the outcomes.
+// striker injects faults and records their outcomes.
 type striker struct {
 	t       *testing.T
 	cluster *cluster.Cluster
@@ -29,14 +29,13 @@ type striker struct {
 	skewed  string                   // path of a program with an adjustable clock
 
 	group sync.WaitGroup
-	busy  sync.Map // links and parts with a lasting fault
+	busy  sync.Map // links and parts that have a lasting fault
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// linksHarmed counts faults of links of any kind. In the short form the part of a chosen link may
-// be down.
+// linksHarmed counts faults in links, of any kind. In the short form, the part at the chosen link may be down.
 const linksHarmed = "links harmed"
 
 // reach bounds the wait for a part that is starting.
@@ -111,23 +110,23 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		}
 	case f.Kind == fill:
 		s.count("not done: " + f.Kind)
-		how = "NOT DONE: there is no disk, something else was done to it, or its server has not noticed"
+		how = "NOT DONE: there is no disk, the server has another fault, or the server has not noticed"
 	default:
 		s.count("not done: " + f.Kind)
-		how = "NOT DONE: it was down, or something else was done to it"
+		how = "NOT DONE: the part was down, or has another fault"
 	}
 
 	s.tell(f, how)
 }
 
-// Only some kills of tool workers are aimed, and each waits for a limited time.
+// Only some kills of tool workers are aimed, and each aimed kill waits for a limited time.
 const (
 	aimed      = 4
 	aimTimeout = time.Second
 )
 
-// aim delays the kill of some tool workers until an unsafe bill is being paid. After the kill, only
-// a person can find out whether the bill was paid.
+// aim delays the kill of some tool workers until an unsafe bill is being paid. After the kill, only a person can find out
+// whether the bill was paid.
 func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	s.mu.Lock()
 	n := s.counts["kills of "+cluster.Tool]
@@ -140,16 +139,14 @@ func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	}
 }
 
-// The number of running runs that suffices to freeze an agent worker with some of them, and the
-// time to wait for it.
+// The number of executing runs with which an agent worker is frozen, and the time to wait for that number.
 const (
 	minRunning     = 6
 	runningTimeout = 5 * time.Second
 )
 
-// aimAtRuns delays the freezing of an agent worker until runs are executing, so that the resumed
-// worker has lost its leases. It counts only recently claimed runs, because the worker of older
-// ones may have been killed.
+// aimAtRuns delays the freezing of an agent worker until runs are executing, so that the resumed worker has lost its leases. It
+// counts only recently claimed runs, because the workers of older runs may have been killed.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Agent {
 		return
@@ -165,7 +162,7 @@ func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	}
 }
 
-// eventually tries for a while.
+// eventually calls try until it returns true or some time has passed.
 func eventually(ctx context.Context, try func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -182,7 +179,7 @@ func (s *striker) kill(ctx context.Context, p *cluster.Part, meanwhile func()) b
 	return eventually(ctx, func() bool { return p.Kill9(meanwhile) })
 }
 
-// lasting injects a fault and undoes it when its time is over.
+// lasting injects a fault and undoes it when its duration is over.
 func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo func()) bool {
 	key := f.Part + " " + f.Link
 	if _, taken := s.busy.LoadOrStore(key, true); taken {
@@ -228,12 +225,10 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the message files that truncateStream has cut. If no message waits, the stream
-// has no such files.
+// blocksCut counts the message files that truncateStream has truncated. If no message waits, the stream has no such files.
 const blocksCut = "message blocks truncated"
 
-// truncateStream cuts every file of the job stream and its consumers at a random position drawn
-// from the seed.
+// truncateStream truncates every file of the job stream and its consumers at a position drawn from the seed.
 func (s *striker) truncateStream(f fault) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
 	blocks := 0
@@ -266,9 +261,8 @@ func (s *striker) truncateStream(f fault) {
 // noSpace is nats-server's log message for a full disk.
 const noSpace = "no space left"
 
-// fill fills a server's disk for a while, and for NATS until the server has logged an error;
-// otherwise the fault does not count. Like an operator, it frees space before a failed server is
-// restarted.
+// fill fills a server's disk for a while. NATS's disk stays full until the server has logged an error; otherwise the fault does
+// not count. Like an operator, fill frees space before a failed server is restarted.
 func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	disk := s.disks[f.Part]
 	if disk == nil {
@@ -290,8 +284,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 		if err := disk.Free(); err != nil {
 			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
 		}
-		// nats-server disables JetStream when its disk is full, and enables it only after a
-		// restart.
+		// nats-server disables JetStream when its disk is full, and enables it again only after a restart.
 		if f.Part == cluster.NATS && !s.kill(ctx, p, nil) {
 			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
 		}
@@ -302,7 +295,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	return filled && met
 }
 
-// skew restarts a worker with a wrong clock, and later with a right one.
+// skew restarts a worker with a wrong clock, and later with a correct clock.
 func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	return s.lasting(ctx, fault{Part: f.Part, Kind: f.Kind, Link: "clock", For: f.For}, func() bool {
 		p.Next(cluster.Extra{Path: s.skewed, Env: []string{cluster.Offset(f.By)}})
@@ -313,15 +306,14 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable selects the rows that a fault locks: a session with an open run, and a run with a recent
-// heartbeat.
+// lockable selects the rows that a fault locks: a session with an open run, or a run with a recent heartbeat.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
 		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
-// Counters of effects: a statement waited for the locked row; the snapshot delayed vacuum.
+// Names of effects that are counted: a statement waited for the locked row; the snapshot delayed vacuum.
 const (
 	lockedOut = "locked rows that a statement waited for"
 	beside    = "transactions beside a long snapshot"
@@ -336,7 +328,7 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 		if err != nil {
 			return false // PostgreSQL may be down
 		}
-		defer func() { _ = tx.Rollback() }() // it may have been killed
+		defer func() { _ = tx.Rollback() }() // the connection may have been killed
 		var holder int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&holder) != nil {
 			return false
@@ -355,8 +347,8 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 	})
 }
 
-// blocks waits for d and reports whether a statement waited for a lock of the backend meanwhile. It
-// polls often, because the service waits only briefly.
+// blocks waits for d and reports whether a statement waited for a lock that the backend holds. It polls often, because the
+// service waits only briefly.
 func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool {
 	found := false
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
@@ -373,8 +365,8 @@ func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool 
 	return found
 }
 
-// snapshot keeps a database snapshot open for a while. If PostgreSQL is killed meanwhile, it takes
-// another snapshot for the remaining time.
+// snapshot keeps a database snapshot open for a while. If PostgreSQL is killed meanwhile, it takes another snapshot for the
+// remaining time.
 func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	held := false
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
@@ -387,8 +379,8 @@ func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	return held
 }
 
-// holdSnapshot keeps a snapshot open until end or until PostgreSQL ends. It returns the number of
-// transactions that began meanwhile, as far as it could observe, or -1 if there was no snapshot.
+// holdSnapshot keeps a snapshot open until end or until PostgreSQL ends. It returns the number of transactions that began
+// meanwhile, as far as observed, or -1 if there was no snapshot.
 func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// waitDefault is the service's limit for a request that waits for its run. patience is the
-	// delay of a busy machine.
+	// waitDefault is the service's limit for a request that waits for its run. patience is the additional delay on a busy machine.
 	waitDefault = 20 * time.Second
 	patience    = 40 * time.Second
 	retryPause  = 150 * time.Millisecond
@@ -29,16 +28,16 @@ type load struct {
 	seed     uint64
 
 	numbers atomic.Int64
-	again   sync.Map // asked by number: keys to request again soon
-	asked   sync.Map // asked by key: all keys
+	again   sync.Map // from number to asked: keys to request again soon
+	asked   sync.Map // from key to asked: all keys
 	group   sync.WaitGroup
 }
 
-// asked is one run that a client requests.
+// asked is one run requested by a client.
 type asked struct {
 	kind    string
 	account account
-	chat    bool // by the chat endpoint instead of run-automation
+	chat    bool // through the chat endpoint instead of run-automation
 	key     string
 	session string
 	message string
@@ -57,8 +56,8 @@ func (a asked) full() string {
 	return a.account.name + "/" + endpoint + "/" + a.key
 }
 
-// run starts clients. They begin no new work after the channel until is closed, and wait for the
-// results of begun work until ctx ends.
+// run starts clients. They begin no new work after the channel until is closed, and wait until ctx ends for the results of work
+// they have begun.
 func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	for n := range clients {
 		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))
@@ -77,13 +76,13 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	}
 }
 
-// kinds lists the clients' activities in order. Each uses all accounts with the same key.
+// kinds lists the clients' activities in order. Each activity uses all accounts with the same key.
 var kinds = []string{
 	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
 	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
-// one makes a client perform one activity.
+// one performs one activity of a client.
 func (l *load) one(ctx context.Context, random *rand.Rand) {
 	n := l.numbers.Add(1) - 1
 	round := n / int64(len(l.accounts))
@@ -115,7 +114,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	l.revisit(ctx, via)
 }
 
-// revisit requests an earlier key again.
+// revisit requests again a key that was used before.
 func (l *load) revisit(ctx context.Context, via int) {
 	l.again.Range(func(n, value any) bool {
 		if _, mine := l.again.LoadAndDelete(n); mine {
@@ -127,7 +126,7 @@ func (l *load) revisit(ctx context.Context, via int) {
 	})
 }
 
-// simultaneously requests the same key through all ingresses simultaneously.
+// simultaneously requests the same key through all ingresses at the same time.
 func (l *load) simultaneously(ctx context.Context, a asked) {
 	var both sync.WaitGroup
 	for via := range l.urls {
@@ -136,8 +135,8 @@ func (l *load) simultaneously(ctx context.Context, a asked) {
 	both.Wait()
 }
 
-// session takes several turns. A chat's turn follows the previous answer, other turns follow the
-// acceptance of the previous one.
+// session takes several turns. A chat starts each turn after the previous answer. Other kinds start each turn as soon as the
+// previous turn is accepted.
 func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 	first := a.key
 	a.chat, a.session = a.kind == "chat", fmt.Sprintf("session-%d", n)
@@ -161,15 +160,14 @@ func (l *load) follow(ctx context.Context, a asked, via int) {
 	}
 }
 
-// leave aborts its request.
+// leave makes a request and aborts it.
 func (l *load) leave(ctx context.Context, a asked, via int) {
 	ctx, cancel := context.WithTimeout(ctx, leaves)
 	defer cancel()
 	l.post(ctx, a, via)
 }
 
-// until retries a request through alternating ingresses until there is a suitable answer, like a
-// scheduler.
+// until retries a request through alternating ingresses until it gets a suitable response, as a scheduler does.
 func (l *load) until(ctx context.Context, a asked, via int) request {
 	for ; ; via++ {
 		got := l.post(ctx, a, via)
@@ -209,7 +207,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	return l.send(ctx, a, via, http.MethodPost, url, header, body)
 }
 
-// get requests a run that may be unfinished.
+// get requests the state of a run that may be unfinished.
 func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	url := l.urls[via%len(l.urls)] + "/api/runs?wait=10&id=" + id
 	got := l.send(ctx, a, via, http.MethodGet, url, map[string]string{"x-api-key": a.account.key}, nil)

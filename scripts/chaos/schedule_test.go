@@ -15,8 +15,8 @@ type fault struct {
 	At   time.Duration // after the start
 	Kind string
 	Part string        // the affected part
-	Link string        // of link faults: front, db or bus
-	For  time.Duration // duration of lasting faults
+	Link string        // for link faults: front, db or bus
+	For  time.Duration // duration, for faults that last
 	By   time.Duration // delay of a link, or offset of a clock
 }
 
@@ -38,12 +38,12 @@ func (f fault) String() string {
 const (
 	kill     = "kill -9"         // any part
 	restart  = "restart"         // graceful restart of a server
-	freeze   = "SIGSTOP"         // then SIGCONT
-	cut      = "cut both ways"   // a link: both directions are held back
-	requests = "cut requests"    // only the direction from the process or the ingress's client
-	replies  = "cut replies"     // only the direction to it
-	delay    = "delay"           // a link
-	reset    = "reset"           // all connections of a link
+	freeze   = "SIGSTOP"         // later followed by SIGCONT
+	cut      = "cut both ways"   // of a link: both directions are held back
+	requests = "cut requests"    // of a link: only the direction from the process, or from the ingress's client
+	replies  = "cut replies"     // of a link: only the other direction
+	delay    = "delay"           // of a link
+	reset    = "reset"           // of all connections of a link
 	deletion = "delete store"    // all of JetStream's data, while the server is down
 	truncate = "truncate stream" // files of the job stream, while the server is down
 	fill     = "fill disk"       // of a server
@@ -65,8 +65,7 @@ type plan struct {
 	natsDisk, postgresDisk, clock                   bool          // whether the machine allows the fault
 }
 
-// leeway is the tolerated difference between the clocks of agent and tool workers. Tool workers
-// reject calls beyond it.
+// leeway is the maximum difference between the clocks of agent and tool workers. Tool workers reject calls if it is exceeded.
 const leeway = 5 * time.Second
 
 // weights are the shares of the kinds of parts in a hundred kills.
@@ -75,8 +74,8 @@ var weights = []struct {
 	weight int
 }{{cluster.Agent, 36}, {cluster.Tool, 22}, {cluster.Ingress, 18}, {cluster.NATS, 12}, {cluster.Sweep, 12}}
 
-// schedule draws the faults as a pure function of its arguments. In each half of the time one part
-// of each kind is spared from kills, so that its memory and descriptors can be observed.
+// schedule draws the faults as a pure function of its arguments. In each half of the time, one part of each kind is not killed,
+// so that its memory and descriptors can be observed.
 func schedule(seed uint64, p plan) []fault {
 	var all []fault
 	for track, draw := range []struct {
@@ -115,7 +114,7 @@ func schedule(seed uint64, p plan) []fault {
 	return all
 }
 
-// once returns the faults that a short plan must contain in any case.
+// once returns the faults that a short plan must contain.
 func (p plan) once(seed uint64) []fault {
 	random := rand.New(rand.NewPCG(seed, 1000))
 	somewhen := func() time.Duration { return p.total/10 + some(random, p.total*8/10) }
@@ -132,8 +131,7 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
 		fault{At: p.total / 2, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
 		fault{At: p.total * 2 / 3, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
-		// The snapshot starts after that kill, which would end its transaction, and lasts to the
-		// end.
+		// The snapshot starts after that kill, which would end its transaction, and lasts to the end of the plan.
 		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
 
@@ -172,7 +170,7 @@ func (p plan) spared(part string, at time.Duration) bool {
 	return first && at >= p.total/2 || second && at < p.total/2
 }
 
-// of draws a process of a kind that may be killed at that time.
+// of draws a process of a kind, except processes that may not be killed at that time.
 func (p plan) of(r *rand.Rand, kind string, at time.Duration) string {
 	var found []string
 	for _, part := range p.parts {
@@ -213,7 +211,7 @@ func (p plan) link(r *rand.Rand, _ time.Duration) fault {
 	return p.linkFor(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
 }
 
-// linkFor draws a link for a kind of fault. All kinds except reset last for a while.
+// linkFor draws a link for a fault of a kind. All kinds except reset last for a while.
 func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
 	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}
@@ -258,8 +256,8 @@ func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	return f
 }
 
-// skew draws clock offsets. They stay within the leeway for workers that send or receive tool
-// calls, and may be far larger for sweepers.
+// skew draws clock offsets. For workers that send or receive tool calls the offsets stay within the leeway. For sweepers they
+// may be far larger.
 func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if !p.clock {
 		return fault{}

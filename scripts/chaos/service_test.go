@@ -18,10 +18,10 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// paidMark is part of the answer of a run whose bill was paid.
+// paidMark is part of a run's answer if its bill was paid.
 const paidMark = `\"paid\":true`
 
-// confirmedMark is part of the answer of a run whose payment a person confirmed.
+// confirmedMark is part of a run's answer if a person confirmed the payment.
 const confirmedMark = "A person confirmed that this call was executed."
 
 // bill is a payment requested by a message: "pay unsafe bill-7".
@@ -39,7 +39,7 @@ func turnFor(message string) (session string, n int, known bool) {
 	return session, n, found == 2
 }
 
-// model is the provider of all agents. It runs in the test process, which is never killed.
+// model is the model provider for all agents. It runs in the test process, which is never killed.
 type model struct {
 	url  string
 	past *history
@@ -69,7 +69,7 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
 		}
 		arguments := fmt.Sprintf(`{"bill":%q}`, b.name)
-		// The ID is always the same, because the service must distinguish calls of different turns.
+		// The ID is always the same, because the service must distinguish calls in different turns.
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
 	}
 
@@ -85,7 +85,7 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 		}
 	}
 
-	shown.Before = shown.Before[:len(shown.Before)-1] // the last one is this turn
+	shown.Before = shown.Before[:len(shown.Before)-1] // the last message is this turn
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
 }
@@ -144,15 +144,15 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// times returns how many requests for a bill reached the ledger.
+// times returns the number of requests for a bill that reached the ledger.
 func (l *ledger) times(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.paid[name]
 }
 
-// client opens a connection for each request, like callers in separate processes. Its timeout is
-// far beyond the service's limits, so that a stuck request is noticed.
+// client opens a connection for each request, like callers in separate processes. Its timeout is far longer than the service's
+// limits, so that a stuck request is noticed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
 
 // account is an organization with a key and an agent.
@@ -189,7 +189,7 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 	return res.StatusCode, res.Header, raw, err
 }
 
-// signUp creates an organization with an agent whose tools pay at the ledger.
+// signUp creates an organization with an agent whose tools book payments in the ledger.
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
 	a := account{name: name}
@@ -229,10 +229,10 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	return a
 }
 
-// tools are the agents' endpoints, named after their side effects.
+// tools are the agents' endpoints, each with the side effect for which it is named.
 var tools = []string{"none", "idempotent", "unsafe"}
 
-// person answers waiting runs according to the ledger.
+// person decides about waiting runs according to the ledger.
 type person struct {
 	accounts []account
 	ledger   *ledger
@@ -240,7 +240,7 @@ type person struct {
 	past     *history
 }
 
-// work answers until ctx ends.
+// work decides until ctx ends.
 func (p *person) work(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		for _, a := range p.accounts {
@@ -268,7 +268,7 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		} `json:"data"`
 	}
 	if err != nil || json.Unmarshal(raw, &list) != nil {
-		return // it tries again later
+		return // the person tries again later
 	}
 
 	for _, run := range list.Data {
@@ -280,12 +280,11 @@ func (p *person) look(ctx context.Context, a account, url string) {
 			said = "happened"
 		}
 		query := fmt.Sprintf("/api/runs?id=%s&action=%s&toolCallId=%s", run.ID, said, run.RequiredAction.ToolCallID)
-		// Recorded before it is sent, because the service may receive it even if the response is
-		// lost.
+		// The decision is recorded before it is sent, because the service may receive it even if the response is lost.
 		p.past.note(func(all *evidence) {
 			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
 		})
-		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // it tries again later
+		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // the person tries again later
 	}
 }
 

@@ -13,16 +13,15 @@ type watcher struct {
 	cluster *cluster.Cluster
 	past    *history
 
-	// Observed open runs.
-	rungAgain map[string]bool // with more than one job message
+	// Observations of open runs.
+	rungAgain map[string]bool // runs with more than one job message
 	looks     int
 }
 
 const (
 	lookEvery   = time.Second
 	lookTimeout = 10 * time.Second
-	// lookBack is the overlap between two looks, because a run's finish time is earlier than its
-	// commit.
+	// lookBack is the overlap of consecutive looks, because a run's finish time is earlier than its commit.
 	lookBack = time.Minute
 )
 
@@ -43,7 +42,7 @@ func (w *watcher) work(ctx context.Context) {
 // printOf is the SQL fingerprint of a row's version and content.
 const printOf = "r.xmin::text || ' ' || md5(r::text)"
 
-// look records runs that have finished since.
+// look records runs that have finished since the given time.
 func (w *watcher) look(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAttach aborts a request while its run continues. The client's retry waits for the same run,
-// and the model is called once.
+// TestAttach aborts a request while its run continues. The client's retry waits for the same run, and the model is called only
+// once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -26,6 +26,6 @@ func TestAttach(t *testing.T) {
 	var runs struct{ Data []struct{ ID, Status string } }
 	s.call(t, http.MethodGet, "/api/runs?agentId="+agent, nil, &runs)
 	if n := s.model.Count(message); n != 1 || len(runs.Data) != 1 || runs.Data[0].ID != output.RunID || runs.Data[0].Status != "completed" {
-		t.Errorf("the model was called %d times; %+v, answered %s", n, runs.Data, output.RunID)
+		t.Errorf("model calls = %d, runs = %+v; the client got run %s", n, runs.Data, output.RunID)
 	}
 }

@@ -15,7 +15,7 @@ const where = { baseUrl: process.env.PARLEY_BASE_URL, id: process.env.AGENT_ID }
 const of = (name) => Object.entries(examples[name](where)).map(([language, text]) => ({ name, language, text }));
 console.log(JSON.stringify(["chat", "stream", "connect", "speak", "automation"].flatMap(of)));`
 
-// enablingVoice is the page's command by which an admin enables voice for an agent.
+// enablingVoice is the command that the page shows to enable voice for an agent.
 const enablingVoice = `curl -sS -X PUT "$PARLEY_BASE_URL/api/agents?id=$AGENT_ID" -H "x-api-key: $PARLEY_API_KEY" \
   -H 'content-type: application/json' -d '{"tools":{"voice":{"enabled":true}}}'
 `
@@ -26,7 +26,7 @@ func speaks() bool {
 	return err == nil
 }
 
-// TestDashboardExamples runs the dashboard's examples of calling an agent.
+// TestDashboardExamples runs the examples that the dashboard shows for calling an agent.
 func TestDashboardExamples(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -47,20 +47,20 @@ func TestDashboardExamples(t *testing.T) {
 		language, runs := kinds[e.Language]
 		switch {
 		case e.Language == "OpenAI, Python":
-			t.Logf("NOT TESTED: %s, %s: its package is not available here; the same requests are made by the other clients of OpenAI", e.Name, e.Language)
+			t.Logf("NOT TESTED: %s, %s: the package is not available here; other OpenAI clients make the same requests", e.Name, e.Language)
 			continue
 		case e.Name == "speak" && !speaks():
-			t.Logf("NOT TESTED: %s, %s: there is no espeak-ng (scripts/setup test installs it)", e.Name, e.Language)
+			t.Logf("NOT TESTED: %s, %s: espeak-ng is missing (scripts/setup test installs it)", e.Name, e.Language)
 			continue
 		case !runs:
-			t.Errorf("no test runs examples in %s", e.Language)
+			t.Errorf("no test runs examples in the language %s", e.Language)
 			continue
 		}
 		languages[language](r, t, fenced.Block{Document: e.Name + ", " + e.Language, Language: language, Text: e.Text + "\n"})
 		ran++
 	}
 
-	if want := 12; ran < want { // without the voice example
-		t.Errorf("%d examples ran, want %d at least", ran, want)
+	if want := 12; ran < want { // the voice example is not counted
+		t.Errorf("ran %d examples, want at least %d", ran, want)
 	}
 }

@@ -30,13 +30,13 @@ func TestDependencies(t *testing.T) {
 	got := versions(t, filepath.Join(root, "docs", "dependencies.md"), tabulated)
 	for _, module := range slices.Sorted(maps.Keys(want)) {
 		if got[module] != want[module] {
-			t.Errorf("%s %s is listed with version %q", module, want[module], got[module])
+			t.Errorf("%s %s is listed in docs/dependencies.md with version %q", module, want[module], got[module])
 		}
 	}
 
 	for _, module := range slices.Sorted(maps.Keys(got)) {
 		if want[module] == "" {
-			t.Errorf("%s is listed, and no module requires it", module)
+			t.Errorf("%s is listed in docs/dependencies.md, but no module requires it", module)
 		}
 	}
 }

@@ -5,10 +5,10 @@
 //	                                                               └──────▶ model "openai/stub": scripted answers
 //
 // The tests share one Parley, one ledger and one installation of the npm packages, which the first test creates (env_test.go).
-// If the machine lacks a program, a test skips with "NOT TESTED: … because …".
+// If the machine lacks a program, a test is skipped with "NOT TESTED: … because …".
 //
-// Clients of the Realtime API require TLS. They use a TLS proxy in front of the service, and get its certificate.
+// Clients of the Realtime API require TLS. They use a TLS proxy in front of the service, and trust its certificate.
 //
-// A client's test is <name>_test.go, and its script npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID
-// and ORGANIZATION_ID, prints the values that its test checks, and exits with a code other than 0 if something is wrong.
+// The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY,
+// AGENT_ID and ORGANIZATION_ID, and prints the values that the test checks. If something is wrong, its exit status is not 0.
 package clients

@@ -27,16 +27,14 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// testedElsewhere lists documents whose blocks other tests run. The blocks of the packages run in
-// empty projects. The blocks about the command line, backup and upgrade run in scripts/e2e. The
-// blocks about deployment run in `make test-compose`, which needs a container engine, and `make
-// manifests`.
+// testedElsewhere lists documents whose blocks other tests run. The blocks in the SDKs' documents run in empty projects. The
+// blocks about the command line, backup and upgrade run in scripts/e2e. The blocks about deployment run in `make test-compose`,
+// which needs a container engine, and in `make manifests`.
 var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }
 
-// TestDocuments runs every block of every document. A block without a language, or with an unknown
-// one, is an error.
+// TestDocuments runs every block in every document. A block without a language, or with an unknown language, is an error.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -58,7 +56,7 @@ func TestDocuments(t *testing.T) {
 					continue
 				}
 				if run(r, t, b); t.Failed() {
-					return // later blocks depend on it
+					return // later blocks depend on this block
 				}
 			}
 			r.checkUsed(t)
@@ -66,7 +64,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// documents returns the paths of the repository's Markdown files for readers.
+// documents returns the paths of the Markdown files that are written for readers.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
@@ -90,7 +88,7 @@ func documents(t *testing.T, root string) []string {
 
 	for _, must := range []string{"README.md", "CONTRIBUTING.md", "docs/streams.md"} {
 		if !slices.Contains(found, must) {
-			t.Fatalf("%s is not among the documents that were found: %v", must, found)
+			t.Fatalf("found documents %v, want %s among them", found, must)
 		}
 	}
 	return found

@@ -63,7 +63,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	return s
 }
 
-// place creates the environment's directory, which outlives the first test. The caller holds s.mu.
+// place creates the environment's directory, which outlives the first test. The caller must hold s.mu.
 func (s *testEnv) place(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
@@ -80,7 +80,7 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
 	if err != nil {
-		return fmt.Errorf("making log of parley: %w", err)
+		return fmt.Errorf("creating parley's log: %w", err)
 	}
 	defer log.Close()
 
@@ -90,7 +90,7 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub does not transcribe or speak
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
-		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns the organizations of all tests
+		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns all tests' organizations
 
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -107,9 +107,8 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	return err
 }
 
-// env returns the environment of a client's script: the service's URL, a valid key, and an agent
-// with every tool. Later entries take precedence, so extra replaces and adds:
-// s.env("PARLEY_BASE_URL=" + door.URL).
+// env returns the environment for a client's script: the service's URL, a valid key, and an agent with every tool. Later
+// entries take precedence, so extra can replace variables: s.env("PARLEY_BASE_URL=" + door.URL).
 func (s *testEnv) env(extra ...string) []string {
 	return append([]string{
 		"PARLEY_BASE_URL=" + s.creds.BaseURL, "PARLEY_API_KEY=" + s.creds.APIKey,
@@ -117,7 +116,7 @@ func (s *testEnv) env(extra ...string) []string {
 	}, extra...)
 }
 
-// faults starts a fault proxy for the service: s.faults(t).DropFirst().URL is a base URL.
+// faults starts a fault proxy for the service. s.faults(t).DropFirst().URL is then a base URL for clients.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.creds.BaseURL)
@@ -170,7 +169,7 @@ func (s *testEnv) endParley() error {
 	return s.parley.Err()
 }
 
-// complaints returns the lines of a log with warnings and errors, limited to the last lines.
+// complaints returns the last warnings and errors in a log.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {
@@ -182,7 +181,7 @@ func complaints(log []byte) string {
 	return strings.Join(lines[max(0, len(lines)-limit):], "")
 }
 
-// pause is the pause of a slow model after each piece of its answer.
+// pause is a slow model's pause after each piece of its answer.
 const pause = 20 * time.Millisecond
 
 // paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
@@ -190,7 +189,7 @@ func paused(model *openaistub.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readAll(r)
 		if err != nil {
-			return // an incomplete request is not answered
+			return // the request is incomplete
 		}
 		if strings.Contains(body, "slowly") {
 			w = &pausing{w, r.Context()}
@@ -203,12 +202,12 @@ func paused(model *openaistub.Server) http.Handler {
 type pausing struct {
 	http.ResponseWriter
 
-	ctx context.Context //nolint:containedctx // of the answered request
+	ctx context.Context //nolint:containedctx // of the request
 }
 
 // Flush sends a piece and pauses.
 func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a disconnected client needs nothing
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
 	select {
 	case <-time.After(pause):
 	case <-w.ctx.Done():

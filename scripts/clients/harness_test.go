@@ -22,7 +22,7 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%+v; %d requests, %d effects", run, requests, effects)
 	}
 	if requests, effects := s.ledger.of("L-2"); requests != 0 || effects != 0 {
-		t.Errorf("an unknown bill has %d requests, %d effects", requests, effects)
+		t.Errorf("unknown bill: requests = %d, effects = %d; want 0, 0", requests, effects)
 	}
 }
 
@@ -52,8 +52,8 @@ func TestPython(t *testing.T) {
 func TestNewEnough(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]string{
-		"v20.20.2\n": "", "v26.0.0\n": "", "v18.19.0\n": "Node is v18.19.0, and 20 or newer is needed", "v8.1.0": "Node is v8.1.0, and 20 or newer is needed",
-		"20.1.0": "no version of Node", "": "no version of Node",
+		"v20.20.2\n": "", "v26.0.0\n": "", "v18.19.0\n": "Node v18.19.0 is too old", "v8.1.0": "Node v8.1.0 is too old",
+		"20.1.0": "not a version of Node", "": "not a version of Node",
 	} {
 		err := newEnough(printed)
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
@@ -83,7 +83,7 @@ func TestLockFiles(t *testing.T) {
 		var lock struct{ Packages map[string]json.RawMessage }
 		decode(t, raw, &lock)
 		if len(lock.Packages) == 0 {
-			t.Errorf("%s locks nothing", file)
+			t.Errorf("%s contains no packages", file)
 		}
 		for name, entry := range lock.Packages {
 			var locked struct {
@@ -92,7 +92,7 @@ func TestLockFiles(t *testing.T) {
 			}
 			decode(t, entry, &locked)
 			if name != "" && !locked.Link && !strings.HasPrefix(locked.Integrity, "sha512-") {
-				t.Errorf("%s: %s is not locked by its content", file, name)
+				t.Errorf("%s: %s has no hash of its content", file, name)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// langChainError is LangChain's error of a failed request.
+// langChainError is the error that LangChain returns for a failed request.
 type langChainError struct{ Text, Name, Code, Message string }
 
 // TestLangChain uses LangChain: plain, with a history, streamed, in chains, over both of OpenAI's
@@ -56,14 +56,14 @@ func TestLangChain(t *testing.T) {
 		t.Errorf("%+v, %d pieces", output.Invoke, len(output.Stream))
 	}
 	if sent := broken.Requests(); len(sent) != 2 || broken.Faults() != 1 || sent[1].IdempotencyKey != "langchain-1" {
-		t.Errorf("after a break: %+v", sent)
+		t.Errorf("requests after the broken connection = %+v", sent)
 	}
 
 	checkFailed(t, output.Failed, "model_rejected")
 	checkFailed(t, output.Unknown, "model_not_found")
 	checkFailed(t, output.Unauthenticated, "invalid_api_key")
 	checkFailed(t, output.Tools, "unsupported_parameter")
-	// One request for each of the fourteen calls: no failed one was retried.
+	// There is one request for each of the fourteen calls: failed calls were not retried.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}

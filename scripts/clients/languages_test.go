@@ -34,7 +34,7 @@ func (r *reader) js(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), needsNode(t), "block.mjs")
 }
 
-// packages returns the directory of the npm packages including the SDK.
+// packages returns the directory of the npm packages, including the SDK.
 func (s *testEnv) packages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(s.npmInstall(t), "node_modules")
@@ -51,7 +51,7 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.interpreter == "" {
 		r.interpreter = r.testEnv.environment(t)
-		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // what `python3` runs in the reader's shell
+		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // the `python3` in the reader's shell
 		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -64,28 +64,27 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), r.interpreter, "block.py")
 }
 
-// golang runs a program within this module, so that it can use its dependencies.
+// golang runs a program within this module, so that the program can use the module's dependencies.
 func (r *reader) golang(t *testing.T, b fenced.Block) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(name, []byte(r.text(b)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const plain = "-ldflags=-s -w" // halves the linking time
+	const plain = "-ldflags=-s -w" // halves the time for linking
 	got := execute(t, filepath.Join(r.root, "scripts"), r.env, "go", "run", plain, name)
 	if got.code != 0 {
 		t.Fatalf("%s ended with %d\n%s%s", b, got.code, got.stdout, got.stderr)
 	}
 }
 
-// schedules matches the time fields of a crontab's line, and settings a line that sets a variable.
+// schedules matches the time fields of a crontab line, and settings a line that sets a variable.
 var (
 	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
 	settings  = regexp.MustCompile(`^\w+=`)
 )
 
-// cron runs the command of each crontab line as cron does: with sh, and percent signs must be
-// escaped with a backslash.
+// cron runs the command of each crontab line as cron does: with sh. Percent signs must be escaped with a backslash.
 func (r *reader) cron(t *testing.T, b fenced.Block) {
 	t.Helper()
 	for line := range strings.Lines(r.text(b)) {
@@ -95,12 +94,12 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
 			continue // the variables come from the reader
 		case when == "":
-			t.Errorf("%s: %q is not a line of a crontab", b, line)
+			t.Errorf("%s: %q is not a crontab line", b, line)
 			continue
 		}
 		command := line[len(when):]
 		if regexp.MustCompile(`(^|[^\\])%`).MatchString(command) {
-			t.Errorf("%s: cron takes a percent sign without a backslash for the end of the line: %s", b, command)
+			t.Errorf("%s: cron treats a percent sign without a backslash as a line end: %s", b, command)
 		}
 		command = strings.ReplaceAll(command, `\%`, "%")
 		r.ran += command
@@ -108,7 +107,7 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs statements on the reader's server as its owner. Existing roles are created beforehand.
+// sql runs statements on the reader's server as its owner. It first creates the roles that documents assume to exist.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.database == nil {
@@ -131,17 +130,17 @@ func (r *reader) sql(t *testing.T, b fenced.Block) {
 func (r *reader) html(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if !strings.Contains(b.Text, "<script") {
-		t.Errorf("%s: it contains no script, so no test runs it", b)
+		t.Errorf("%s: contains no script, so no test runs it", b)
 	}
 }
 
-// handbook is a document to upload.
+// handbook returns a document to upload.
 func handbook(t *testing.T) []byte {
 	t.Helper()
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
-// goSettings are Go's current settings that would otherwise depend on HOME.
+// goSettings returns those of Go's settings that would otherwise depend on HOME.
 var goSettings = sync.OnceValues(func() ([]string, error) {
 	names := []string{"GOMODCACHE", "GOCACHE", "GOPATH"}
 	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()
@@ -150,7 +149,7 @@ var goSettings = sync.OnceValues(func() ([]string, error) {
 	}
 	values := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(values) != len(names) {
-		return nil, fmt.Errorf("settings of Go: %q", values)
+		return nil, fmt.Errorf("Go's settings = %q, want one for each name", values)
 	}
 	for i, name := range names {
 		values[i] = name + "=" + values[i]

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ledger is a real receiver of side effects. It records every booking and its key.
+// ledger is a real receiver of side effects. It records every booking with its key.
 type ledger struct {
 	url string
 
@@ -37,8 +37,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may be gone
 }
 
-// of returns the number of requests to book a bill, and the number of effects that a receiver with
-// idempotency keys would execute.
+// of returns the number of requests to book a bill, and the number of effects that a receiver executes if it honours
+// idempotency keys.
 func (l *ledger) of(bill string) (requests, effects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,12 +52,11 @@ func (l *ledger) of(bill string) (requests, effects int) {
 	return requests, len(keys)
 }
 
-// booksFor returns a message that makes a booking agent (on the offline model) book a bill at the
-// ledger once.
+// booksFor returns a message that makes a booking agent (with the offline model) book a bill in the ledger once.
 func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill": %q}`, bill) }
 
-// books creates a booking agent: each run of the message booksFor(bill) calls the ledger once. The
-// test may set further fields of the agent.
+// books creates a booking agent: each run with the message booksFor(bill) calls the ledger once. fields may contain further
+// fields.
 func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -70,7 +69,7 @@ func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	return s.agent(t, body)
 }
 
-// agent creates an agent for users and automations with the test's fields.
+// agent creates an agent that allows users and automations, with the given fields.
 func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": t.Name(), "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -86,7 +85,7 @@ func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	s.callAs(t, http.Header{"X-Api-Key": {s.creds.APIKey}}, method, path, body, into)
 }
 
-// callAs is call with other credentials.
+// callAs is like call with other credentials.
 func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.creds.BaseURL+path, bytes.NewReader(encoded(t, body)))

@@ -10,8 +10,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests, each of which starts processes. The flag
-// -parallel overrides it.
+// sideBySide is the default number of parallel tests. Each starts processes. The flag -parallel overrides the number.
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds a client's script.
+// patience bounds the run time of a client's script.
 func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 
 // eventually polls until done returns true. It fails the test if that takes longer than the
@@ -33,7 +32,7 @@ func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
-		t.Fatalf("not within %s: %s", within, what)
+		t.Fatalf("not true within %s: %s", within, what)
 	}
 }
 

@@ -36,7 +36,7 @@ func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	return events, stream.Err()
 }
 
-// refusal returns the service's error response of a call.
+// refusal returns the service's error response to a call.
 func refusal(t *testing.T, err error) *openai.Error {
 	t.Helper()
 	refused, ok := errors.AsType[*openai.Error](err)
@@ -59,7 +59,7 @@ func TestOpenAIGoModels(t *testing.T) {
 	}
 
 	if list.Err() != nil || !found {
-		t.Errorf("found %v, %v", found, list.Err())
+		t.Errorf("models = %v, error %v", found, list.Err())
 	}
 
 	model, err := client.Models.Get(t.Context(), echo)
@@ -82,7 +82,7 @@ func TestOpenAIGoChat(t *testing.T) {
 		t.Errorf("%s", whole.RawJSON())
 	}
 	if names := whole.JSON.ExtraFields["parley"].Raw(); !strings.Contains(names, `"runId":"run_`) {
-		t.Errorf("the run is not named: %s", names)
+		t.Errorf("headers without the run's ID: %s", names)
 	}
 
 	asked := chatFor(echo, "One two three.")
@@ -91,7 +91,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	chunks, err := read(client.Chat.Completions.NewStreaming(t.Context(), asked))
 	for _, chunk := range chunks {
 		if !all.AddChunk(chunk) {
-			t.Errorf("the chunk does not belong there: %s", chunk.RawJSON())
+			t.Errorf("unexpected chunk: %s", chunk.RawJSON())
 		}
 	}
 
@@ -144,7 +144,7 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 	return int(a.SequenceNumber - b.SequenceNumber)
 }
 
-// TestOpenAIGoItems reads tool calls and citations as the client's types.
+// TestOpenAIGoItems reads tool calls and citations with the client's types.
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -185,8 +185,7 @@ func TestOpenAIGoItems(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoErrors reads errors as the client's type. Errors that a retry cannot fix are not
-// retried.
+// TestOpenAIGoErrors reads errors with the client's error type. The client does not retry after errors that a retry cannot fix.
 func TestOpenAIGoErrors(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -218,7 +217,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}
 
 	if _, err := read(client.Chat.Completions.NewStreaming(t.Context(), chatFor(stub, "fault 400: no"))); err == nil || !strings.Contains(err.Error(), "run_error") {
-		t.Errorf("a failed run's stream ends with %v", err)
+		t.Errorf("error at the end of a failed run's stream = %v", err)
 	}
 
 	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
@@ -226,11 +225,11 @@ func TestOpenAIGoErrors(t *testing.T) {
 		t.Errorf("%+v, %v", response, err)
 	}
 	if sent := door.Requests(); len(sent) != 6 {
-		t.Errorf("%d requests for 6 calls: %+v", len(sent), sent)
+		t.Errorf("requests = %d, want one for each of 6 calls: %+v", len(sent), sent)
 	}
 }
 
-// TestOpenAIGoRetries breaks the connection. The client's retry gets the run that was started.
+// TestOpenAIGoRetries breaks the connection. The client's retry gets the run that the first request started.
 func TestOpenAIGoRetries(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

@@ -9,8 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// openAIAgents creates the agents for the tests of OpenAI's clients, and returns their environment
-// variables.
+// openAIAgents creates the agents for the tests of OpenAI's clients, and returns the environment variables with their IDs.
 func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year. The canteen opens at noon. "+t.Name())
@@ -28,7 +27,7 @@ func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	}
 }
 
-// asks creates an agent that books at the ledger after a person's approval.
+// asks creates an agent that books in the ledger after a person's approval.
 func (s *testEnv) asks(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.books(t, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
@@ -69,7 +68,7 @@ func TestOpenAI(t *testing.T) {
 	}
 
 	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
-	if sent := recording.Requests(); len(sent) != 7 { // five for runs without an answer, one for a used key: none was retried
+	if sent := recording.Requests(); len(sent) != 7 { // failed runs and a used key: no request was retried
 		t.Errorf("%d requests: %+v", len(sent), sent)
 	}
 }
@@ -80,12 +79,12 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 	t.Helper()
 	for path, want := range distinct {
 		if sent := door.Sent(http.MethodPost, path); len(sent) != 2*want {
-			t.Errorf("%d requests to %s, want %d, each twice: %+v", len(sent), path, want, sent)
+			t.Errorf("got %d requests to %s, want %d and each twice: %+v", len(sent), path, want, sent)
 		}
 	}
 	for _, bill := range bills {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
-			t.Errorf("%s: %d requests, %d effects at the ledger", bill, requests, effects)
+			t.Errorf("bill %s: requests = %d, effects in the ledger = %d", bill, requests, effects)
 		}
 	}
 }

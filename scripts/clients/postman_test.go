@@ -15,8 +15,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestPostman runs the collection with newman from top to bottom. Each response is one that the
-// OpenAPI document allows, none is a server error, and the main requests succeed.
+// TestPostman runs the collection with newman from top to bottom. The OpenAPI document must allow each response, no response
+// may be a server error, and the main requests must succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -46,7 +46,7 @@ func TestPostman(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(documented.of(answer.Method, answer.Path), answer.Status) {
-			t.Errorf("%s / %s: %s answers %d, which the document does not list: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
+			t.Errorf("%s / %s: %s returned %d, which the OpenAPI document does not list: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
 		}
 		if answer.Status < http.StatusMultipleChoices {
 			succeeded[answer.Folder+" / "+answer.Name] = true
@@ -64,9 +64,8 @@ func TestPostman(t *testing.T) {
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests must succeed in a service that only has an agent. The others need values that only a
-// person has (an invitation's token, a login provider), or that no request of the collection
-// creates (a file, a widget).
+// mainRequests must succeed in a service that has only an agent. The other requests need values that only a person has (an
+// invitation's token, a login provider), or that no request in the collection creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Stream a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Get one", "Sessions / Erase",
@@ -76,8 +75,7 @@ var mainRequests = []string{
 	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as AI SDK messages", "Chat / Stream as AG-UI events",
 }
 
-// writeCollection sets the agent and the organization, as a user does after importing the
-// collection.
+// writeCollection sets the agent and the organization in the collection, as a user does after importing it.
 func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -100,7 +98,7 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	}
 }
 
-// statuses are the documented responses of operations by path and lower-case method.
+// statuses contains the documented responses of operations, by path and lower-case method.
 type statuses map[string]map[string]any
 
 func documentedStatuses(t *testing.T, root string) statuses {

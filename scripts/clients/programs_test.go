@@ -24,15 +24,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// ended is the result of a program.
+// ended is the result of a program that has ended.
 type ended struct {
 	stdout, stderr string
 	code           int
 }
 
-// execute runs a program in a directory to its end, and then kills the processes it started. env is
-// added to a minimal environment without settings of Parley and model providers, in which loopback
-// bypasses proxies.
+// execute runs a program in a directory to its end, and then kills the processes that the program started. env is added to a
+// minimal environment that has no settings of Parley or model providers, and in which loopback bypasses proxies.
 func execute(t *testing.T, dir string, env []string, name string, args ...string) ended {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
@@ -53,7 +52,7 @@ func execute(t *testing.T, dir string, env []string, name string, args ...string
 	return ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// succeed is execute for a program that must exit with 0. It returns the output.
+// succeed is like execute for a program that must exit with 0. It returns the program's output.
 func succeed(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	got := execute(t, dir, env, name, args...)
@@ -83,12 +82,12 @@ var (
 	findPython = sync.OnceValues(lookForPython)
 )
 
-// needsNode skips a test without a suitable Node or without npm.
+// needsNode skips a test if the machine has no suitable Node or no npm.
 func needsNode(t *testing.T) (node string) {
 	t.Helper()
 	node, err := findNode()
 	if err != nil {
-		t.Skipf("NOT TESTED: clients from npm, because %v (scripts/setup test installs what this system has)", err)
+		t.Skipf("NOT TESTED: clients from npm: %v (scripts/setup test installs Node, if this system has a package)", err)
 	}
 	return node
 }
@@ -96,10 +95,10 @@ func needsNode(t *testing.T) (node string) {
 func lookForNode() (string, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return "", fmt.Errorf("there is no Node: %w", err)
+		return "", fmt.Errorf("Node is missing: %w", err)
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
-		return "", fmt.Errorf("there is no npm: %w", err)
+		return "", fmt.Errorf("npm is missing: %w", err)
 	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -107,7 +106,7 @@ func lookForNode() (string, error) {
 
 	printed, err := exec.CommandContext(ctx, node, "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("%s does not say its version: %w", node, err)
+		return "", fmt.Errorf("%s does not print its version: %w", node, err)
 	}
 	return node, newEnough(string(printed))
 }
@@ -116,16 +115,15 @@ func lookForNode() (string, error) {
 func newEnough(printed string) error {
 	found := regexp.MustCompile(`^v(\d+)\.\d+`).FindStringSubmatch(printed)
 	if found == nil {
-		return fmt.Errorf("this is no version of Node: %q", printed)
+		return fmt.Errorf("%q is not a version of Node", printed)
 	}
 	if major, err := strconv.Atoi(found[1]); err != nil || major < nodeMajor {
-		return fmt.Errorf("Node is %s, and %d or newer is needed", strings.TrimSpace(printed), nodeMajor)
+		return fmt.Errorf("Node %s is too old (minimum: v%d)", strings.TrimSpace(printed), nodeMajor)
 	}
 	return nil
 }
 
-// npmInstall returns a directory with the scripts of scripts/clients/npm and the packages of their
-// lock file.
+// npmInstall returns a directory with the scripts from scripts/clients/npm and the packages in their lock file.
 func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	t.Helper()
 	needsNode(t)
@@ -146,9 +144,8 @@ func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	return dir
 }
 
-// installed returns the packages of the lock file in a directory. npm installs them once per
-// machine, because that takes longer than most tests. The lock file's hash names the directory, so
-// its content is always the same.
+// installed returns a directory with the packages in the lock file. npm installs them once per machine, because that takes
+// longer than most tests. The directory's name is the lock file's hash, so its content never changes.
 func installed(t *testing.T, from string) (modules string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
@@ -171,7 +168,7 @@ func installed(t *testing.T, from string) (modules string) {
 		t.Fatal(err)
 	}
 
-	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // it becomes the directory for all test processes
+	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // the draft becomes the directory for all test processes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +184,7 @@ func installed(t *testing.T, from string) (modules string) {
 	return modules
 }
 
-// linkEntries creates a directory with a link to each entry of another one, so that entries can be
-// added.
+// linkEntries creates a directory with a link to each entry of another directory, so that entries can be added.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -203,8 +199,7 @@ func linkEntries(t *testing.T, from, to string) {
 	}
 }
 
-// node runs scripts/clients/npm/<script> and returns its output. env is added to the environment's
-// variables.
+// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the environment.
 func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	return succeed(t, s.npmInstall(t), s.env(env...), needsNode(t), script)
@@ -216,7 +211,7 @@ func needsPython(t *testing.T) (python string) {
 	t.Helper()
 	python, err := findPython()
 	if err != nil {
-		t.Skipf("NOT TESTED: the Python SDK, because %v (scripts/setup test installs it)", err)
+		t.Skipf("NOT TESTED: the Python SDK: %v (scripts/setup test installs Python)", err)
 	}
 	return python
 }
@@ -224,12 +219,12 @@ func needsPython(t *testing.T) (python string) {
 // pythonHas checks the interpreter's version and its build modules.
 const pythonHas = `import importlib.util as u, sys
 lacks = [m for m in ("venv", "ensurepip", "pip", "setuptools", "wheel") if not u.find_spec(m)]
-if sys.version_info < (3, 11): sys.exit("it is " + sys.version.split()[0] + ", and 3.11 or newer is needed")
-if lacks: sys.exit("it has no " + ", ".join(lacks))
+if sys.version_info < (3, 11): sys.exit("version " + sys.version.split()[0] + " is too old (minimum: 3.11)")
+if lacks: sys.exit("modules are missing: " + ", ".join(lacks))
 print(sys.executable)`
 
 func lookForPython() (string, error) {
-	faults := []error{errors.New("there is no Python that will do")}
+	faults := []error{errors.New("no suitable Python was found")}
 	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // a user's own Python may lack the system's modules
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -250,15 +245,14 @@ func lookForPython() (string, error) {
 	return "", errors.Join(faults...)
 }
 
-// python runs an interpreter - needsPython's or a virtual environment's - in a directory and
-// returns its output. env is added to the environment's variables. Only modules installed in the
-// virtual environment can be imported.
+// python runs an interpreter (from needsPython or a virtual environment) in a directory and returns its output. env adds
+// variables to the environment. Only modules installed in the virtual environment can be imported.
 func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)
 }
 
-// copyFiles copies the files of a directory without subdirectories.
+// copyFiles copies the files in a directory, without subdirectories.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -284,7 +278,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// readAll reads a request's body and restores it.
+// readAll reads a request's body, and restores the body so that it can be read again.
 func readAll(r *http.Request) (string, error) {
 	raw, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(raw))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// protocolAgents creates the agents for the tests of other protocols' clients, and returns their
-// environment variables.
+// protocolAgents creates the agents for the tests of other protocols' clients, and returns the environment variables with their
+// IDs.
 func protocolAgents(t *testing.T, s *testEnv) []string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
@@ -41,7 +41,7 @@ func TestMCP(t *testing.T) {
 	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 }
 
-// TestAISDK runs the AI SDK's client: its transport, its chats, the schema of its chunks.
+// TestAISDK runs the AI SDK's client: its transport, its chats, and the schema of its chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -56,7 +56,7 @@ func TestAISDK(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, effects := s.ledger.of("AISDK-1"); effects != 1 {
-		t.Errorf("the approved bill was booked %d times", effects)
+		t.Errorf("the approved bill was booked %d times, want 1", effects)
 	}
 }
 

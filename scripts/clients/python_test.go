@@ -19,8 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the packaged Python SDK, and pythonInterpreter the interpreter of a virtual
-// environment with only the SDK. Both are created once.
+// pythonWheel is the packaged Python SDK, and pythonInterpreter the interpreter in a virtual environment that contains only the
+// SDK. Both are created once.
 var pythonWheel, pythonInterpreter struct {
 	sync.Mutex
 
@@ -45,7 +45,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	succeed(t, s.dir, nil, python, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "--wheel-dir", dist, from)
 	made, err := filepath.Glob(filepath.Join(dist, "parley_sdk-*-py3-none-any.whl"))
 	if err != nil || len(made) != 1 {
-		t.Fatalf("the wheel: %v %v", made, err)
+		t.Fatalf("building the wheel: %v, error %v", made, err)
 	}
 
 	pythonWheel.path = made[0]
@@ -60,8 +60,8 @@ func pythonSource(t *testing.T, to string) {
 	copyFiles(t, filepath.Join(from, "src", "parley"), filepath.Join(to, "src", "parley"))
 }
 
-// pythonProject creates an empty project, and returns it and the interpreter of a virtual
-// environment with only the SDK.
+// pythonProject creates an empty project. It returns the project's directory, and the interpreter in a virtual environment that
+// contains only the SDK.
 func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	t.Helper()
 	return t.TempDir(), s.environment(t)
@@ -78,7 +78,7 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	}
 
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, which is much faster
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster; pip of the outer Python installs into dir
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter
@@ -122,22 +122,22 @@ func TestPythonPackage(t *testing.T) {
 		"parley/__init__.py", "parley/py.typed", "parley/types.py", "parley_sdk-" + version + ".dist-info/LICENSE",
 	} {
 		if !slices.Contains(names, want) {
-			t.Errorf("%s is missing in %v", want, names)
+			t.Errorf("wheel contains %v, want %s", names, want)
 		}
 	}
 
 	for _, want := range []string{"\nName: parley-sdk\n", "\nVersion: " + version + "\n", "\nRequires-Python: >=3.11\n", "\nLicense: Apache-2.0\n"} {
 		if !strings.Contains(metadata, want) {
-			t.Errorf("%q is missing in %s", want, metadata)
+			t.Errorf("metadata lacks %q: %s", want, metadata)
 		}
 	}
 
 	if strings.Contains(metadata, "Requires-Dist") {
-		t.Errorf("it depends on others: %s", metadata)
+		t.Errorf("the package has dependencies: %s", metadata)
 	}
 }
 
-// contractVersion returns the version of the OpenAPI document, which the SDK must have, too.
+// contractVersion returns the version of the OpenAPI document, which must also be the SDK's version.
 func contractVersion(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -146,7 +146,7 @@ func contractVersion(t *testing.T) string {
 	}
 	found := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindSubmatch(raw)
 	if found == nil {
-		t.Fatal("the contract has no version")
+		t.Fatal("the OpenAPI document has no version")
 	}
 	return string(found[1])
 }
@@ -165,8 +165,8 @@ func unzipped(t *testing.T, file *zip.File) string {
 	return string(raw)
 }
 
-// TestPythonReadme runs each block of the README: its commands in a clone of the repository, its
-// programs in an empty project with the package installed.
+// TestPythonReadme runs each block in the README: commands in a clone of the repository, programs in an empty project with the
+// package installed.
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
@@ -189,7 +189,7 @@ func TestPythonReadme(t *testing.T) {
 		case "sh":
 			pythonInstall(t, python, block)
 		default:
-			t.Errorf("%s: a block of %q is not run", block, block.Language)
+			t.Errorf("%s: no test runs blocks of the language %q", block, block.Language)
 		}
 	}
 
@@ -198,10 +198,9 @@ func TestPythonReadme(t *testing.T) {
 	}
 }
 
-// pythonInstall runs commands that install the SDK in a clone, and checks that the virtual
-// environment they created contains it. Tests download nothing, so pip settings provide the build
-// dependencies of commands that would. With -short only the block without downloads runs, which is
-// otherwise the same.
+// pythonInstall runs commands that install the SDK in a clone, and checks that the virtual environment they created contains
+// the SDK. Tests download nothing: if commands would download build dependencies, pip settings provide these instead. With
+// -short, only the block without downloads runs; the other block does the same.
 func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	t.Helper()
 	commands := block.Text
@@ -222,11 +221,11 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	made := filepath.Join(clone, ".venv", "bin", "python")
 	installed := succeed(t, clone, nil, made, "-I", "-c", "import parley; parley.Parley(demo=True); print(parley.__file__)")
 	if !strings.Contains(installed, filepath.Join(".venv", "lib")) {
-		t.Errorf("it is installed as %s", installed)
+		t.Errorf("the SDK is installed at %s", installed)
 	}
 }
 
-// namedPython returns a directory in which an interpreter is named python3.
+// namedPython returns a directory in which the interpreter is named python3.
 func namedPython(t *testing.T, interpreter string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -248,11 +247,11 @@ func TestPythonTransport(t *testing.T) {
 		t.Fatalf("%d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if n, err := strconv.Atoi(ran[1]); err != nil || n < 30 {
-		t.Errorf("only %s tests", ran[1])
+		t.Errorf("only %s tests were run", ran[1])
 	}
 }
 
-// TestPythonSurface makes every call of the client, sync and async.
+// TestPythonSurface calls every method of the client, sync and async.
 func TestPythonSurface(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -269,8 +268,8 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
-// it. The retry attaches to the existing run, and the ledger records one effect.
+// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted the request. The retry
+// attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -298,7 +297,7 @@ func TestPythonRetriesAttach(t *testing.T) {
 	var all struct{ Data []struct{ ID string } }
 	s.call(t, "GET", "/api/runs?limit=100&agentId="+books, nil, &all)
 	if len(all.Data) != len(bills) {
-		t.Errorf("%d runs of %d calls", len(all.Data), len(bills))
+		t.Errorf("runs = %d, want one for each of %d calls", len(all.Data), len(bills))
 	}
 
 	attempts := map[string]int{}
@@ -325,7 +324,7 @@ type reading struct {
 	Run    struct{ ID, Message, Status string }
 }
 
-// TestPythonStreamsAreResumed cuts a stream ten times. No character is lost or repeated.
+// TestPythonStreamsAreResumed interrupts a stream ten times. No character is lost or repeated.
 func TestPythonStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -346,7 +345,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 				t.Errorf("%d cuts", door.Faults())
 			}
 			if cut.Text != cut.Run.Message || cut.Run.Status != "completed" || cut.Text != "echo: "+message {
-				t.Errorf("%q instead of %q", cut.Text, cut.Run.Message)
+				t.Errorf("text = %q, want %q", cut.Text, cut.Run.Message)
 			}
 			if strings.HasSuffix(way, "text") {
 				return
@@ -359,14 +358,14 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 	}
 }
 
-// sameEvents compares a reading with cuts to one without.
+// sameEvents compares a reading with interruptions to a reading without.
 func sameEvents(t *testing.T, cut, uncut reading) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
-		t.Errorf("%v instead of %v", cut.IDs, uncut.IDs)
+		t.Errorf("event IDs = %v, want %v", cut.IDs, uncut.IDs)
 	}
 	if !slices.EqualFunc(cut.Events, uncut.Events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
-		t.Error("an uncut reading has other events")
+		t.Error("an uninterrupted stream has different events")
 	}
 
 	before := [2]int{-1, -1}
@@ -385,7 +384,7 @@ func TestPythonTypes(t *testing.T) {
 	needsPython(t)
 	mypy, err := exec.LookPath("mypy")
 	if err != nil {
-		t.Skipf("NOT TESTED: the Python SDK's types, because there is no mypy: %v (scripts/setup test installs it)", err)
+		t.Skipf("NOT TESTED: the Python SDK's types, because mypy is missing: %v (scripts/setup test installs it)", err)
 	}
 
 	s := &theEnv

@@ -21,23 +21,23 @@ import (
 	"parley/shared/testkit"
 )
 
-// reader follows a document step by step in a new directory, with a shell whose variables and
-// working directory persist from block to block.
+// reader follows a document step by step in a new directory. The variables and working directory of its shell persist from
+// block to block.
 type reader struct {
 	testEnv     *testEnv
 	root        string
 	dir         string
-	address     string  // of the running service, which replaces the documents' address
-	port        int     // of another service started by `make run`
-	receiver    int     // port of a receiver of webhooks
+	address     string  // of the running service; it replaces the address shown in documents
+	port        int     // of another service, which `make run` starts
+	receiver    int     // of a webhook receiver
 	database    *sql.DB // for SQL blocks; nil until needed
 	env         []string
-	interpreter string            // with the Python SDK; empty until needed
-	saved       map[string]string // blocks that are files: names and where they were shown
+	interpreter string            // a Python with the SDK; empty until needed
+	saved       map[string]string // from names of files to the blocks that contain them
 	ran         string            // everything run so far, to find unused files
 }
 
-// documented is Parley's address in documents, and repository the placeholder for its clone URL.
+// documented is Parley's address in documents, and repository the placeholder for the clone URL.
 const (
 	documented = "127.0.0.1:8080"
 	repository = "<this repository>"
@@ -78,8 +78,8 @@ func newReader(t *testing.T, root string) *reader {
 	return r
 }
 
-// built is a `go` wrapper that reuses an existing build of Parley from the same files, because Go's
-// cache treats another directory as another program.
+// built is a `go` wrapper. It reuses an existing build of Parley from the same files, because for Go's cache a program in
+// another directory is another program.
 const built = `#!/bin/sh
 case "$*" in "build "*" ./deploy/standalone/cmd/parley")
 	while [ "$1" != -o ]; do shift; done
@@ -88,8 +88,8 @@ esac
 exec %s "$@"
 `
 
-// builds has Parley built again in clones of the repository. With -short it reuses the existing
-// program if the clone has the same files.
+// builds makes clones of the repository build Parley again. With -short it reuses the existing program if the clone has the
+// same files.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
@@ -100,11 +100,11 @@ func (r *reader) builds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("NOT TESTED with -short: that a clone can be built. What it would come to is built already")
+	t.Log("NOT TESTED with -short: building a clone. An existing build of the same files is used")
 	r.save(t, "bin/go", fmt.Appendf(nil, built, quoted(program)))
 }
 
-// ranOnce returns the ID of a finished run of an organization's agent.
+// ranOnce returns the ID of a finished run of an agent in an organization.
 func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 	t.Helper()
 	var run struct{ ID string }
@@ -124,13 +124,13 @@ func (r *reader) save(t *testing.T, name string, content []byte) {
 	}
 }
 
-// text returns a block's text with the address of the running service.
+// text returns a block's text with the running service's URL filled in.
 func (r *reader) text(b fenced.Block) string {
 	text := strings.NewReplacer(documented, r.address, repository, r.root).Replace(b.Text)
 	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))
 }
 
-// keep saves a block that is a file. It returns false if it is not one.
+// keep saves a block that is a file. It returns false if the block is not a file.
 func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	t.Helper()
 	if b.File == "" {
@@ -141,18 +141,17 @@ func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	return true
 }
 
-// checkUsed fails for unused files, because nothing shows that they work.
+// checkUsed fails the test if files are unused, because nothing shows that they work.
 func (r *reader) checkUsed(t *testing.T) {
 	t.Helper()
 	for name, where := range r.saved {
 		if !strings.Contains(r.ran, filepath.Base(name)) {
-			t.Errorf("%s: %s is shown, and no later block uses it", where, name)
+			t.Errorf("%s: no later block uses the file %s", where, name)
 		}
 	}
 }
 
-// prelude defines a shell whose user waits for servers to start, and interrupts commands that do
-// not end.
+// prelude defines a shell for a user who waits for servers to start, and interrupts commands that do not end.
 const prelude = `
 echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
@@ -160,13 +159,13 @@ set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"
 curl() {
 	local patience=60 code=0 fail=--fail-with-body
 	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # the caller checks the status
-	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # a stream that goes on is left
+	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # leave a stream that continues
 	command curl $fail --max-time $patience "$@" || code=$?
 	[ "$code.$patience" = 28.5 ] || return $code
 }
 starts() { # LOG LINE COMMAND...: a server that runs until the document has been read
 	local log=$READER/$1 line=$2; shift 2
-	: >"$log" # what another one wrote there says nothing of this one
+	: >"$log" # discard the output of an earlier server
 	setsid "$@" >"$log" 2>&1 & echo $! >>"$READER/.started"
 	for _ in $(seq 2400); do
 		if grep -q "$line" "$log"; then return; fi
@@ -175,7 +174,7 @@ starts() { # LOG LINE COMMAND...: a server that runs until the document has been
 	done
 	cat "$log"; return 1
 }
-ends() { # what "starts" has started
+ends() { # stops the servers that "starts" has started
 	[ -e "$READER/.started" ] || return 0
 	while read -r pid; do kill -TERM -- "-$pid" 2>/dev/null && while kill -0 -- "-$pid" 2>/dev/null; do sleep 0.05; done; done <"$READER/.started"
 	rm "$READER/.started"
@@ -184,7 +183,7 @@ credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$DATA_DIR/credential
 make() {
 	local where=$PWD
 	[ -e Makefile ] || where=$REPOSITORY
-	if [ "$1" != run ]; then # the target is there; what it does is tested elsewhere
+	if [ "$1" != run ]; then # check only that the target exists; other tests run it
 		env make -C "$where" -n "$@" >/dev/null; return
 	fi
 	ends
@@ -210,7 +209,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
 		r.address = "127.0.0.1:" + strconv.Itoa(r.port)
 	}
-	if strings.Contains(commands, "parley migrate") { // with separate servers
+	if strings.Contains(commands, "parley migrate") { // migrate a database on separate servers
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
@@ -254,10 +253,10 @@ func (r *reader) endAll(t *testing.T) {
 	for _, group := range groups {
 		pid, err := strconv.Atoi(group)
 		if err != nil || pid < 2 {
-			t.Errorf("%q is not a process", group)
+			t.Errorf("%q is not a process group", group)
 			continue
 		}
-		_ = syscall.Kill(-pid, syscall.SIGTERM) // most have ended
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // most groups have already ended
 		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
@@ -295,10 +294,10 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	r.keep(t, b)
 }
 
-// shown is for output and drawings, which are not run. Commands have another language.
+// shown handles output and drawings, which are not run. Commands must be in blocks with another language.
 func (r *reader) shown(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if command := fenced.Command(b.Text); command != "" {
-		t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
+		t.Errorf("%s: %q looks like a command, but the block is not run", b, command)
 	}
 }

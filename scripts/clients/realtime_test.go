@@ -17,26 +17,26 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// sentences are spoken by espeak-ng. They are short enough for pocketsphinx to recognize every
-// word, alone and after the "echo" of an answer.
+// sentences are spoken by espeak-ng. They are so short that pocketsphinx recognizes every word, both alone and after the "echo"
+// in an answer.
 var sentences = map[string]string{
 	"first":  "please tell me about the weather in london",
 	"second": "it is going to rain tomorrow",
 	"answer": "she went to the market to buy some bread",
 }
 
-// needsSpeech skips a test without programs for speech and recognition.
+// needsSpeech skips a test if the programs for speech synthesis and recognition are missing.
 func needsSpeech(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"espeak-ng", "pocketsphinx_continuous"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("NOT TESTED: voice, because there is no %s (scripts/setup test installs it): %v", program, err)
+			t.Skipf("NOT TESTED: voice, because %s is missing (scripts/setup test installs it): %v", program, err)
 		}
 	}
 }
 
-// secure starts a TLS proxy for the service, like a public deployment, because clients of the
-// Realtime API only use wss. ca is the path of the certificate.
+// secure starts a TLS proxy for the service, as in a public deployment, because clients of the Realtime API only use wss. ca is
+// the path of the proxy's certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.creds.BaseURL)
@@ -58,7 +58,7 @@ func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	return server.URL, ca
 }
 
-// spoken synthesizes the sentences, and returns the script's input.
+// spoken synthesizes the sentences, and returns the input for the script.
 func spoken(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	dir, said := t.TempDir(), map[string]map[string]string{}
@@ -76,14 +76,14 @@ func spoken(t *testing.T) map[string]map[string]string {
 	return said
 }
 
-// says answers a message that starts with "say: " with the rest, instead of an echo.
+// says answers a message that starts with "say: " with the rest of the message, instead of an echo.
 func says(req openaistub.Request) (openaistub.Reply, bool) {
 	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
 	return openaistub.Reply{Text: text}, ok
 }
 
-// TestRealtime holds conversations with OpenAI's clients, over `ws` and over the WebSocket of
-// browsers. With -short each spoken one runs with only one of them.
+// TestRealtime holds conversations with OpenAI's clients, both with `ws` and with the WebSocket of browsers. With -short, each
+// spoken conversation runs with only one of the clients.
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -110,7 +110,7 @@ func TestRealtime(t *testing.T) {
 	}
 
 	decode(t, []byte(printed), &got)
-	t.Logf("understood: %q; heard of what was interrupted: %q", got.Understood, got.Heard)
+	t.Logf("understood: %q; played before the interruption: %q", got.Understood, got.Heard)
 	if got.Parts < 7 || len(got.Understood) != understood {
 		t.Errorf("%+v", got)
 	}
@@ -118,7 +118,7 @@ func TestRealtime(t *testing.T) {
 	known := realtimeTypes(t, filepath.Join(s.dir, "npm", "node_modules", "openai", "resources", "realtime", "realtime.d.ts"))
 	for _, kind := range got.Types {
 		if !slices.Contains(known, kind) {
-			t.Errorf("the client's types know no event %q", kind)
+			t.Errorf("the client has no type for the event %q", kind)
 		}
 	}
 
@@ -141,7 +141,7 @@ func realtimeTypes(t *testing.T, path string) []string {
 	}
 
 	if len(types) < 40 {
-		t.Fatalf("%d types in %s", len(types), path)
+		t.Fatalf("found only %d types in %s", len(types), path)
 	}
 	return types
 }

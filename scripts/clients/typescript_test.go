@@ -16,16 +16,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript is the packaged TypeScript SDK, built once by the commands of its README: the package,
-// the project with it, and its source with the compiler.
+// typeScript is the packaged TypeScript SDK, built once with the commands in its README. It consists of the package, a project
+// that uses the package, and the source with the compiler.
 var typeScript struct {
 	sync.Mutex
 
 	tarball, project, source string
 }
 
-// packTypeScript builds the package as the README describes, in a fresh checkout next to a project.
-// Both are below a directory that outlives the test.
+// packTypeScript builds the package as the README describes, in a fresh checkout next to a project. Both are in a directory
+// that outlives the test.
 func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
@@ -45,7 +45,7 @@ func packTypeScript(t *testing.T, below string) {
 	project := filepath.Join(below, "typescript", "my-project")
 	made, err := filepath.Glob(filepath.Join(project, "parley-sdk-*.tgz"))
 	if err != nil || len(made) != 1 {
-		t.Fatalf("the package: %v %v", made, err)
+		t.Fatalf("building the package: %v, error %v", made, err)
 	}
 
 	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
@@ -56,7 +56,7 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 	t.Helper()
 	blocks := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "sh" })
 	if len(blocks) != 1 {
-		t.Fatalf("%d blocks of commands: the test knows one", len(blocks))
+		t.Fatalf("README has %d command blocks, want 1", len(blocks))
 	}
 	return blocks[0]
 }
@@ -80,7 +80,7 @@ func (s *testEnv) packsTypeScript(t *testing.T) {
 	packTypeScript(t, s.dir)
 }
 
-// typeScriptProject creates an empty project with only the SDK.
+// typeScriptProject creates an empty project that contains only the SDK.
 func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
 	s.packsTypeScript(t)
@@ -116,13 +116,13 @@ func TestTypeScriptPackage(t *testing.T) {
 	names := strings.Fields(succeed(t, t.TempDir(), nil, "tar", "-tzf", tarball))
 	for _, name := range names {
 		if !allowed.MatchString(name) {
-			t.Errorf("%s is in the package", name)
+			t.Errorf("package contains %s", name)
 		}
 	}
 
 	for _, must := range []string{"LICENSE", "README.md", "dist/index.js", "dist/index.d.ts", "dist/types.d.ts"} {
 		if !slices.Contains(names, "package/"+must) {
-			t.Errorf("%s is missing in %v", must, names)
+			t.Errorf("package contains %v, want %s", names, must)
 		}
 	}
 
@@ -141,17 +141,17 @@ func TestTypeScriptPackage(t *testing.T) {
 	scripts, _ := manifest["scripts"].(map[string]any)
 	for _, hook := range []string{"preinstall", "install", "postinstall", "prepare"} {
 		if scripts[hook] != nil {
-			t.Errorf("installing runs %v", scripts[hook])
+			t.Errorf("the package has an install script: %v", scripts[hook])
 		}
 	}
 
 	file, err := os.Stat(tarball)
 	if err != nil || file.Size() > 100<<10 {
-		t.Errorf("the package has %d bytes, %v", file.Size(), err)
+		t.Errorf("package size = %d bytes, %v", file.Size(), err)
 	}
 }
 
-// TestTypeScriptUnits runs the package's unit tests on the package.
+// TestTypeScriptUnits runs the SDK's unit tests against the built package.
 func TestTypeScriptUnits(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -170,8 +170,8 @@ func TestTypeScriptUnits(t *testing.T) {
 	}
 }
 
-// TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
-// each module resolution. Lines that must not compile are marked; if one compiles, the test fails.
+// TestTypeScriptTypes compiles a program that uses the package, and the programs in the README, with each module resolution.
+// Some lines are marked because they must not compile; if such a line compiles, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -205,12 +205,12 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// typeScriptPrograms returns the programs of the package's README.
+// typeScriptPrograms returns the programs in the package's README.
 func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
 	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })
 	if len(programs) < 8 {
-		t.Fatalf("%d programs: is this the README?", len(programs))
+		t.Fatalf("README has %d programs, want at least 8", len(programs))
 	}
 	return programs
 }
@@ -220,8 +220,8 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 	return blocksFor(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
-// TestTypeScriptReadme runs every block of the package's README unchanged: the install command, and
-// then the programs in the resulting project, which are valid JavaScript, too.
+// TestTypeScriptReadme runs every block in the package's README unchanged: first the install command, then the programs in the
+// resulting project. The programs are also valid JavaScript.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -240,14 +240,14 @@ func TestTypeScriptReadme(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if printed := succeed(t, typeScript.project, s.env(), node, name+".mjs"); strings.TrimSpace(printed) == "" {
-				t.Error("it says nothing")
+				t.Error("the program printed nothing")
 			}
 		})
 	}
 }
 
-// installedTypeScript checks the results of the README's commands: the package in the project, and
-// no new files in the checkout.
+// installedTypeScript checks the results of the README's commands: the package is in the project, and the checkout has no new
+// files.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
@@ -260,18 +260,18 @@ func installedTypeScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	if decode(t, raw, &manifest); manifest.Dependencies["parley-sdk"] == "" {
-		t.Errorf("the project does not depend on it: %s", raw)
+		t.Errorf("the project does not depend on the package: %s", raw)
 	}
 
 	checkout := filepath.Dir(filepath.Dir(typeScript.source))
 	for _, left := range []string{"parley-sdk-*.tgz", "package.json", "node_modules"} {
 		if found, err := filepath.Glob(filepath.Join(checkout, left)); err != nil || len(found) > 0 {
-			t.Errorf("installing leaves %v in the checkout, %v", found, err)
+			t.Errorf("installing left %v in the checkout, %v", found, err)
 		}
 	}
 }
 
-// TestTypeScriptSurface makes every call of the client.
+// TestTypeScriptSurface calls every method of the client.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -279,12 +279,12 @@ func TestTypeScriptSurface(t *testing.T) {
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
 	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
-		t.Errorf("the denied call was executed %d times", requests)
+		t.Errorf("the rejected call was executed %d times", requests)
 	}
 }
 
-// TestTypeScriptEffects drops the first response to each call after the service has accepted it.
-// The retries attach to the existing runs, and each run has one effect.
+// TestTypeScriptEffects drops the first response to each call after the service has accepted the request. The retries attach to
+// the existing runs, and each run has one effect.
 func TestTypeScriptEffects(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -295,7 +295,7 @@ func TestTypeScriptEffects(t *testing.T) {
 	var runs []string
 	decode(t, []byte(printed), &runs)
 	if len(runs) != 3 {
-		t.Fatalf("runs %v", runs)
+		t.Fatalf("runs = %v", runs)
 	}
 
 	for _, bill := range []string{"TS-chat", "TS-stream", "TS-automation"} {
@@ -317,8 +317,8 @@ func TestTypeScriptEffects(t *testing.T) {
 	}
 }
 
-// TestTypeScriptCuts cuts streams ten times: while their run executes, after its end, and twice a
-// demo visitor's.
+// TestTypeScriptCuts interrupts streams ten times: while the run executes, after the run has finished, and twice for a demo
+// visitor.
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -331,7 +331,7 @@ func TestTypeScriptCuts(t *testing.T) {
 	s.typeScriptScript(t, "cuts.mjs", "STUB_ID="+stub, "PREFIX=slowly", "DOORS="+string(encoded(t, urls)))
 	for i, want := range []int{cuts, cuts, 2} {
 		if doors[i].Faults() != want {
-			t.Errorf("door %d, seed %d: %d cuts: %+v", i, seed+i, doors[i].Faults(), doors[i].Requests())
+			t.Errorf("proxy %d, seed %d: interruptions = %d: %+v", i, seed+i, doors[i].Faults(), doors[i].Requests())
 		}
 	}
 }

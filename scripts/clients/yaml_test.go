@@ -15,8 +15,8 @@ import (
 	"parley/scripts/internal/fenced"
 )
 
-// structure is a YAML block of a document: the configuration of a program that calls Parley. The
-// test executes it as that program would.
+// structure is a YAML block in a document: the configuration of a program that calls Parley. The test executes the block as
+// that program would.
 type structure struct {
 	Jobs map[string]struct { // of GitHub Actions
 		Env   map[string]string
@@ -44,7 +44,7 @@ type structure struct {
 	Services map[string]struct{ Environment map[string]string } // of Compose, for Open WebUI
 }
 
-// container is a container of a pod.
+// container is a container in a pod.
 type container struct {
 	Command, Args []string
 	Env           []struct {
@@ -76,7 +76,7 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	}
 
 	if done == 0 {
-		t.Errorf("%s: no part of it was run: the test may not know its structure", b)
+		t.Errorf("%s: no part of the block was run; the test may not know the block's structure", b)
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) 
 
 var expression = regexp.MustCompile(`\$\{\{\s*([\w.]+)\s*\}\}`)
 
-// expressions replaces a runner's expressions. Secrets and variables are the reader's.
+// expressions replaces a runner's expressions. Secrets and variables come from the reader.
 func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
@@ -116,12 +116,12 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 		case name == "github.run_id":
 			return strings.ReplaceAll(t.Name(), "/", "-")
 		}
-		t.Fatalf("%s: the test does not know %s", b, name)
+		t.Fatalf("%s: the test does not support the expression %s", b, name)
 		return ""
 	})
 }
 
-// cronJob runs the commands of a Kubernetes CronJob's containers.
+// cronJob runs the commands in a Kubernetes CronJob's containers.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
@@ -134,7 +134,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 			if key := e.ValueFrom.SecretKeyRef.Key; key != "" {
 				e.Value = r.variable(t, b, key)
 			}
-			if e.Name == "AGENT_ID" { // the placeholder of the user's agent
+			if e.Name == "AGENT_ID" { // the placeholder for the user's agent
 				e.Value = r.variable(t, b, e.Name)
 			}
 			args = append(args, e.Name+"="+e.Value)
@@ -155,7 +155,7 @@ func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 		}
 	}
 	if !known {
-		t.Fatalf("%s: a reader has no %s", b, name)
+		t.Fatalf("%s: the reader has no variable %s", b, name)
 	}
 	return value
 }
@@ -170,7 +170,7 @@ func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// dotenv is the configuration of a client of OpenAI's API.
+// dotenv checks the configuration of an OpenAI client.
 func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	t.Helper()
 	set := map[string]string{}
@@ -183,8 +183,7 @@ func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	r.asOpenAIClient(t, b, base, set["OPENAI_API_KEY"])
 }
 
-// asOpenAIClient acts like a program with this address and key: it lists the models, and calls the
-// first.
+// asOpenAIClient acts like a program with this URL and key: it lists the models, and calls the first one in the list.
 func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) {
 	t.Helper()
 	base, key = r.variables(t, b, base), r.variables(t, b, key)
@@ -204,7 +203,7 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 		"model": agent, "stream": true, "temperature": 0.7, "messages": []any{map[string]any{"role": "user", "content": "What is 6 * 7?"}},
 	})
 	if !bytes.Contains(answer, []byte("42")) || !bytes.HasSuffix(bytes.TrimSpace(answer), []byte("data: [DONE]")) {
-		t.Errorf("%s: the answer is %.2000s", b, answer)
+		t.Errorf("%s: answer = %.2000s", b, answer)
 	}
 }
 
@@ -231,7 +230,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 	return raw
 }
 
-// node is a node of an n8n workflow.
+// node is a node in an n8n workflow.
 type node struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
@@ -248,7 +247,7 @@ type node struct {
 	} `json:"parameters"`
 }
 
-// inBraces matches the expressions of n8n.
+// inBraces matches n8n's expressions.
 var inBraces = regexp.MustCompile(`\{\{\s*(\$env\.(\w+)|\$execution\.id)\s*\}\}`)
 
 // node sends the request of an n8n node.
@@ -266,7 +265,7 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 			return "1"
 		})
 		if strings.Contains(text, "{{") {
-			t.Errorf("%s: the test does not know an expression in %s", b, text)
+			t.Errorf("%s: the test does not support an expression in %s", b, text)
 		}
 		return text
 	}
@@ -302,10 +301,10 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 type server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
-	Args    []string          `json:"args"` // of a program that connects it
+	Args    []string          `json:"args"` // of a program that connects to the server
 }
 
-// server connects like the assistant, with the reader's key instead of the document's.
+// server connects as the assistant would, with the reader's key in place of the document's.
 func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 	t.Helper()
 	url := s.URL
@@ -315,7 +314,7 @@ func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 				url = arg
 			}
 		}
-		t.Logf("NOT TESTED: the program that %s names, because it would be downloaded; only its address is tested", b)
+		t.Logf("NOT TESTED: the program named in %s, because it would have to be downloaded; only the URL is tested", b)
 		s.Headers = map[string]string{"x-api-key": r.variable(t, b, "PARLEY_API_KEY")}
 	}
 

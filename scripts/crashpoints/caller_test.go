@@ -27,15 +27,14 @@ type answer struct {
 func (a answer) into(t *testing.T, status int, value any) {
 	t.Helper()
 	if a.err != nil || a.status != status {
-		t.Fatalf("answer %d, %v, want %d: %s", a.status, a.err, status, a.body)
+		t.Fatalf("status = %d, error %v, want %d: %s", a.status, a.err, status, a.body)
 	}
 	if err := json.Unmarshal(a.body, value); err != nil {
 		t.Fatalf("%v: %s", err, a.body)
 	}
 }
 
-// send makes one request as the organization unless the header overrides it. It is safe for
-// concurrent use.
+// send makes one request as the organization unless header overrides that. It is safe for concurrent use.
 func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }
@@ -73,13 +72,13 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// call is a client's request. Its name is its idempotency key and its bill's name.
+// call is a client's request. Its name is also the idempotency key and the name of the bill.
 type call struct {
 	name string
-	tool string // tool to pay with; empty: the agent echoes
+	tool string // tool that pays; empty: the agent echoes
 	chat bool   // chat instead of trigger
 
-	padding string // added to the message if it does not pay
+	padding string // added to the message if no tool pays
 }
 
 func (c call) message() string {
@@ -113,7 +112,7 @@ type run struct {
 	} `json:"requiredAction"`
 }
 
-// settled is the outcome of a call: the JSON of a terminal run.
+// settled is the outcome of a call: a terminal run as JSON.
 type settled struct {
 	call
 	run
@@ -162,11 +161,11 @@ func (b *testEnv) settle(c call) settled {
 		}
 	}
 
-	s.err = fmt.Errorf("%s: no end within %s", c.name, patience)
+	s.err = fmt.Errorf("%s: not finished within %s", c.name, patience)
 	return s
 }
 
-// decide answers a waiting run as the person, according to the till.
+// decide makes the person's decision for a waiting run, according to the till.
 func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) {
 	decision := "resend"
 	if times, _ := b.till.of(bill); times > 0 {
@@ -192,37 +191,36 @@ func (b *testEnv) await(done <-chan settled) settled {
 		want = "done: "
 	}
 	if s.Status != "completed" || s.Output == nil || !strings.HasPrefix(s.Output.Message, want) {
-		b.Fatalf("%s: want it completed with %q: %s", s.name, want, s.body)
+		b.Fatalf("%s: want a completed run with %q: %s", s.name, want, s.body)
 	}
 	return s
 }
 
-// check verifies all calls when they are settled: each has one run, one effect and the same JSON on
-// replay. The run's row must be unchanged since the run finished; rows contains the fingerprints
-// taken at that time.
+// check verifies all calls when they are settled: each has one run and one effect, and a replay returns the same JSON. The
+// run's row must be unchanged since the run finished; rows contains the fingerprints taken at that time.
 func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
 		again := b.post(b.Context(), s.call)
 		if again.err != nil || again.status != http.StatusOK || again.header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(again.body, s.body) {
-			b.Errorf("%s: the replay is %d, %v, %q, not the answer %q", s.name, again.status, again.err, again.body, s.body)
+			b.Errorf("%s: replay = %d, %v, %q; want the first response %q", s.name, again.status, again.err, again.body, s.body)
 		}
 		if row := b.row(s.ID); row != rows[s.ID] {
-			b.Errorf("%s: its terminal row changed from %s to %s", s.name, rows[s.ID], row)
+			b.Errorf("%s: the terminal row changed from %s to %s", s.name, rows[s.ID], row)
 		}
 		times, keys := b.till.of(s.name)
 		switch {
 		case s.tool == "" && times > 0, s.tool == once && times != 1, s.tool == byKey && keys != 1:
-			b.Errorf("%s: %d effects under %d keys", s.name, times, keys)
+			b.Errorf("%s: effects = %d, keys = %d", s.name, times, keys)
 		}
 	}
 
 	b.settled += len(all)
 	if n := b.number(`SELECT count(*) FROM runs`); n != b.settled {
-		b.Errorf("%d runs of %d keys", n, b.settled)
+		b.Errorf("runs = %d, want one for each of %d keys", n, b.settled)
 	}
 	if n := b.number(`SELECT count(*) FROM open_runs`); n != 0 {
-		b.Errorf("%d runs are open", n)
+		b.Errorf("open runs = %d, want 0", n)
 	}
 
 	open := `SELECT count(*) FROM effects WHERE state IN ('ready', 'awaiting')`
@@ -230,12 +228,12 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 		open += ` OR state = 'sending'`
 	}
 	if n := b.number(open); n != 0 {
-		b.Errorf("%d effects are open", n)
+		b.Errorf("open effects = %d, want 0", n)
 	}
 }
 
-// settleAll awaits the calls and records their rows. It then calls the function then, which may
-// return further calls, and checks all calls.
+// settleAll awaits the calls and records their rows. Then it calls then, which may return the outcomes of further calls, and
+// checks all calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

@@ -23,8 +23,7 @@ import (
 const (
 	// secretsKey is 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience bounds the time until a run has finished after a fault, including its leases, on a
-	// slow machine.
+	// patience bounds the time from a fault until the run has finished. It includes the expiry of leases, on a slow machine.
 	patience = 4 * time.Minute
 )
 
@@ -38,7 +37,7 @@ const (
 	sweep   role = "sweep"
 )
 
-// readyLines are the log messages of ready workers.
+// readyLines are the messages that workers log when they are ready.
 var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker ready", sweep: "sweeper ready"}
 
 // testEnv is a service with one process per role, and the external services.
@@ -56,12 +55,12 @@ type testEnv struct {
 	parts    map[role]*testkit.Process
 	key      string // of the organization
 	agentID  string
-	unkept   bool         // an outcome may exist only in a run's journal, because the tool ledger was unavailable
+	unkept   bool         // the tool ledger was unavailable, so an outcome may exist only in a run's journal
 	settled  int          // checked calls
 	refused  atomic.Int64 // responses 429 and 503
 }
 
-// options are the differences of an environment from the default.
+// options are an environment's differences from the default.
 type options struct {
 	store    string           // JetStream's directory; empty: a new one
 	dsn      string           // of an existing database; empty: a new one on the shared server
@@ -108,13 +107,13 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	return b
 }
 
-// start starts the process of a role with armed as PARLEY_FAILPOINTS, and returns when it is ready.
+// start starts the process of a role with armed as PARLEY_FAILPOINTS, and returns when the process is ready.
 func (b *testEnv) start(r role, armed string) {
 	b.Helper()
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
-// launch starts a process that may die before it is ready, because a run waits for it.
+// launch starts a process but does not wait until it is ready: a waiting run may make it die before that.
 func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
@@ -173,7 +172,7 @@ func (b *testEnv) awaitDeath(r role) {
 	}
 }
 
-// loseLeases expires the leases of all runs without a wait of half a minute.
+// loseLeases expires the leases of all runs immediately, which saves half a minute.
 func (b *testEnv) loseLeases() {
 	b.Helper()
 	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {
@@ -181,8 +180,8 @@ func (b *testEnv) loseLeases() {
 	}
 }
 
-// withProxy puts a fault proxy between a role's process, not started yet, and PostgreSQL or NATS.
-// setting selects the server.
+// withProxy puts a fault proxy between a role's process, which must not be running yet, and PostgreSQL or NATS. setting selects
+// the server.
 func (b *testEnv) withProxy(r role, setting string) *testkit.FaultProxy {
 	b.Helper()
 	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
@@ -206,7 +205,7 @@ func (b *testEnv) number(query string) (n int) {
 	return n
 }
 
-// row returns a fingerprint of the version and content of a run's row.
+// row returns a fingerprint of a run's row: its version and content.
 func (b *testEnv) row(id string) (text string) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), `SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1`, id).Scan(&text); err != nil {
@@ -228,9 +227,9 @@ func (b *testEnv) eventually(what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			b.Fatalf("not within %s: %s", patience, what)
+			b.Fatalf("not true within %s: %s", patience, what)
 		case <-b.Context().Done():
-			b.Fatalf("the test ended before: %s", what)
+			b.Fatalf("the test ended while waiting until %s", what)
 		}
 	}
 }

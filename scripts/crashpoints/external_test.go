@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The agent's tools. A call of the first tool with an unknown outcome needs a person's decision.
-// The second tool honours idempotency keys.
+// The agent's tools. If the outcome of a call to the first tool is unknown, a person must decide. The second tool honours
+// idempotency keys.
 const (
 	once  = "payOnce"
 	byKey = "payByKey"
@@ -67,8 +67,8 @@ func (l *till) of(bill string) (times, keys int) {
 	return times, len(seen)
 }
 
-// newModel starts the provider. On "pay payOnce x" it calls that tool once and reports the result.
-// It echoes all other messages.
+// newModel starts the model provider. For "pay payOnce x" the model calls that tool once and reports the result. It echoes all
+// other messages.
 func newModel(t *testing.T) (url string) {
 	t.Helper()
 	stub := openaistub.New()

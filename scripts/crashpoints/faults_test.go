@@ -20,7 +20,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// partition is the duration of a network partition, longer than either side waits for the other.
+// partition is the duration of a network partition: longer than either side waits for the other.
 const partition = 20 * time.Second
 
 // hold arms a point at which a process waits until release is called.
@@ -34,7 +34,7 @@ func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	}
 }
 
-// rearm replaces the process of a role by one that waits at a point until release is called.
+// rearm replaces the process in a role with one that waits at a failpoint until release is called.
 func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	b.Helper()
 	armed, release := b.hold(at)
@@ -42,7 +42,7 @@ func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	return release
 }
 
-// replace stops the process of a role and starts another.
+// replace stops the process of a role and starts another process.
 func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
@@ -57,7 +57,7 @@ func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	return done
 }
 
-// Calls of these tests.
+// Calls that these tests make.
 var (
 	chat   = call{name: "struck", tool: once, chat: true}
 	beside = call{name: "beside", tool: byKey}
@@ -69,21 +69,20 @@ func (b *testEnv) noneAsked(all []settled) {
 	b.Helper()
 	for _, s := range all {
 		if s.asked > 0 {
-			b.Errorf("%s: a person was asked: %s", s.name, s.body)
+			b.Errorf("%s: a person was asked for a decision: %s", s.name, s.body)
 		}
 	}
 }
 
-// TestCommitReplyLost commits the insert of a run, and breaks the connection before the ingress
-// receives the result.
+// TestCommitReplyLost breaks the ingress's connection after the insert of a run has committed, but before the ingress receives
+// the result.
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
-	// A first call of the same kind prepares the statement, for which the ingress needs
-	// PostgreSQL's response.
+	// A first call of the same kind prepares the statement, because that needs a response from PostgreSQL.
 	calls := []<-chan settled{b.begin(call{name: "prepares", chat: true})}
 	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
 	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
@@ -95,9 +94,8 @@ func TestCommitReplyLost(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, append(calls, b.begin(beside))...))
 }
 
-// TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but
-// its acknowledgement and the run's reply are lost. The ingress finds the answer by polling the
-// row.
+// TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but its acknowledgement and the
+// run's reply are lost. The ingress finds the answer by polling the run's row.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -128,8 +126,8 @@ func TestNATSKilled(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// TestStoreLost loses the stream's data while a worker executes one run and others wait in the
-// stream: the whole store, or the end of a file, as after a crash of the machine.
+// TestStoreLost loses the stream's data while a worker executes one run and others wait in the stream. Either the whole store
+// is lost, or the end of a file, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -141,7 +139,7 @@ func TestStoreLost(t *testing.T) {
 			b := newTestEnv(t, options{settings: []string{"WORKER_CONCURRENCY=1"}})
 			release := b.rearm(agent, failpoint.ClaimAfter)
 			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter), b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat)}
-			b.eventually("all runs are rung for", func() bool {
+			b.eventually("jobs for all runs are published", func() bool {
 				return b.number(`SELECT count(*) FROM open_runs WHERE dispatched OR status = 'running'`) == len(calls)
 			})
 			b.bus.Kill9()
@@ -157,7 +155,7 @@ func deleteStore(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
-		t.Fatalf("no store to delete: %v", err)
+		t.Fatalf("deleting the store: %v", err)
 	}
 	for _, entry := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
@@ -166,7 +164,7 @@ func deleteStore(t *testing.T, dir string) {
 	}
 }
 
-// truncateStore cuts each message file in the middle of a message.
+// truncateStore truncates each message file in the middle of a message.
 func truncateStore(t *testing.T, dir string) {
 	t.Helper()
 	cut := 0
@@ -186,8 +184,7 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestIngressDiesWithWaiters kills an ingress with waiting requests that use the same and different
-// keys.
+// TestIngressDiesWithWaiters kills an ingress while requests wait there, some with the same key and some with different keys.
 func TestIngressDiesWithWaiters(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -202,14 +199,13 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 	release()
 	all := b.settleAll(nil, calls...)
 	if attached := b.await(again); string(attached.body) != string(all[0].body) {
-		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
+		t.Errorf("responses to two requests with one key = %s and %s", all[0].body, attached.body)
 	}
 
 	b.noneAsked(all)
 }
 
-// TestClientGone disconnects a client. Its run continues, and a later request with its key gets the
-// answer.
+// TestClientGone disconnects a client. Its run continues, and a later request with the same key gets the answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -221,11 +217,11 @@ func TestClientGone(t *testing.T) {
 	b.awaitReached(agent, failpoint.TurnBefore)
 	hangUp()
 	if got := <-gone; got.err == nil {
-		t.Fatalf("answered before the client disconnected: %s", got.body)
+		t.Fatalf("got a response before the client disconnected: %s", got.body)
 	}
 
 	release()
-	b.eventually("the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
+	b.eventually("the run finishes", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
 	b.noneAsked(b.settleAll(nil, b.begin(chat)))
 }
 
@@ -239,7 +235,7 @@ func TestPostgresRestarted(t *testing.T) {
 	done := b.struck(chat, agent, failpoint.FinishBefore)
 	server.Kill9()
 	release()
-	b.eventually("the worker finds that it cannot save the end", func() bool {
+	b.eventually("the worker fails to save the result", func() bool {
 		return strings.Contains(b.parts[agent].Output(), "saving result failed")
 	})
 
@@ -251,9 +247,9 @@ func TestPostgresRestarted(t *testing.T) {
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server reserves at most three quarters of a disk
+	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server at most three quarters of a disk
 	if err != nil {
-		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
+		t.Skipf("NOT TESTED: a full disk of NATS: %v", err)
 	}
 
 	b := newTestEnv(t, options{store: disk.Dir})
@@ -265,13 +261,13 @@ func TestBusDiskFull(t *testing.T) {
 
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	accepted := func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) }
-	b.eventually("runs are accepted while the bus has no room", accepted)
+	b.eventually("runs are accepted while the disk of NATS is full", accepted)
 	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into the allocated block
 		if more == 300 {
-			t.Fatal("the bus still writes although its disk is full")
+			t.Fatal("NATS still writes although its disk is full")
 		}
 		calls = append(calls, b.begin(call{name: "more " + strconv.Itoa(more)}))
-		b.eventually("runs are accepted while the bus has no room", accepted)
+		b.eventually("runs are accepted while the disk of NATS is full", accepted)
 	}
 
 	release()
@@ -279,10 +275,10 @@ func TestBusDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
+	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old stream
 }
 
-// cut is a partition: a role, the unreachable server, and the point at which its process waits when
+// cut describes a partition: a role, the server that its process cannot reach, and the point at which the process waits when
 // the partition begins.
 type cut struct {
 	role    role
@@ -290,9 +286,8 @@ type cut struct {
 	at      failpoint.Point
 }
 
-// TestPartition cuts each process off from PostgreSQL and from NATS, in one direction and both, at
-// a point where the process is about to use the server. Later the partition heals, and the
-// held-back data arrives.
+// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in both, at a point where the
+// process is about to use the server. Later the partition heals, and the held-back data arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){
@@ -347,8 +342,8 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverDuringAPartition cuts an agent worker off from PostgreSQL until another agent worker
-// has finished its run. Its late statements arrive and change nothing.
+// TestTakenOverDuringAPartition disconnects an agent worker from PostgreSQL until another agent worker has finished its run.
+// The first worker's late statements arrive and change nothing.
 func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
@@ -368,7 +363,7 @@ func TestTakenOverDuringAPartition(t *testing.T) {
 			b.start(agent, "")
 			b.noneAsked(b.settleAll(func() []settled {
 				proxy.Restore()
-				b.eventually("the worker says that its run was taken over", func() bool {
+				b.eventually("the worker logs that its run was taken over", func() bool {
 					return strings.Contains(lonely.Output(), "taken over")
 				})
 				return nil
@@ -377,14 +372,14 @@ func TestTakenOverDuringAPartition(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFull fills the disk with the tables while a run is about to finish and others
-// arrive, and frees it again.
+// TestDatabaseDiskFull fills the disk that holds the tables while a run is about to finish and others arrive, and frees space
+// again.
 func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
 	disk, err := testkit.MemoryDisk(t, 64)
 	if err != nil {
-		t.Skipf("NOT TESTED: a full disk of the database: %v", err)
+		t.Skipf("NOT TESTED: a full disk of PostgreSQL: %v", err)
 	}
 
 	server := testkit.PostgresProcess(t)
@@ -401,7 +396,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 		calls = append(calls, b.begin(call{name: "large" + strconv.Itoa(n), padding: strings.Repeat(rand.Text(), 500)}))
 	}
 
-	b.eventually("new runs are refused", func() bool { return b.refused.Load() > 0 })
+	b.eventually("new runs are rejected", func() bool { return b.refused.Load() > 0 })
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +404,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays.
+// putOnDisk moves the tables in a server's database to a separate disk. The write-ahead log stays on the old disk.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")

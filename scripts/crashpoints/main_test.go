@@ -8,8 +8,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests, which mostly wait for leases. The flag
-// -parallel overrides it.
+// sideBySide is the default number of parallel tests. They mostly wait for leases. The flag -parallel overrides the number.
 const sideBySide = 16
 
 func TestMain(m *testing.M) {

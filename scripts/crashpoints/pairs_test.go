@@ -15,10 +15,10 @@ import (
 	"parley/shared/failpoint"
 )
 
-// lanes is the number of environments that the pairs share. Each runs one pair after the other.
+// lanes is the number of environments that the pairs share. Each environment runs one pair after the other.
 const lanes = 8
 
-// place is a point on the path of one run at which its process is killed.
+// place is a point on the path of a run, and the role of the process that is killed there.
 type place struct {
 	role role
 	at   failpoint.Point
@@ -55,13 +55,12 @@ var (
 	putBackByIt = place{agent, failpoint.PutBackAfter, "kill"}
 )
 
-// pair is a run whose processes are killed at two points.
+// pair is a pair of points at which a run's processes are killed.
 type pair struct{ first, second place }
 
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
-// pairs combines each point of the path with each point that the run passes after a kill at the
-// first one.
+// pairs combines each point on the path with each point that the run passes after a kill at the first point.
 func pairs() (all []pair) {
 	for n, first := range path {
 		for _, second := range pointsAfter(n) {
@@ -71,8 +70,7 @@ func pairs() (all []pair) {
 	return all
 }
 
-// pointsAfter returns the points that a run still passes, or passes again, after its process has died at
-// the n-th point.
+// pointsAfter returns the points that a run still passes, or passes again, after its process has died at the n-th point.
 func pointsAfter(n int) []place {
 	at := func(p failpoint.Point) int {
 		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
@@ -86,13 +84,13 @@ func pointsAfter(n int) []place {
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
 		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
-	case failpoint.PublishJobAfter: // the run may finish before the client retries and is answered from the row
+	case failpoint.PublishJobAfter: // the run may finish before the client retries, which then gets the answer from the row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
 	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is empty
 		return slices.Concat(lost, from(failpoint.ClaimBefore))
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
-	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker lives and requeues the run
+	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker is alive and requeues the run
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
 	case failpoint.OutcomeAfter: // the tool ledger has the outcome
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
@@ -111,12 +109,12 @@ func pointsAfter(n int) []place {
 
 // shortPairs are the pairs for -short.
 var shortPairs = []pair{
-	{path[0], path[1]},   // an accepted run after one that was not accepted
-	{path[4], path[4]},   // two claims
-	{path[10], path[10]}, // sent twice with one key
+	{path[0], path[1]},   // the client's retry is accepted
+	{path[4], path[4]},   // killed twice after a claim
+	{path[10], path[10]}, // the request is sent twice with one key
 }
 
-// TestPairs kills a run's process at one point, and the process that continues the run at another.
+// TestPairs kills a run's process at one point, and at another point the process that continues the run.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	all, beds := pairs(), lanes
@@ -135,13 +133,13 @@ func TestPairs(t *testing.T) {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
 			t.Parallel()
 			b := newTestEnv(t, options{})
-			b.eventually("PostgreSQL is up for longer than a lease: before, no worker is taken for dead", func() bool {
+			b.eventually("PostgreSQL has been up for longer than a lease; until then no worker counts as dead", func() bool {
 				return b.number(`SELECT (pg_postmaster_start_time() < clock_timestamp() - interval '31 seconds')::int`) == 1
 			})
 			for p := range next {
 				began := time.Now()
 				if !t.Run(p.name(), func(t *testing.T) { b.within(t).twice(p) }) {
-					return // the environment is not as other pairs expect it
+					return // other pairs cannot use the environment in this state
 				}
 				t.Logf("%s: %s", p.name(), time.Since(began).Round(time.Millisecond))
 			}
@@ -164,7 +162,7 @@ type sharedEnv struct {
 	outer *testing.T
 }
 
-// twice kills processes of a run twice.
+// twice kills two processes of a run.
 func (b *sharedEnv) twice(p pair) {
 	b.Helper()
 	inner := b.T
@@ -191,14 +189,13 @@ func (b *sharedEnv) twice(p pair) {
 	b.settleAll(nil, done)
 }
 
-// arm returns the PARLEY_FAILPOINTS that act when a process reaches the point for the n-th time.
+// arm returns the PARLEY_FAILPOINTS that make a process fail when it reaches the point for the n-th time.
 func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times returns the number of passes through the second point at which the second process dies, if
-// that is not the first process to die. If the second point comes earlier on the path, the first
-// process has passed it once before.
+// times returns how often the second process passes the second point before it dies there. If that point comes earlier on the
+// path than the first point, the first process has already passed it once.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {
@@ -216,13 +213,13 @@ func (b *sharedEnv) replaceDead(at place, armed string) {
 	b.T = b.outer
 	b.launch(at.role, armed)
 	b.T = inner
-	if at.role == agent { // other roles hold no leases, and living agents keep theirs
+	if at.role == agent { // only dead agents lose their leases; other roles hold none
 		b.loseLeases()
 	}
 }
 
-// dropJobMessages removes job messages of earlier pairs from the stream. Those delivered to dead workers
-// would be redelivered.
+// dropJobMessages removes the job messages of earlier pairs from the stream. Otherwise messages that were delivered to dead
+// workers would be redelivered.
 func (b *testEnv) dropJobMessages() {
 	b.Helper()
 	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
@@ -262,7 +259,7 @@ func TestPairsAreOfThePath(t *testing.T) {
 	t.Logf("%d pairs", len(all))
 	for _, p := range shortPairs {
 		if !slices.Contains(all, p) {
-			t.Errorf("%s is not a pair", p.name())
+			t.Errorf("short pair %s is not among the pairs", p.name())
 		}
 	}
 }

@@ -8,75 +8,75 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is the fault of a process at a point. does is kill or stop, as in PARLEY_FAILPOINTS.
+// strike is a fault in a process at a point. does is kill or stop, as in PARLEY_FAILPOINTS.
 type strike struct {
 	role role
 	at   failpoint.Point
 	does string
 }
 
-// row is a run with faults: one, or several if a point is only reached after a loss.
+// row is a run with one fault, or with several if a point is only reached after a loss.
 type row struct {
 	name    string
 	strikes []strike
-	tool    string // of the affected call; empty: payOnce
+	tool    string // the tool of the affected call; empty: payOnce
 	asked   bool   // a person must decide about the effect
 	crowded bool   // the other calls exist earlier, and the organization's dispatch limit is one run
-	short   bool   // runs with -short, too
+	short   bool   // included with -short
 }
 
 var rows = []row{
 	{name: "before the insert", strikes: []strike{{ingress, failpoint.AcceptBefore, "kill"}}},
-	{name: "after the commit, before the doorbell", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
-	{name: "doorbell sent, ingress dies", strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}},
+	{name: "after the commit, before the job message", strikes: []strike{{ingress, failpoint.AcceptAfter, "kill"}}, short: true},
+	{name: "after the job message", strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}},
 	{name: "before the claim", strikes: []strike{{agent, failpoint.ClaimBefore, "kill"}}},
 	{name: "after the claim", strikes: []strike{{agent, failpoint.ClaimAfter, "kill"}}},
 	{name: "before a model turn is journaled", strikes: []strike{{agent, failpoint.TurnBefore, "kill"}}},
 	{name: "after a model turn", strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
 	{name: "between effect row and send", strikes: []strike{{agent, failpoint.EffectAfter, "kill"}}},
-	{name: "tool worker dies before it says that it sends", strikes: []strike{{tool, failpoint.SendBefore, "kill"}}},
-	{name: "tool worker dies before it sends", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, asked: true},
-	{name: "tool worker dies before it sends what honours keys", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, tool: byKey},
+	{name: "tool worker dies before the effect is marked as sending", strikes: []strike{{tool, failpoint.SendBefore, "kill"}}},
+	{name: "tool worker dies before the send", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, asked: true},
+	{name: "tool worker dies before the send, receiver honours keys", strikes: []strike{{tool, failpoint.SendAfter, "kill"}}, tool: byKey},
 	{name: "after the send, before its outcome is stored", strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}}, asked: true, short: true},
 	{
-		name: "after the send of what honours keys, before its outcome is stored", tool: byKey,
+		name: "after the send, before its outcome is stored, receiver honours keys", tool: byKey,
 		strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}},
 	},
 	{name: "after the outcome is stored", strikes: []strike{{tool, failpoint.OutcomeAfter, "kill"}}},
 	{name: "before a tool call is journaled", strikes: []strike{{agent, failpoint.ToolBefore, "kill"}}},
 	{name: "after a tool call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
 	{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
-	{name: "after the final commit, before done", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
-	{name: "after done, before the acknowledgement", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
-	{name: "ingress dies with the answer in its hands", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
+	{name: "after the final commit, before the done event", strikes: []strike{{agent, failpoint.FinishAfter, "kill"}}, short: true},
+	{name: "after the done event, before the acknowledgement", strikes: []strike{{agent, failpoint.DoneAfter, "kill:100ms"}}},
+	{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}},
 	{
-		name: "a run waits for a person, and nobody is told", asked: true,
+		name: "a run waits for a person, without a notification", asked: true,
 		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.ParkAfter, "kill"}},
 	},
 	{
-		name: "a run is back in the queue, its doorbell in dead hands", tool: byKey,
+		name: "a run is requeued, its job message lost", tool: byKey,
 		strikes: []strike{{tool, failpoint.SendAfter, "kill"}, {agent, failpoint.PutBackAfter, "kill"}},
 	},
-	{name: "sweeper dies after it took runs from the dead", strikes: []strike{
+	{name: "sweeper dies after requeueing runs of dead workers", strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.RequeueAfter, "kill"},
 	}},
-	{name: "sweeper dies after it gave places", strikes: []strike{
+	{name: "sweeper dies after dispatching runs", strikes: []strike{
 		{agent, failpoint.ClaimAfter, "kill"}, {sweep, failpoint.DispatchAfter, "kill"},
 	}},
-	{name: "sweeper dies before it rings again", strikes: []strike{
+	{name: "sweeper dies before publishing jobs again", strikes: []strike{
 		{agent, failpoint.ClaimBefore, "kill"}, {sweep, failpoint.RedispatchAfter, "kill"},
 	}},
-	{name: "a place that is left is given to nobody", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
-	{name: "a place that is left is given, and nobody rung for", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
+	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
+	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
 
 	{name: "zombie with a claim", strikes: []strike{{agent, failpoint.ClaimAfter, "stop"}}},
-	{name: "zombie with a model's answer", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},
+	{name: "zombie with a model response", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},
 	{name: "zombie with an effect row", strikes: []strike{{agent, failpoint.EffectAfter, "stop"}}},
-	{name: "zombie with a tool's answer", strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
-	{name: "zombie with the end", strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}},
-	{name: "zombie that is about to send", strikes: []strike{{tool, failpoint.SendBefore, "stop"}}},
+	{name: "zombie with a tool result", strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
+	{name: "zombie with a run's result", strikes: []strike{{agent, failpoint.FinishBefore, "stop"}}},
+	{name: "zombie before the send", strikes: []strike{{tool, failpoint.SendBefore, "stop"}}},
 	{name: "zombie with an outcome", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, asked: true},
-	{name: "zombie with the outcome of what honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
+	{name: "zombie with an outcome, receiver honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
 }
 
 // TestRows injects faults into processes, starts replacements, and checks that every call has
@@ -128,18 +128,17 @@ func (r row) run(t *testing.T) {
 
 	all := b.settleAll(func() []settled { return b.resume(zombies) }, calls...)
 	if got := all[0]; got.asked > 0 != r.asked {
-		t.Errorf("a person was asked %d times: %s", got.asked, got.body)
+		t.Errorf("a person decided %d times: %s", got.asked, got.body)
 	}
 }
 
-// zombie is a frozen process whose role another process has taken over.
+// zombie is a frozen process; another process has taken over its role.
 type zombie struct {
 	*testkit.Process
 	role role
 }
 
-// replaceStruck waits for each fault and starts a replacement process. It calls struck after the first
-// fault.
+// replaceStruck waits for each fault and starts a replacement for the process. It calls struck after the first fault.
 func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {
@@ -157,17 +156,17 @@ func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zomb
 	return zombies
 }
 
-// resume resumes zombies and waits until each has noticed that it lost its leases. It returns the
-// settled calls that this needed.
+// resume resumes zombies and waits until each has noticed that it lost its leases. For tool workers this takes further calls,
+// whose outcomes it returns.
 func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {
 		if z.role == tool {
-			b.parts[tool].Kill9() // calls from now on are executed by the zombie
+			b.parts[tool].Kill9() // from now on the zombie executes the calls
 		}
 		z.Cont()
 		if z.role == agent {
-			b.eventually("the zombie says that its run was taken over", func() bool {
+			b.eventually("the zombie logs that its run was taken over", func() bool {
 				return strings.Contains(z.Output(), "taken over")
 			})
 			continue

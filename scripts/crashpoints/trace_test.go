@@ -16,22 +16,22 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestProgramsHaveNoFailpoints searches the release programs for the names of failpoints and for
-// the variable that arms them.
+// TestProgramsHaveNoFailpoints searches the release programs for the names of failpoints and for the variable that arms
+// failpoints.
 func TestProgramsHaveNoFailpoints(t *testing.T) {
 	t.Parallel()
 	points := constants(t)
 	for _, dir := range []string{"ingress/cmd/ingress", "workers/cmd/worker"} {
 		plain := read(t, testkit.BuildBinary(t, dir))
 		if bytes.Contains(plain, []byte("PARLEY_FAILPOINTS")) {
-			t.Errorf("%s can be armed", dir)
+			t.Errorf("the release program %s contains failpoints", dir)
 		}
 		if armed := read(t, testkit.BuildTagged(t, dir, "failpoints")); !bytes.Contains(armed, []byte("PARLEY_FAILPOINTS")) {
-			t.Errorf("%s with failpoints cannot be armed", dir)
+			t.Errorf("%s, built with failpoints, does not contain them", dir)
 		}
 		for _, value := range points {
 			if bytes.Contains(plain, []byte(value)) {
-				t.Errorf("%s knows of %s", dir, value)
+				t.Errorf("%s contains the failpoint %s", dir, value)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse searches the product and the table for each failpoint.
+// TestEveryPointIsOfUse searches the product and the table of rows for each failpoint.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}
@@ -89,7 +89,7 @@ func TestEveryPointIsOfUse(t *testing.T) {
 	}
 }
 
-// constants returns the points' names and values.
+// constants returns the names and values of the failpoints.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testkit.Root(t), "shared/failpoint/names.go"), nil, 0)
@@ -105,7 +105,7 @@ func constants(t *testing.T) map[string]string {
 		}
 		literal, ok := spec.Values[0].(*ast.BasicLit)
 		if !ok {
-			t.Fatalf("%s is no literal", spec.Names[0])
+			t.Fatalf("the value of %s is not a literal", spec.Names[0])
 		}
 		value, err := strconv.Unquote(literal.Value)
 		if err != nil {
@@ -115,7 +115,7 @@ func constants(t *testing.T) map[string]string {
 		return true
 	})
 	if len(points) == 0 {
-		t.Fatal("there are no points")
+		t.Fatal("found no failpoints")
 	}
 	return points
 }

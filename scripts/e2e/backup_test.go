@@ -22,9 +22,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive,
-// restores it to an empty server, and starts the service on it with an empty bus. Everything in the
-// backup is complete, its open runs continue, and later changes are missing.
+// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive. It restores the backup to an
+// empty server, and starts the service there with an empty bus. Everything in the backup is complete, the open runs continue,
+// and later changes are missing.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	u.await(t, 30)
 	file := filepath.Join(t.TempDir(), "parley.backup")
 	c.script(t, "backup.sh", file, c.backupLogin(t))
-	behind := owner.enqueue(t, trigger{message: "behind the back-up"})
+	behind := owner.enqueue(t, trigger{message: "after the backup"})
 	u.await(t, u.answers()+20)
 	u.end(t)
 	for _, process := range []*testkit.Process{in.Process, worker, c.nats.Process} {
@@ -54,7 +54,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	again.script(t, "restore.sh", file, again.postgres.DSN())
 	again.wantSchema(t, c)
 	r := again.restored(t)
-	t.Logf("%d runs in the backup, %d of them open, %d after it", len(r.status), r.open, u.answers()+useLine-len(r.status))
+	t.Logf("runs: %d in the backup, %d of them open, %d later", len(r.status), r.open, u.answers()+useLine-len(r.status))
 	if r.open == 0 || len(r.status) <= r.open {
 		t.Fatalf("a backup with %d runs, %d of them open, proves nothing", len(r.status), r.open)
 	}
@@ -72,8 +72,8 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 // backupStatements matches the statements in docs/operations.md that create the login.
 var backupStatements = regexp.MustCompile(`(CREATE ROLE parley_backup|GRANT CONNECT ON DATABASE parley TO parley_backup)[^;]*;`)
 
-// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and
-// creates the login of docs/operations.md. It returns the login's address.
+// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and creates the login that
+// docs/operations.md describes. It returns a database URL with that login.
 func (c *cluster) backupLogin(t *testing.T) (address string) {
 	t.Helper()
 	at, err := url.Parse(c.postgres.DSN())
@@ -89,7 +89,7 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	database := strings.TrimPrefix(at.Path, "/")
 	statements := backupStatements.FindAllString(string(page), -1)
 	if len(statements) != 2 {
-		t.Fatalf("docs/operations.md creates the login with %q", statements)
+		t.Fatalf("statements in docs/operations.md = %q", statements)
 	}
 
 	for _, statement := range append([]string{"REVOKE ALL ON DATABASE parley FROM PUBLIC;"}, statements...) {
@@ -103,7 +103,7 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	return at.String()
 }
 
-// script runs a script of deploy/ on a database. The script must succeed.
+// script runs a script from deploy/ on a database. The script must succeed.
 func (c *cluster) script(t *testing.T, name, file, address string) {
 	t.Helper()
 	said, err := c.tryScript(t, name, file, address)
@@ -129,7 +129,7 @@ func (c *cluster) refusesJunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := c.tryScript(t, "restore.sh", junk, c.postgres.DSN()); err == nil || !strings.Contains(said, "is not a backup") {
-		t.Fatalf("junk was restored: %v: %s", err, said)
+		t.Fatalf("an invalid backup was restored: %v: %s", err, said)
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 			t.Errorf("%s: lost: %s", what, lost)
 		}
 		if len(was) != len(is) || len(was) == 0 {
-			t.Errorf("%s: %d were there, %d are", what, len(was), len(is))
+			t.Errorf("%s: got %d, want %d", what, len(is), len(was))
 		}
 	}
 
@@ -172,7 +172,7 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 		t.Fatal(err)
 	}
 	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM runs").Scan(&seen); err != nil || seen != 0 {
-		t.Errorf("who names no organization sees %d runs: %v", seen, err)
+		t.Errorf("without an organization, %d runs are visible: %v", seen, err)
 	}
 }
 
@@ -180,13 +180,13 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 func (c *cluster) wantConsistentRows(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{
-		"steps without a run":         `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id WHERE r.id IS NULL`,
-		"events without a run":        `SELECT e.run_id FROM run_events e LEFT JOIN runs r ON r.id = e.run_id WHERE r.id IS NULL`,
-		"open runs":                   `SELECT run_id FROM open_runs`,
-		"runs without an end":         `SELECT id FROM runs WHERE finished_at IS NULL`,
-		"runs without a session":      `SELECT r.id FROM runs r LEFT JOIN sessions s ON s.ref = r.session_ref WHERE s.ref IS NULL`,
-		"numbers of a session, twice": `SELECT session_ref::text FROM runs GROUP BY session_ref, seq HAVING count(*) > 1`,
-		"indexes that do not hold":    `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
+		"steps without a run":    `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id WHERE r.id IS NULL`,
+		"events without a run":   `SELECT e.run_id FROM run_events e LEFT JOIN runs r ON r.id = e.run_id WHERE r.id IS NULL`,
+		"open runs":              `SELECT run_id FROM open_runs`,
+		"unfinished runs":        `SELECT id FROM runs WHERE finished_at IS NULL`,
+		"runs without a session": `SELECT r.id FROM runs r LEFT JOIN sessions s ON s.ref = r.session_ref WHERE s.ref IS NULL`,
+		"duplicate numbers":      `SELECT session_ref::text FROM runs GROUP BY session_ref, seq HAVING count(*) > 1`,
+		"invalid indexes":        `SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid`,
 	} {
 		if found := c.column(t, query); len(found) > 0 {
 			t.Errorf("%s: %d: %v …", what, len(found), found[:min(3, len(found))])
@@ -217,7 +217,7 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 	return found
 }
 
-// inBackup is the state of a database after its restoration, before the service ran on it.
+// inBackup is the state of a restored database before the service has run on it.
 type inBackup struct {
 	status    map[string]string // of runs, by ID
 	open      int
@@ -238,8 +238,7 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns checks every run of the backup: finished runs are replayed byte for byte, and the others
-// finish.
+// wantRuns checks every run in the backup: finished runs are replayed byte for byte, and the others finish.
 func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
@@ -256,27 +255,27 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 			owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusNotFound)
 		case status == "completed":
 			if replay := owner.post(t.Context(), keyedUse(n)).replayed(t); !bytes.Equal(replay.body, was.body) {
-				t.Errorf("trigger %d: the replay differs from the answer:\n%s\n%s", n, replay.body, was.body)
+				t.Errorf("trigger %d: the replay differs from the first response:\n%s\n%s", n, replay.body, was.body)
 			}
 		default:
 			owner.result(t, id, 2*lease+time.Minute)
 			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
-				t.Errorf("trigger %d was %s when the backup was taken, and is %+v", n, status, r)
+				t.Errorf("trigger %d was %s when the backup was taken; its run is now %+v", n, status, r)
 			}
 		}
 	}
 }
 
-// wantSession continues a session. The model receives the backup's messages in order and without a
+// wantSession continues a session. The model receives the session's messages that are in the backup, in order and without a
 // gap.
 func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *ledger) {
 	t.Helper()
-	owner.chats(t, useSession, "chat after all")
-	history, last := model.historyFor("chat after all"), -1
+	owner.chats(t, useSession, "chat after the restore")
+	history, last := model.historyFor("chat after the restore"), -1
 	for n, id := range u.chats {
 		at := strings.Index(history, "user: "+chatUse(n)+"\n")
 		if _, kept := b.status[id]; kept != (at >= 0) || kept && at < last {
-			t.Errorf("message %d, in the backup: %t, is at %d of the history, after %d", n, kept, at, last)
+			t.Errorf("message %d (in the backup: %t) is at position %d of the history, after %d", n, kept, at, last)
 		}
 		last = max(last, at)
 	}
@@ -286,7 +285,7 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *l
 	}
 }
 
-// wantDocuments searches the backup's documents, and waits for unfinished ones.
+// wantDocuments searches for the documents in the backup. Unfinished documents must first become ready.
 func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	kept := 0
@@ -300,7 +299,7 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 			t.Errorf("document %d: %+v", n, d)
 		}
 		if found := owner.finds(t, documentWord(n)); !slices.Contains(found, id) {
-			t.Errorf("document %d is not found: %v", n, found)
+			t.Errorf("search for document %d found %v", n, found)
 		}
 	}
 
@@ -315,14 +314,14 @@ const (
 	useSession = "kept"
 )
 
-// workload is the load: keyed triggers, a session, documents.
+// workload sends keyed triggers, messages in a session, and documents.
 type workload struct {
 	owner account
-	line  []string // IDs of runs of one session, in order
+	line  []string // IDs of the queued runs of one session, in order
 
 	mu        sync.Mutex
 	keyed     map[int]answer
-	chats     []string // IDs of the runs of the session useSession
+	chats     []string // IDs of the runs in the session useSession
 	documents []string // IDs
 	failed    []string
 	stop      context.CancelFunc
@@ -338,7 +337,7 @@ func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
 // documentWord returns a word that occurs in only one document.
 func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
 
-// begin starts the clients, which work until end.
+// begin starts the clients, which work until end is called.
 func (u *workload) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -350,7 +349,7 @@ func (u *workload) begin(t *testing.T) {
 	u.client(ctx, func(n int) { u.uploadDocument(ctx, n) })
 }
 
-// client repeats an activity until the load ends. It finishes the current activity first.
+// client repeats an activity until the load ends. It completes the current activity first.
 func (u *workload) client(ctx context.Context, one func(n int)) {
 	u.clients.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -408,10 +407,10 @@ func (u *workload) answers() int {
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until the given number of runs is answered and a document can be searched.
+// await waits until the given number of runs have returned responses and a document can be searched.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
-	eventually(t, requestTimeout, fmt.Sprintf("%d answers", answers), func() bool {
+	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1

@@ -47,7 +47,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 	return w
 }
 
-// with returns the messages that contain a word in subject or text.
+// with returns the messages whose subject or text contains a word.
 func (w *wiretap) with(word string) []busMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,12 +60,12 @@ func (w *wiretap) with(word string) []busMessage {
 	return found
 }
 
-// markedOrg is an organization whose every text contains a unique word.
+// markedOrg is an organization in which every text contains a unique word.
 type markedOrg struct {
 	account
 	word   string
-	secret string // value of a header that its agent may send, and secret of its hook
-	hook   string // address of a hook that runs the agent
+	secret string // value of a header that the agent may send, and secret of the hook
+	hook   string // URL of a hook that runs the agent
 }
 
 func newMarked(t *testing.T, in *edge) markedOrg {
@@ -92,7 +92,7 @@ func newMarked(t *testing.T, in *edge) markedOrg {
 	return m
 }
 
-// delivered sends an event to the hook and waits for its run.
+// delivered sends an event to the hook and waits for the hook's run.
 func (m markedOrg) delivered(t *testing.T) {
 	t.Helper()
 	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
@@ -103,9 +103,8 @@ func (m markedOrg) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with unique words, lets both work
-// in parallel with the same session IDs and keys, and checks that no word appears at the other
-// organization.
+// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both work in parallel with the same session
+// IDs and keys. The test checks that no word appears in the other organization.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -120,7 +119,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			all.Go(func() {
 				tr := trigger{message: "message " + turn + " " + m.word, key: "key " + turn, session: "shared"}
 				if got := m.post(t.Context(), tr); got.status != http.StatusOK || !strings.Contains(string(got.body), m.word) {
-					t.Errorf("a trigger was answered with %d %s %v", got.status, got.body, got.err)
+					t.Errorf("response to a trigger = %d %s %v", got.status, got.body, got.err)
 				}
 			})
 		}
@@ -136,7 +135,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			last = e
 		}
 		if last.kind != "run.completed" || !strings.Contains(last.data, m.word) {
-			t.Errorf("a stream ended with %s %s", last.kind, last.data)
+			t.Errorf("last event of a stream = %s %s", last.kind, last.data)
 		}
 	}
 
@@ -149,21 +148,20 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
 		for _, m := range both {
 			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
-				t.Errorf("a text or a secret of %s is in a log", m.word)
+				t.Errorf("a log contains a text or a secret with the word %s", m.word)
 			}
 		}
 	}
 }
 
-// checkMarks searches for the marks of one organization in the other's model messages and in the
-// bus messages.
+// checkMarks searches for one organization's marks in the other organization's model messages and in the bus messages.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0
 	for _, asked := range c.model.stub.Requests() {
 		body := string(asked.Body)
 		if strings.Contains(body, m.secret) {
-			t.Errorf("a secret is in a prompt: %s", body)
+			t.Errorf("a prompt contains a secret: %s", body)
 		}
 		if !strings.Contains(body, m.word) {
 			continue
@@ -175,34 +173,34 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	}
 
 	if prompts < 5 {
-		t.Errorf("%d prompts contain the organization's word: the model was not called as expected", prompts)
+		t.Errorf("prompts with the organization's word = %d: the model was not called as expected", prompts)
 	}
 
 	carried := bus.with(m.word)
 	if len(carried) == 0 {
-		t.Errorf("no message of the bus holds the organization's answers: nothing was overheard")
+		t.Errorf("no bus message contains the organization's answers: the wiretap recorded nothing")
 	}
 
 	for _, message := range carried {
 		switch {
 		case strings.Contains(message.subject, m.word), strings.HasPrefix(message.subject, "jobs."):
-			t.Errorf("%s carries text of a user: %s", message.subject, message.text)
+			t.Errorf("message on %s contains a user's text: %s", message.subject, message.text)
 		case strings.Contains(message.text, other.word):
-			t.Errorf("%s carries words of two organizations: %s", message.subject, message.text)
+			t.Errorf("message on %s contains words of two organizations: %s", message.subject, message.text)
 		}
 	}
 
 	for _, secret := range []string{m.secret, m.key, "prompt " + m.word} {
 		for _, message := range bus.with(secret) {
-			t.Errorf("%s carries a secret or a prompt: %s", message.subject, message.text)
+			t.Errorf("message on %s contains a secret or a prompt: %s", message.subject, message.text)
 		}
 	}
 
-	eventually(t, 10*time.Second, "all runs to have ended", func() bool {
+	eventually(t, 10*time.Second, "all runs have finished", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})
 	// Both organizations use the same names, but have separate runs and sessions.
 	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
-		t.Errorf("the organization's word is in the runs of %d organizations", n)
+		t.Errorf("runs of %d organizations contain the organization's word, want 1", n)
 	}
 }

@@ -24,19 +24,19 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// terminal is the environment of the command line: a running parley, its demo agent, and an agent
-// with a model that follows its message.
+// terminal is the environment of the command line: a running parley, its demo agent, and an agent whose model follows
+// directives in the message.
 type terminal struct {
 	quickstart.Credentials
 
 	program string
 	data    string
 	model   *openaistub.Server
-	stub    string // the agent of that model
-	users   string // an agent that systems may not call
+	stub    string // the ID of the agent with that model
+	users   string // the ID of an agent that system callers may not call
 }
 
-// cliDeadline is the deadline of runs. Only the one that times out reaches it.
+// cliDeadline is the deadline of runs. Only the run that must time out reaches it.
 const cliDeadline = 12 * time.Second
 
 func newTerminal(t *testing.T) *terminal {
@@ -76,11 +76,11 @@ type commandResult struct {
 func (r commandResult) wants(t *testing.T, code int, says ...string) commandResult {
 	t.Helper()
 	if r.code != code {
-		t.Fatalf("%s exits with %d, want %d\n%s\n%s", r.args, r.code, code, r.out, r.err)
+		t.Fatalf("%s: exit status = %d, want %d\n%s\n%s", r.args, r.code, code, r.out, r.err)
 	}
 	for _, word := range says {
 		if !strings.Contains(r.out+r.err, word) {
-			t.Fatalf("%s does not say %q:\n%s\n%s", r.args, word, r.out, r.err)
+			t.Fatalf("%s: output does not contain %q:\n%s\n%s", r.args, word, r.out, r.err)
 		}
 	}
 	return r
@@ -93,15 +93,14 @@ func (r commandResult) runs(t *testing.T) []run {
 	for line := range strings.Lines(r.out) {
 		var one run
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatalf("%s printed no run: %v: %s", r.args, err, line)
+			t.Fatalf("%s: output is not a run: %v: %s", r.args, err, line)
 		}
 		list = append(list, one)
 	}
 	return list
 }
 
-// command returns parley with these arguments, in an environment with only the data directory and
-// env.
+// command returns parley with these arguments. Its environment contains only the data directory and env.
 func (s *terminal) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + s.data}, env...)
@@ -176,7 +175,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	first := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "one").wants(t, 0).runs(t)
 	second := s.parley(t, "", "chat", "--json", "--session", session, s.stub, "two").wants(t, 0).runs(t)
 	if first[0].SessionID != session || second[0].SessionID != session || first[0].ID == second[0].ID {
-		t.Fatalf("the session %s has %+v and %+v", session, first, second)
+		t.Fatalf("runs in session %s = %+v and %+v", session, first, second)
 	}
 	if r := s.parley(t, "", "chat", "--json", s.stub, "fault context: x").wants(t, 2, "context_too_long").runs(t); r[0].Status != "failed" {
 		t.Fatalf("%+v", r)
@@ -205,7 +204,7 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
-		t.Fatalf("read to the end: %v", err)
+		t.Fatalf("the answer was not interrupted: %v", err)
 	}
 }
 
@@ -215,7 +214,7 @@ func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	text := strings.TrimSpace(strings.Repeat("wort für wort ", 40))
 	r := s.in(t, []string{"PARLEY_API_KEY=" + s.APIKey}, "", "chat", "--url", cuts.URL, s.stub, text).wants(t, 0)
 	if r.out != "echo: "+text+"\n" || cuts.Faults() != 4 {
-		t.Fatalf("after %d cuts: %q", cuts.Faults(), r.out)
+		t.Fatalf("output after %d cuts = %q", cuts.Faults(), r.out)
 	}
 }
 
@@ -224,7 +223,7 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	first := s.parley(t, "", args...).wants(t, 0).runs(t)
 	second := s.parley(t, "", args...).wants(t, 0).runs(t)
 	if first[0].ID != second[0].ID || first[0].Attempts != 1 {
-		t.Fatalf("%+v, and with the same key %+v", first, second)
+		t.Fatalf("run = %+v, with the same key %+v", first, second)
 	}
 
 	asked := 0
@@ -235,10 +234,10 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	}
 
 	if asked != 1 {
-		t.Fatalf("the model was asked %d times", asked)
+		t.Fatalf("model calls = %d, want 1", asked)
 	}
 	if r := s.parley(t, "by a pipe", "trigger", s.stub).wants(t, 0, "idempotency key cli-", "run run_"); r.out != "echo: by a pipe\n" {
-		t.Fatalf("standard output is %q", r.out)
+		t.Fatalf("standard output = %q", r.out)
 	}
 
 	s.parley(t, "gr\xfcn", "trigger", s.stub).wants(t, 80, "\"input.message\" is not UTF-8")
@@ -246,15 +245,14 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
 }
 
-// cliTriggerRetries uses a service that accepts the run but does not answer, and one that is
-// overloaded.
+// cliTriggerRetries calls a service whose response is lost although it has accepted the run, and an overloaded service.
 func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	key := []string{"PARLEY_API_KEY=" + s.APIKey}
 	dropped := proxy.DropFirst()
 	s.in(t, key, "", "trigger", "--url", dropped.URL, s.stub, "dropped").wants(t, 0, "echo: dropped\n")
 	if dropped.Faults() == 0 || s.model.Count("dropped") != 1 {
-		t.Fatalf("after %d lost answers the model was called %d times", dropped.Faults(), s.model.Count("dropped"))
+		t.Fatalf("after %d lost responses, model calls = %d", dropped.Faults(), s.model.Count("dropped"))
 	}
 	busy := proxy.Refuse(2, http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}, `{"code":"overloaded","status":503}`)
 	s.in(t, key, "", "trigger", "--url", busy.URL, s.stub, "busy").wants(t, 0, "echo: busy\n")
@@ -274,14 +272,14 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
 		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
 		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya" that the key may see: 404 not_found`},
-		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
+		"not finished":    {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
-		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
+		"usage error":     {[]string{"trigger"}, 80, "Usage: parley trigger"},
 		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
-		"to be cancelled": {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
-		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
+		"cancel unknown":  {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
+		"trigger unknown": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
-		"no question":     {[]string{"reset"}, 1, "may be in use by another parley"},
+		"reset":           {[]string{"reset"}, 1, "may be in use by another parley"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -379,7 +377,7 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 
 	if table := s.parley(t, "", "keys", "list").wants(t, 0, id, "for a test"); strings.Contains(table.out, strings.TrimSpace(made.out)) {
-		t.Fatalf("the list shows the key:\n%s", table.out)
+		t.Fatalf("keys list printed a secret:\n%s", table.out)
 	}
 
 	s.parley(t, "", "keys", "revoke", id).wants(t, 0, "revoked "+id)
@@ -388,7 +386,7 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	s.parley(t, "", "keys", "create", "x", "--expires", "soon").wants(t, 80, "--expires")
 }
 
-// cliTail follows the runs of an agent, and observes a later run: first running, then finished.
+// cliTail follows the runs of an agent. It observes an earlier run, and a later run that is first running, then finished.
 func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	agent := s.agent(t, "Tailed agent", "user", "system")
 	s.parley(t, "", "trigger", agent, "before").wants(t, 0)
@@ -397,13 +395,13 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 		return func() bool { return strings.Count(tail.printed(), `"status":"completed"`) >= n }
 	}
 
-	eventually(t, requestTimeout, "the run before is listed", ended(1))
+	eventually(t, requestTimeout, "the earlier run is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
 	eventually(t, requestTimeout, "the later run and its result are printed", ended(2))
 	tail.signal(t, syscall.SIGINT)
 	followed := tail.ended(t).wants(t, 130)
 	if followed.err != "" {
-		t.Fatalf("leaving by Ctrl-C is no error: %s", followed.err)
+		t.Fatalf("Ctrl-C printed an error: %s", followed.err)
 	}
 
 	list := followed.runs(t)
@@ -415,16 +413,16 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "the run had already finished", end.ID+" completed")
 	once := s.parley(t, "", "runs", "list", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
 	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
-		t.Fatalf("the newest is not last:\n%s", once.out)
+		t.Fatalf("the newest run is not last:\n%s", once.out)
 	}
 }
 
-// cliInterrupted interrupts commands with Ctrl-C and checks their messages about the run's fate.
+// cliInterrupted interrupts commands with Ctrl-C and checks what they print about the run.
 func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for _, command := range []string{"chat", "trigger"} {
 		var r commandResult
 		message := "sleep 4s: left by " + command
-		eventually(t, requestTimeout, "a command that knows its run by then is left", func() bool {
+		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
 			return !strings.Contains(r.err, " answer") // the service's response may arrive after the model call
@@ -432,7 +430,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
-		eventually(t, requestTimeout, "the run ends", func() bool {
+		eventually(t, requestTimeout, "the run finishes", func() bool {
 			return strings.Contains(s.parley(t, "", "runs", "show", id).wants(t, 0).out, "echo: left by "+command)
 		})
 	}
@@ -442,11 +440,11 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
-	eventually(t, requestTimeout, "the model is asked", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
+	eventually(t, requestTimeout, "the model is called", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
 	waiting.signal(t, syscall.SIGINT)
 	r := waiting.ended(t).wants(t, 130, "interrupted\n")
 	if strings.Contains(r.err, "error") {
-		t.Fatalf("leaving by Ctrl-C is no error: %s", r.err)
+		t.Fatalf("Ctrl-C printed an error: %s", r.err)
 	}
 	return r
 }
@@ -486,7 +484,7 @@ func (s *terminal) completesInBash(t *testing.T, path string) {
 	t.Helper()
 	const asked = `eval "$(parley completion bash)"
 complete -p parley >/dev/null || exit 1
-words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); for _ in {1..10}; do _parley; [ ${#COMPREPLY[@]} -gt 0 ] && break; done; } # it asks for a second
+words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); for _ in {1..10}; do _parley; [ ${#COMPREPLY[@]} -gt 0 ] && break; done; } # the program waits up to a second for the service
 try() { words "$@"; echo "${COMPREPLY[*]}"; }
 try parley ke
 try parley keys ""
@@ -505,11 +503,11 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	out, err := cmd.CombinedOutput()
 	counted, whole := strings.CutPrefix(strings.ReplaceAll(string(out), "\r", ""), want)
 	if err != nil || !whole || strings.TrimSpace(counted) == "0" {
-		t.Errorf("bash completes: %v\n%s\nwant\n%s", err, out, want)
+		t.Errorf("completions in bash: %v\n%s\nwant\n%s", err, out, want)
 	}
 }
 
-// reads makes a shell parse its script without executing it.
+// reads makes a shell parse parley's completion script without executing it.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)
@@ -521,7 +519,7 @@ func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	}
 }
 
-// cliDocs executes every block of docs/cli.md in a shell.
+// cliDocs executes every block in docs/cli.md in a shell.
 func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	const document = "docs/cli.md"
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), document))
@@ -550,7 +548,7 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 			}
 		case "text":
 			if command := fenced.Command(b.Text); command != "" {
-				t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
+				t.Errorf("%s: %q looks like a command, but the block is not run", b, command)
 			}
 		default:
 			t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
@@ -558,7 +556,7 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 
 	if executed < 8 {
-		t.Fatalf("%d blocks of %s were run", executed, document)
+		t.Fatalf("ran %d blocks in %s, want more", executed, document)
 	}
 }
 
@@ -583,7 +581,7 @@ func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	} {
 		r := s.parley(t, "", append(args, "--json")...).wants(t, 0)
 		if !json.Valid([]byte(r.out)) || strings.Count(r.out, "\n") != 1 || r.err != "" {
-			t.Errorf("%s prints %q and %q", r.args, r.out, r.err)
+			t.Errorf("%s printed %q and %q", r.args, r.out, r.err)
 		}
 	}
 }

@@ -80,16 +80,15 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 	if a.status != status {
-		t.Fatalf("answer %d, want %d: %s", a.status, status, a.body)
+		t.Fatalf("status = %d, want %d: %s", a.status, status, a.body)
 	}
 	return a
 }
 
-// refused fails the test unless the response has that status and code, with Retry-After where it is
-// required.
+// refused fails the test unless the response has that status and code, with Retry-After if the status requires one.
 func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	a.want(t, status)
@@ -98,7 +97,7 @@ func (a answer) refused(t *testing.T, status int, code string) {
 	}
 	a.into(t, &problem)
 	if problem.Code != code {
-		t.Fatalf("refused with code %q, want %q: %s", problem.Code, code, a.body)
+		t.Fatalf("code = %q, want %q: %s", problem.Code, code, a.body)
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		a.wantRetryAfter(t)
@@ -108,7 +107,7 @@ func (a answer) refused(t *testing.T, status int, code string) {
 func (a answer) wantRetryAfter(t *testing.T) {
 	t.Helper()
 	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
-		t.Fatalf("answer %d has Retry-After %q, want whole seconds from 1", a.status, a.header.Get("Retry-After"))
+		t.Fatalf("response %d: Retry-After = %q, want a positive number of seconds", a.status, a.header.Get("Retry-After"))
 	}
 }
 
@@ -117,7 +116,7 @@ func (a answer) replayed(t *testing.T) answer {
 	t.Helper()
 	a.want(t, http.StatusOK)
 	if mark := a.header.Get("Idempotency-Replayed"); mark != "true" {
-		t.Fatalf("Idempotency-Replayed is %q, want true; headers: %v", mark, a.header)
+		t.Fatalf("Idempotency-Replayed = %q, want true; headers: %v", mark, a.header)
 	}
 	return a
 }
@@ -125,7 +124,7 @@ func (a answer) replayed(t *testing.T) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.body)
+		t.Fatalf("response %d is not JSON: %v: %s", a.status, err, a.body)
 	}
 }
 
@@ -148,28 +147,27 @@ func (a answer) run(t *testing.T) run {
 	var r run
 	a.into(t, &r)
 	if r.ID == "" {
-		t.Fatalf("answer %d is not a run: %s", a.status, a.body)
+		t.Fatalf("response %d is not a run: %s", a.status, a.body)
 	}
 	return r
 }
 
-// completed fails the test unless the response is a completed run with this output and number of
-// attempts.
+// completed fails the test unless the response is a completed run with this output and this number of attempts.
 func (a answer) completed(t *testing.T, output string, attempts int) run {
 	t.Helper()
 	r := a.want(t, http.StatusOK).run(t)
 	if r.Status != "completed" || r.Output == nil || r.Output.Message != output || r.Attempts != attempts {
-		t.Fatalf("want a run completed with %q on attempt %d: %s", output, attempts, a.body)
+		t.Fatalf("want a completed run with output %q and %d attempts: %s", output, attempts, a.body)
 	}
 	return r
 }
 
 // account is an organization with a key and one agent.
 type account struct {
-	url   string // the ingress that it was created through
+	url   string // of the ingress through which the account was created
 	key   string
 	agent string
-	by    *http.Client // nil: client
+	by    *http.Client // sends the requests; nil: client
 }
 
 // signUp creates an organization with an agent whose model is the ledger.
@@ -201,7 +199,7 @@ func signUp(t *testing.T, url string) account {
 	return a
 }
 
-// at returns the same account at another ingress.
+// at returns the same account, with requests to another ingress.
 func (a account) at(in *edge) account {
 	a.url = in.url
 	return a
@@ -265,7 +263,7 @@ func (a account) result(t *testing.T, id string, within time.Duration) answer {
 	for {
 		got := a.get(ctx, "/api/runs?id="+id+"&wait=20")
 		if errors.Is(got.err, context.DeadlineExceeded) {
-			t.Fatalf("run %s has not ended within %s", id, within)
+			t.Fatalf("run %s has not finished within %s", id, within)
 		}
 		switch status := got.want(t, http.StatusOK).run(t).Status; status {
 		case "completed", "failed", "cancelled", "timed_out":
@@ -283,10 +281,10 @@ func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answ
 	case got := <-answers:
 		return got
 	case <-over.C:
-		t.Fatalf("no answer within %s", within)
+		t.Fatalf("no response within %s", within)
 		return answer{}
 	}
 }
 
-// echoed returns the ledger's answer to a message with directives before text.
+// echoed returns the ledger's answer to a message that consists of directives and text.
 func echoed(text string) string { return fmt.Sprintf("echo: %s", text) }

@@ -29,7 +29,7 @@ type cluster struct {
 	model    *ledger
 	db       *sql.DB
 	settings []string // of every ingress and worker, as "KEY=value"
-	tree     string   // source tree that ingresses and workers are built from; empty: this repository
+	tree     string   // source tree from which ingresses and workers are built; empty: this repository
 }
 
 func newCluster(t *testing.T, settings ...string) *cluster {
@@ -40,13 +40,13 @@ func newCluster(t *testing.T, settings ...string) *cluster {
 	return c
 }
 
-// newClusterOn is newCluster on an existing bus.
+// newClusterOn is like newCluster on an existing bus.
 func newClusterOn(t *testing.T, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	return newClusterFor(t, testkit.PostgresProcess(t), bus, settings...)
 }
 
-// newClusterFor is newCluster on existing servers.
+// newClusterFor is like newCluster on existing servers.
 func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	c := newClusterAt(t, postgres.DSN(), bus.URL, settings...)
@@ -54,8 +54,7 @@ func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.
 	return c
 }
 
-// newGivenCluster is newCluster on servers that the test does not kill: configured servers, or
-// containers.
+// newGivenCluster is like newCluster on servers that the test does not kill: configured servers, or containers.
 func newGivenCluster(t *testing.T) *cluster {
 	t.Helper()
 	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))
@@ -116,8 +115,8 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		return open >= n
 	})
 
-	// Connections are accepted in order. After this request on a later connection was served, all
-	// of these are accepted.
+	// Connections are accepted in order. When this request on a later connection has been served, all n connections have been
+	// accepted.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }
 

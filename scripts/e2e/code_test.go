@@ -68,8 +68,7 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and sends it
-// invalid code.
+// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot. Then it sends invalid code to the model.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -87,13 +86,13 @@ func TestCodeAndPlot(t *testing.T) {
 		t.Errorf("%+v", broken)
 	}
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/matplotlib"); err != nil {
-		t.Skipf("NOT TESTED: plots: matplotlib is not installed: %v", err)
+		t.Skipf("NOT TESTED: plots, because matplotlib is not installed: %v", err)
 	}
 
 	seePlot(t, owner, r)
 }
 
-// seePlot requests the plot of a run as its owner and as a stranger.
+// seePlot requests the plot of a run as the run's owner and as a stranger.
 func seePlot(t *testing.T, owner account, r codeRun) {
 	t.Helper()
 	files := r.ToolCalls[0].Output.Files
@@ -114,7 +113,7 @@ func seePlot(t *testing.T, owner account, r codeRun) {
 	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 }
 
-// runsCode is a model that runs the code in the message, and then repeats its output.
+// runsCode is a model that runs the code in the message, and then repeats the code's output.
 func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	code, found := strings.CutPrefix(req.Prompt(), "run: ")
 	if !found {
@@ -130,16 +129,15 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
 }
 
-// TestChaosCode kills the tool worker while a program runs. The run gets its answer, the session's
-// folder contains the files of one execution, and no program outlives its worker.
+// TestChaosCode kills the tool worker while a program runs. The run gets its answer, the session's folder contains the files
+// from one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	// Both workers are ready before one of them is killed, because a call of a tool fails after two
-	// seconds without a worker.
+	// Both workers are ready before one of them is killed, because a tool call fails if there is no worker for two seconds.
 	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
@@ -156,11 +154,11 @@ func TestChaosCode(t *testing.T) {
 	orphans := commands(t, mark)
 	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
 	if at < 0 {
-		t.Fatalf("%s runs without a tool worker", orphans[0])
+		t.Fatalf("program %s outlived its tool worker", orphans[0])
 	}
 
 	tools[at].Kill9()
-	eventually(t, 20*time.Second, "nothing of the first program lives on", func() bool {
+	eventually(t, 20*time.Second, "all processes of the first program have ended", func() bool {
 		now := commands(t, mark)
 		return !slices.ContainsFunc(orphans, func(path string) bool { return slices.Contains(now, path) })
 	})
@@ -172,16 +170,16 @@ func TestChaosCode(t *testing.T) {
 
 	after := owner.asks(t, "s", "run: import os; print(sorted(os.listdir()), repr(open('n.txt').read()))")
 	if out := after.ToolCalls[0].Output.Stdout; strings.TrimSpace(out) != `['n.txt'] 'one\ntwo\n'` {
-		t.Errorf("the folder is %s", out)
+		t.Errorf("folder = %s", out)
 	}
 	if other := owner.asks(t, "another", "run: import os; print(os.listdir())"); strings.TrimSpace(other.ToolCalls[0].Output.Stdout) != "[]" {
-		t.Errorf("another session's folder: %+v", other)
+		t.Errorf("folder of another session = %+v", other)
 	}
 
-	eventually(t, 20*time.Second, "no program lives on", func() bool { return len(commands(t, mark)) == 0 })
+	eventually(t, 20*time.Second, "all programs have ended", func() bool { return len(commands(t, mark)) == 0 })
 }
 
-// commands returns the processes of this machine whose command line contains the mark.
+// commands returns the processes on this machine whose command lines contain the mark.
 func commands(t *testing.T, mark string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -196,7 +194,7 @@ func commands(t *testing.T, mark string) (found []string) {
 	return found
 }
 
-// descends reports whether a process, given by its path below /proc, has this ancestor.
+// descends reports whether ancestor is an ancestor of a process, given by its path below /proc.
 func descends(path string, ancestor int) bool {
 	for pid := filepath.Base(filepath.Dir(path)); pid != "1" && pid != "0" && pid != ""; {
 		if pid == strconv.Itoa(ancestor) {

@@ -19,17 +19,15 @@ type runCosts struct {
 	Error     *struct{ Code string }          `json:"error"`
 }
 
-// priced fails the test unless the cost matches the tokens: 1 per million input tokens, 2 per
-// million output tokens.
+// priced fails the test unless the cost matches the tokens, at 1 per million input tokens and 2 per million output tokens.
 func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
-		t.Errorf("usage %+v", s.Usage)
+		t.Errorf("usage = %+v", s.Usage)
 	}
 }
 
-// TestCostsAndCaps checks the costs of runs with the configured price table, and that configured
-// caps end runs.
+// TestCostsAndCaps checks that runs have the costs of the configured price table, and that configured limits end runs.
 func TestCostsAndCaps(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -53,10 +51,10 @@ func TestCostsAndCaps(t *testing.T) {
 	owner.post(t.Context(), trigger{message: "endless"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "turn_limit" {
-		t.Errorf("the run went on: %+v", r)
+		t.Errorf("the run was not ended: %+v", r)
 	}
 
-	// Canceling a run does not hide its costs so far.
+	// Canceling a run does not hide the costs it has already caused.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
 	r = runCosts{}
@@ -71,11 +69,11 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.worker(t, "RUN_MAX_COST=0.000001") // a millionth: one token
+	c.worker(t, "RUN_MAX_COST=0.000001") // the price of one token
 	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "cost_limit" {
-		t.Errorf("the run went on: %+v", r)
+		t.Errorf("the run was not ended: %+v", r)
 	}
 }

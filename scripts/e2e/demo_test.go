@@ -20,12 +20,11 @@ import (
 )
 
 const (
-	demoLimit    = 10 // requests of a visitor per 60 s
+	demoLimit    = 10 // requests per visitor in 60 s
 	demoWindow   = time.Minute
-	demoTemplate = "tpl_writer" // without tools, so that its answers depend only on the session
+	demoTemplate = "tpl_writer" // has no tools, so its answers depend only on the session
 
-	// The service trusts X-Forwarded-For from proxyAddress, but not from strangerAddress. Both are
-	// this machine.
+	// The service trusts X-Forwarded-For from proxyAddress, but not from strangerAddress. Both addresses belong to this machine.
 	proxyAddress    = "127.0.0.1"
 	strangerAddress = "127.0.0.2"
 )
@@ -38,7 +37,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// `parley migrate` and `parley up` do the same before they serve.
+	// `parley migrate` and `parley up` also do this before they serve.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	return first, second
 }
 
-// visitor is a demo visitor: a peer address and a forwarded address.
+// visitor is a demo visitor, identified by a peer address and a forwarded address.
 type visitor struct {
 	from      string // the peer's address
 	forwarded string // X-Forwarded-For
@@ -57,7 +56,7 @@ type visitor struct {
 // behindProxy returns a visitor behind the trusted proxy.
 func behindProxy(address string) visitor { return visitor{from: proxyAddress, forwarded: address} }
 
-// stranger is a client that sends from an untrusted address.
+// stranger is a client that sends requests from an untrusted address.
 var stranger = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 	DisableKeepAlives: true,
 	DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(strangerAddress)}}).DialContext,
@@ -105,38 +104,37 @@ func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	got.wantLimit(t)
 	r := got.want(t, http.StatusOK).run(t)
 	if r.Status != "completed" || r.Output == nil || r.SessionID != session {
-		t.Fatalf("%q was not answered: %s", message, got.body)
+		t.Fatalf("no answer to %q: %s", message, got.body)
 	}
 	return r.Output.Message
 }
 
-// allowance matches the RateLimit header of a demo request.
+// allowance matches the RateLimit header in the response to a demo request.
 var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 
-// wantLimit fails the test unless the response contains the visitor's limit. It returns the
-// remaining requests.
+// wantLimit fails the test unless the response contains the visitor's limit. It returns the number of remaining requests.
 func (a answer) wantLimit(t *testing.T) (left int) {
 	t.Helper()
 	if a.err != nil {
-		t.Fatalf("no answer: %v", a.err)
+		t.Fatalf("no response: %v", a.err)
 	}
 
 	policy := fmt.Sprintf(`"demo";q=%d;w=%d`, demoLimit, int(demoWindow.Seconds()))
 	if got := a.header.Values("Ratelimit-Policy"); len(got) != 1 || got[0] != policy {
-		t.Fatalf("answer %d has RateLimit-Policy %q, want %q", a.status, got, policy)
+		t.Fatalf("response %d: RateLimit-Policy = %q, want %q", a.status, got, policy)
 	}
 
 	parts := allowance.FindStringSubmatch(a.header.Get("Ratelimit"))
 	if parts == nil {
-		t.Fatalf("answer %d has RateLimit %q", a.status, a.header.Get("Ratelimit"))
+		t.Fatalf("response %d: RateLimit = %q", a.status, a.header.Get("Ratelimit"))
 	}
 
 	left, err := strconv.Atoi(parts[1])
 	if err != nil || left >= demoLimit {
-		t.Fatalf("answer %d leaves %q of %d", a.status, parts[1], demoLimit)
+		t.Fatalf("response %d: remaining requests = %q, want at most %d", a.status, parts[1], demoLimit)
 	}
 	if seconds, err := strconv.Atoi(parts[2]); err != nil || seconds < 1 || seconds > int(demoWindow.Seconds()) {
-		t.Fatalf("answer %d resets after %q s", a.status, parts[2])
+		t.Fatalf("status %d: seconds until the reset = %q", a.status, parts[2])
 	}
 	return left
 }
@@ -145,20 +143,19 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 func (a answer) wantTurnedAway(t *testing.T) {
 	t.Helper()
 	if left := a.wantLimit(t); left != 0 {
-		t.Fatalf("a refused visitor has %d requests left", left)
+		t.Fatalf("remaining requests of a rejected visitor = %d, want 0", left)
 	}
 	a.refused(t, http.StatusTooManyRequests, "rate_limited")
 	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds > int(demoWindow.Seconds()) {
-		t.Fatalf("Retry-After is %q, want at most the window", a.header.Get("Retry-After"))
+		t.Fatalf("Retry-After = %q, want at most %s", a.header.Get("Retry-After"), demoWindow)
 	}
 }
 
-// within fails the test if the first request may no longer be counted, because too much time has
-// passed.
+// within fails the test if so much time has passed that the first request may no longer count.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
-		t.Fatalf("the requests took %s: nothing can be said about a window of %s", took, demoWindow)
+		t.Fatalf("the requests took %s, longer than the window of %s", took, demoWindow)
 	}
 }
 
@@ -167,7 +164,7 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
 	ingresses := []*edge{first, second}
-	v := visitor{from: proxyAddress} // without X-Forwarded-For the proxy's own address counts
+	v := visitor{from: proxyAddress} // without X-Forwarded-For, the proxy's own address counts
 	began := time.Now()
 	for n := range demoLimit {
 		if n == demoLimit/2 {
@@ -177,7 +174,7 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		got := v.chat(t.Context(), ingresses[n%2], "limit", "message "+strconv.Itoa(n))
 		got.want(t, http.StatusOK)
 		if left := got.wantLimit(t); left != demoLimit-n-1 {
-			t.Fatalf("after %d requests %d are left", n+1, left)
+			t.Fatalf("remaining after %d requests = %d", n+1, left)
 		}
 	}
 
@@ -185,7 +182,7 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
 
-	second.Kill9() // it caches refusals in memory, which are lost here
+	second.Kill9() // the ingress loses the refusals that it cached in memory
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
@@ -237,7 +234,7 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtes
 	}
 
 	if passed != demoLimit {
-		t.Fatalf("%d of %d requests passed, want %d", passed, burst, demoLimit)
+		t.Fatalf("accepted %d of %d requests, want %d", passed, burst, demoLimit)
 	}
 }
 
@@ -291,7 +288,7 @@ func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a subte
 	}
 }
 
-// demoCounts uses up a visitor's limit with rejected requests and with the list of templates.
+// demoCounts uses up a visitor's limit with rejected requests and with requests for the list of templates.
 func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	v := behindProxy("203.0.113.2")
 	began := time.Now()
@@ -302,7 +299,7 @@ func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a subte
 		}
 		got := v.send(t.Context(), http.MethodGet, []*edge{first, second}[n/2%2].url+path, nil).want(t, status)
 		if left := got.wantLimit(t); left != demoLimit-n-1 {
-			t.Fatalf("after %d requests %d are left", n+1, left)
+			t.Fatalf("remaining after %d requests = %d", n+1, left)
 		}
 	}
 
@@ -319,7 +316,7 @@ const (
 	askCodeWord  = "What is the code word?"
 )
 
-// demoSessions has two visitors use the same session ID. Sessions are available on every ingress.
+// demoSessions has two visitors use the same session ID. A visitor's session is available on every ingress.
 func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	one, two := behindProxy("203.0.113.3"), behindProxy("203.0.113.4")
 	one.says(t, first, "same", tellCodeWord)
@@ -334,27 +331,26 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 	}
 
 	if got := two.says(t, first, "same", "What did I first say?"); strings.Contains(got, codeWord) {
-		t.Fatalf("a visitor's session begins with another one's words: %s", got)
+		t.Fatalf("a visitor's session begins with another visitor's words: %s", got)
 	}
 	if got := one.says(t, first, "other", askCodeWord); strings.Contains(got, codeWord) {
-		t.Fatalf("a visitor's other session contains it: %s", got)
+		t.Fatalf("another session of the visitor contains the code word: %s", got)
 	}
 }
 
-// demoNetwork sends requests from two addresses of one customer's IPv6 network, and from the
-// neighboring network.
+// demoNetwork sends requests from two addresses in one customer's IPv6 network, and from the neighboring network.
 func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	addresses := []visitor{behindProxy("2001:db8:5:6::1"), behindProxy("2001:db8:5:6:ffff:ffff:ffff:fffe")}
 	addresses[0].says(t, first, "same", tellCodeWord)
 	if got := addresses[1].says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
-		t.Fatalf("two addresses of one network are two visitors: %s", got)
+		t.Fatalf("two addresses in one network count as two visitors: %s", got)
 	}
 
 	for n := 2; n < demoLimit; n++ {
 		got := addresses[n%2].chat(t.Context(), []*edge{first, second}[n/2%2], "same", "hello").want(t, http.StatusOK)
 		if left := got.wantLimit(t); left != demoLimit-n-1 {
-			t.Fatalf("after %d requests of a network %d are left", n+1, left)
+			t.Fatalf("remaining after %d requests from a network = %d", n+1, left)
 		}
 	}
 
@@ -365,12 +361,11 @@ func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a subt
 	within(t, began)
 	neighbour := behindProxy("2001:db8:5:7::1")
 	if got := neighbour.says(t, first, "same", askCodeWord); strings.Contains(got, codeWord) {
-		t.Fatalf("the neighbouring network is the same visitor: %s", got)
+		t.Fatalf("the neighboring network counts as the same visitor: %s", got)
 	}
 }
 
-// demoForwarded has a visitor send a forged X-Forwarded-For, to which the proxy appends the real
-// address.
+// demoForwarded has a visitor send a forged X-Forwarded-For header. The proxy appends the real address.
 func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	for n := range demoLimit {
@@ -382,7 +377,7 @@ func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a su
 	behindProxy("203.0.113.6").says(t, first, "forwarded", "hello")
 }
 
-// demoStranger has an untrusted peer send a different forwarded address each time.
+// demoStranger has an untrusted peer send a different forwarded address with each request.
 func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	passed, refused := 0, 0
@@ -397,12 +392,12 @@ func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 			got.wantRetryAfter(t)
 			refused++
 		default:
-			t.Fatalf("answer %d", got.status)
+			t.Fatalf("status = %d", got.status)
 		}
 	}
 
 	within(t, began)
 	if passed != demoLimit || refused != demoLimit {
-		t.Fatalf("%d requests of one peer passed and %d were refused, want %d each", passed, refused, demoLimit)
+		t.Fatalf("requests from one peer: %d accepted, %d rejected, want %d each", passed, refused, demoLimit)
 	}
 }

@@ -1,7 +1,7 @@
-// Package e2e tests Parley from outside: real processes, driven over HTTP as in the API guide, and killed. `make e2e` runs all
-// tests, `make e2e TESTFLAGS="-run Chaos"` those named TestChaos…, which crash something.
+// Package e2e tests Parley from outside: it uses real processes over HTTP as the API guide describes, and kills them. `make
+// e2e` runs all tests, and `make e2e TESTFLAGS="-run Chaos"` those that crash something, which are named TestChaos….
 //
-// Each test that crashes something has its own cluster. The others share one. A cluster is
+// Each test that crashes something has its own cluster. The other tests share a cluster. A cluster consists of
 //
 //	test ──HTTP──▶ ingress, ingress ──▶ PostgreSQL (synced to disk), nats-server ◀── worker, worker
 //	  ▲                                                                                 │
@@ -11,20 +11,21 @@
 // and the servers that shared/testkit starts.
 //
 // The ledger is a loopback server in the test. Agents use the model "openai/ledger", and the workers' OPENAI_BASE_URL is the
-// ledger. The message selects its behaviour ("sleep 5s: hello", "fault hang*1: hello"; see shared/testkit/openaistub). It
-// records the beginning and end of each model call. From that record a test learns whether a run was executed, how often, in
-// which order and by how many workers simultaneously, without asking a process under test.
+// ledger's URL. The message selects the ledger's behaviour ("sleep 5s: hello", "fault hang*1: hello"; see
+// shared/testkit/openaistub). The ledger records the beginning and end of each model call. From this record a test learns
+// whether a run was executed, how often, in which order and by how many workers simultaneously, without asking a process under
+// test.
 //
 // Voice tests use scripts/internal/realtimeclient and a worker that speaks with espeak-ng. espeak-ng produces the same samples
-// for the same text, so a test can check that no audio is lost when a process dies. The user's speech is sent to a listener, a
-// loopback server in the test that records it and returns scripted transcripts.
+// for the same text, so a test can check that no audio is lost when a process dies. The user's speech is transcribed by a
+// listener, a loopback server in the test that records the audio and returns scripted transcripts.
 //
 // The tests of `parley up` start that binary with a private PostgreSQL and an embedded NATS, like a user who has just cloned
 // the repository.
 //
-// No test sleeps: eventually polls a condition and fails the test at its deadline. When a test fails, testkit prints the output
-// of its processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so more tests run in
-// parallel than there are cores.
+// Tests do not sleep: eventually polls a condition and fails the test at its deadline. When a test fails, testkit prints the
+// output of the test's processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so more
+// tests run in parallel than there are cores.
 //
 // PARLEY_E2E_LONG sets the duration of the run in TestService/client_leaves, for example 10m. The default is 8s.
 package e2e

@@ -13,14 +13,16 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The points of a side-effecting call at which its processes are killed: before the tool ledger's
-// entry exists; before the entry changes to sending; after the receiver has received the request
-// but before it counts the effect; after the receiver has counted the effect but before it answers;
-// before the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
-var points = []string{"entry", "flip", "arrived", "counted", "outcome", "step"}
+// The points of a side-effecting call at which its processes are killed: after the receiver has
+// received the request but before it counts the effect; after the receiver has counted the effect but
+// before it answers; before the tool ledger's entry exists; before the entry changes to sending; before
+// the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
+//
+// Each strike is at the points of one list. A process writes the entries and steps of all its runs with
+// one statement after the other, so only the last point of a list may be within a statement.
+var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
-// paying creates an agent with two endpoints of a till: one that must not be called twice, and one
-// that honours idempotency keys.
+// paying creates an agent with two endpoints on a till. One must not be called twice; the other honours idempotency keys.
 func (a account) paying(t *testing.T, url string, options map[string]any) account {
 	t.Helper()
 	endpoint := func(name, effect string) map[string]any {
@@ -54,8 +56,7 @@ type bill struct{ tool, point string }
 func (b bill) name() string    { return b.tool + "-" + b.point }
 func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
 
-// pays is the model. It pays the bill, retries if no tool worker was available, and then reports
-// the result.
+// pays is the model. It pays the bill, retries if no tool worker was available, and then reports the result.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var b bill
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
@@ -71,13 +72,12 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if err != nil {
 		return openaistub.Reply{}, false
 	}
-	// The ID is always the same, because the service must distinguish calls of different turns.
+	// The ID is always the same, because the service must distinguish calls in different turns.
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
 }
 
-// TestChaosEffects kills the agent worker or the tool worker while runs are at every point of a
-// side-effecting call. The receiver never counts two effects, and calls with an unknown outcome
-// wait for a person.
+// TestChaosEffects kills the agent worker or the tool worker while runs are at every point of a side-effecting call. The
+// receiver never counts two effects, and calls with an unknown outcome wait for a person.
 func TestChaosEffects(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"agent", "tool"} {
@@ -93,9 +93,9 @@ func TestChaosEffects(t *testing.T) {
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // every run is polled
-	// On a slow machine it takes a long time until every run is at its point and the next worker is
-	// ready. No statement may time out meanwhile.
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // the test polls every run
+	// On a slow machine it takes a long time until every run is at its point and the next worker is ready. Meanwhile, no statement
+	// may time out.
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
 	c.model.follow(pays)
 	in := c.ingress(t)
@@ -104,43 +104,42 @@ func strikeEffects(t *testing.T, role, signal string) {
 	workers := map[string]*testkit.Process{"agent": c.worker(t, "ROLES=agent"), "tool": c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).paying(t, receiver.url, nil)
 	runs := map[bill]string{}
-	for _, tool := range []string{"payOnce", "payByKey"} {
+	var victims []*testkit.Process
+	for _, points := range strikes {
 		for _, point := range points {
-			b := bill{tool, point}
-			runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+			for _, tool := range []string{"payOnce", "payByKey"} {
+				b := bill{tool, point}
+				runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
+			}
+			eventually(t, 60*time.Second, "the runs at "+point, func() bool { return receiver.waiting(point) == 2 || gate.waiting(t, point) > 0 })
 		}
-	}
-	eventually(t, 60*time.Second, "two runs at each point", func() bool {
-		at := receiver.waiting("arrived") + receiver.waiting("counted")
-		for _, point := range []string{"entry", "flip", "outcome", "step"} {
-			at += gate.waiting(t, point)
+		victims = append(victims, workers[role])
+		if signal == "kill" {
+			workers[role].Kill9()
+		} else {
+			workers[role].Stop()
 		}
-		return at == len(runs)
-	})
-	victim := workers[role]
-	if signal == "kill" {
-		victim.Kill9()
-	} else {
-		victim.Stop()
+		workers[role] = c.worker(t, "ROLES="+role)
+		gate.openPoint(t, points[len(points)-1])
+		receiver.release()
 	}
-	c.worker(t, "ROLES="+role)
-	gate.open(t)
-	receiver.release()
 	asked := 0
 	for b, id := range runs {
 		asked += settleRun(t, c, owner, receiver, b, id)
 	}
 	if signal == "stop" {
-		victim.Cont()
+		for _, victim := range victims {
+			victim.Cont()
+		}
 		owner.enqueue(t, trigger{message: "alive"})
-		eventually(t, 30*time.Second, "the zombie has seen what became of its runs", func() bool {
+		eventually(t, 30*time.Second, "all runs have finished", func() bool {
 			return c.number(t, "SELECT count(*) FROM open_runs") == 0
 		})
 	}
 	for b := range runs {
 		effects, keys := receiver.of(b.name())
 		if keys != 1 || b.tool == "payOnce" && len(effects) != 1 {
-			t.Errorf("%s: %d effects under %d keys: %+v", b.name(), len(effects), keys, effects)
+			t.Errorf("%s: effects = %d, keys = %d: %+v", b.name(), len(effects), keys, effects)
 		}
 	}
 	t.Logf("%d of %d runs waited for a person", asked, len(runs))
@@ -151,14 +150,14 @@ func strikeEffects(t *testing.T, role, signal string) {
 func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
 	t.Helper()
 	var r waitingRun
-	eventually(t, 3*lease, "run "+b.name()+" ends or waits for a person", func() bool {
+	eventually(t, 3*lease, "run "+b.name()+" finishes or waits for a person", func() bool {
 		r = waitingRun{}
 		owner.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
 		if r.RequiredAction == nil {
 			return r.terminal()
 		}
 		if b.tool != "payOnce" || r.RequiredAction.Kind != "unknown_outcome" || r.RequiredAction.Name != b.tool {
-			t.Fatalf("%s waits for %+v", b.name(), r.RequiredAction)
+			t.Fatalf("required action of %s = %+v", b.name(), r.RequiredAction)
 		}
 		decision := "resend"
 		if effects, _ := receiver.of(b.name()); len(effects) > 0 {
@@ -169,10 +168,10 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 		return false
 	})
 	if r.Status != "completed" || !strings.HasPrefix(r.Message, "done: ") {
-		t.Errorf("%s: %s with %q, %+v", b.name(), r.Status, r.Message, r.Error)
+		t.Errorf("%s: status %s, message %q, error %+v", b.name(), r.Status, r.Message, r.Error)
 	}
 	if n := c.number(t, "SELECT count(*) FROM effects WHERE run_id = $1 AND state IN ('ready', 'sending', 'awaiting')", id); n != 0 {
-		t.Errorf("%s: %d effects are still open", b.name(), n)
+		t.Errorf("%s: open effects = %d, want 0", b.name(), n)
 	}
 	return asked
 }
@@ -200,7 +199,7 @@ func (r waitingRun) terminal() bool {
 	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "timed_out"
 }
 
-// decide answers the required action of a run.
+// decide makes the person's decision that a run requires.
 func (a account) decide(t *testing.T, id, decision, callID string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
@@ -221,8 +220,8 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	return r
 }
 
-// TestApprovals decides approvals. Nothing is sent before an approval, the request is sent once
-// after it, and nothing is sent after a rejection.
+// TestApprovals approves and rejects calls. No request is sent before the decision. An approved request is sent once, and a
+// rejected request never.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -245,13 +244,13 @@ func TestApprovals(t *testing.T) {
 		var r waitingRun
 		got.into(t, &r)
 		if r.Status != "requires_action" || r.RequiredAction == nil || r.RequiredAction.Kind != "approval" {
-			t.Fatalf("the waiting request was answered: %s", got.body)
+			t.Fatalf("the waiting request got a response: %s", got.body)
 		}
 		if left := time.Until(r.RequiredAction.ExpiresAt); left < 23*time.Hour || left > 24*time.Hour || took > 15*time.Second {
-			t.Errorf("answered after %s, with %s to decide", took, left)
+			t.Errorf("response after %s, with %s left for the decision", took, left)
 		}
 		if effects, _ := receiver.of(b.name()); len(effects) != 0 {
-			t.Fatalf("it was sent before anybody approved: %+v", effects)
+			t.Fatalf("the request was sent before the approval: %+v", effects)
 		}
 		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
 		events := owner.watch(t, id, "")
@@ -273,8 +272,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestMissingToolWorker has no tool worker. The model gets an error result within two seconds, and
-// the run continues.
+// TestMissingToolWorker runs without a tool worker. The model gets an error result within two seconds, and the run continues.
 func TestMissingToolWorker(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

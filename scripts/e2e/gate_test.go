@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// gates block statements of the service inside PostgreSQL, so that a process can be killed during a
-// statement: before a tool ledger entry is written, before it changes to sending or done, and
-// before the step is journaled. The argument "point" of a call selects its gate.
+// gates block the service's statements inside PostgreSQL, so that a process can be killed during a statement: before an entry
+// in the tool ledger is written, before the entry changes to sending or done, and before the step is journaled. The argument
+// "point" of a tool call selects the gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn
 }
 
 const gateSQL = `
-CREATE FUNCTION e2e_gate(point text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION e2e_gate(point text) RETURNS void LANGUAGE plpgsql SET lock_timeout = 0 AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7331, hashtext(point) & 65535);
 END $$;
@@ -63,6 +63,14 @@ func (g *gates) waiting(t *testing.T, point string) int {
 	t.Helper()
 	return g.c.number(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 7331
 		AND objid = (hashtext($1) & 65535)::oid`, point)
+}
+
+// openPoint opens a point's gate permanently.
+func (g *gates) openPoint(t *testing.T, point string) {
+	t.Helper()
+	if _, err := g.conn.ExecContext(t.Context(), `SELECT pg_advisory_unlock(7331, hashtext($1) & 65535)`, point); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // open opens all gates permanently.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnAutomationOnGivenServers sends a key to two ingresses. It runs once, and both responses are
-// equal. `make test-containers` runs the test on PostgreSQL and NATS in containers.
+// TestAnAutomationOnGivenServers sends the same key to two ingresses. The agent runs once, and both responses are equal. `make
+// test-containers` runs the test with PostgreSQL and NATS in containers.
 func TestAnAutomationOnGivenServers(t *testing.T) {
 	t.Parallel()
 	c := newGivenCluster(t)
@@ -19,9 +19,9 @@ func TestAnAutomationOnGivenServers(t *testing.T) {
 	first.completed(t, echoed("once"), 1)
 	again := owner.at(two).post(t.Context(), asked).replayed(t)
 	if !bytes.Equal(again.body, first.body) {
-		t.Errorf("the other ingress answered %s, want %s", again.body, first.body)
+		t.Errorf("response from the other ingress = %s, want %s", again.body, first.body)
 	}
 	if calls := c.model.count(asked.message); calls != 1 {
-		t.Errorf("%d model calls, want 1", calls)
+		t.Errorf("model calls = %d, want 1", calls)
 	}
 }

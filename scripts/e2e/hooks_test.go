@@ -21,7 +21,7 @@ import (
 
 const (
 	deliveries   = 500                   // about one subject
-	deliveryPace = 60 * time.Millisecond // half a minute in total, longer than one run may coalesce
+	deliveryPace = 60 * time.Millisecond // half a minute in total, longer than a run may coalesce deliveries
 	hookSecret   = "a secret of this test"
 )
 
@@ -92,9 +92,8 @@ func (s *source) sendAll(ctx context.Context) {
 	}
 }
 
-// TestChaosCollecting has a source send hundreds of deliveries about one subject while an ingress
-// and a sweeper are killed. They are coalesced into a few runs, which together contain every
-// delivery exactly once.
+// TestChaosCollecting sends hundreds of deliveries about one subject while an ingress and a sweeper are killed. The deliveries
+// are coalesced into a few runs, which together contain every delivery exactly once.
 func TestChaosCollecting(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -125,21 +124,21 @@ func TestChaosCollecting(t *testing.T) {
 		close(sent)
 	}()
 
-	eventually(t, time.Minute, "a third is taken", func() bool { return s.taken.Load() >= deliveries/3 })
+	eventually(t, time.Minute, "a third of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/3 })
 	sweepers[0].Kill9()
-	eventually(t, time.Minute, "half is taken", func() bool { return s.taken.Load() >= deliveries/2 })
+	eventually(t, time.Minute, "half of the deliveries have been accepted", func() bool { return s.taken.Load() >= deliveries/2 })
 	ingresses[0].Kill9()
 	<-sent
 	if taken := s.taken.Load(); taken != deliveries {
-		t.Fatalf("%d of %d deliveries were accepted", taken, deliveries)
+		t.Fatalf("accepted %d of %d deliveries", taken, deliveries)
 	}
 
-	eventually(t, 40*time.Second, "what was collected is released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
+	eventually(t, 40*time.Second, "all coalesced deliveries are released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
 	s.checkRuns(t, c, owner)
 	s.checkReplays(t)
 }
 
-// checkRuns compares the runs' deliveries to the responses of the source.
+// checkRuns compares the deliveries in the runs with the responses that the source received.
 func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Helper()
 	runs := map[string][]string{} // IDs of deliveries
@@ -151,12 +150,12 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	}
 
 	if made := c.number(t, "SELECT count(*) FROM runs"); made != len(runs) || made > 3 {
-		t.Fatalf("%d runs were created, and the source received %d", made, len(runs))
+		t.Fatalf("runs created = %d, runs in responses = %d", made, len(runs))
 	}
 
 	for id, want := range runs {
 		if r := owner.result(t, id, 40*time.Second).run(t); r.Status != "completed" || r.Attempts != 1 {
-			t.Errorf("the run ended as %+v", r)
+			t.Errorf("run = %+v, want completed", r)
 		}
 		var listed []string
 		if err := c.db.QueryRowContext(t.Context(), `SELECT ARRAY(SELECT json_array_elements_text(input->'data'->'deliveries'->'ids'))
@@ -164,12 +163,12 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 			t.Fatal(err)
 		}
 		if slices.Sort(listed); !slices.Equal(listed, want) {
-			t.Errorf("run %s knows of %d deliveries, and the source of %d: %v, %v", id, len(listed), len(want), listed, want)
+			t.Errorf("run %s has %d deliveries, want %d: %v, %v", id, len(listed), len(want), listed, want)
 		}
 	}
 
 	if calls := len(c.model.stub.Requests()); calls != len(runs) {
-		t.Errorf("%d model calls of %d runs", calls, len(runs))
+		t.Errorf("model calls = %d, want one for each of %d runs", calls, len(runs))
 	}
 
 	again := 0
@@ -177,7 +176,7 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 		again += tries - 1
 	}
 
-	t.Logf("%d runs of %d deliveries, %d of which were sent again", len(runs), deliveries, again)
+	t.Logf("%d runs for %d deliveries, %d of which were sent again", len(runs), deliveries, again)
 }
 
 // checkReplays sends every delivery again to the remaining ingress.
@@ -189,7 +188,7 @@ func (s *source) checkReplays(t *testing.T) {
 			for n := from; n < deliveries; n += 8 {
 				got, taken := s.post(t.Context(), n, 1)
 				if !taken || !got.Duplicate || got.RunID == nil || *got.RunID != *s.answered[n].RunID {
-					t.Errorf("delivery %d again: %+v, %v; before %+v", n, got, taken, s.answered[n])
+					t.Errorf("delivery %d, sent again: got %+v, %v; want %+v", n, got, taken, s.answered[n])
 				}
 			}
 		})

@@ -29,7 +29,7 @@ const (
 	closeTooBig      = 1009
 )
 
-// attack is an attack by one client and its consequence.
+// attack is an attack by a client, and the name that the test prints.
 type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
@@ -37,29 +37,27 @@ type attack struct {
 
 // attacks run in parallel during another organization's conversation.
 var attacks = []attack{
-	{"what is no event", noEvents},
-	{"what is no text", noText},
-	{"messages of a mebibyte and more", giants},
-	{"other formats of sound", wrongFormats},
-	{"sound that is none", noSound},
+	{"malformed events", noEvents},
+	{"binary messages", noText},
+	{"messages above a mebibyte", giants},
+	{"other audio formats", wrongFormats},
+	{"invalid audio", noSound},
 	{"floods of events", eventFlood},
-	{"a flood of sound", soundFlood},
+	{"a flood of audio", soundFlood},
 	{"a turn that never ends", endlessTurn},
 	{"clients that never read", neverRead},
-	{"upgrades that never come to their end", slowUpgrades},
+	{"upgrades that never end", slowUpgrades},
 }
 
 const (
-	// seats is the number of concurrent conversations of an organization, enough for all attacks.
-	// There are 25 in parallel, and a client may reconnect before the service notices that it is
-	// gone.
+	// seats is an organization's maximum number of concurrent conversations. It suffices for all attacks: they open 25 in
+	// parallel, and a client may reconnect before the service notices that the old connection is gone.
 	seats = 32
-	// unread is the number of clients that read nothing.
+	// unread is the number of clients that never read.
 	unread = 12
 )
 
-// TestVoiceHostileClients has clients of one organization misbehave while the conversation of
-// another organization continues.
+// TestVoiceHostileClients has clients of one organization misbehave while another organization's conversation continues.
 func TestVoiceHostileClients(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -76,7 +74,7 @@ func TestVoiceHostileClients(t *testing.T) {
 		}
 	}
 
-	const last = "clients that have vanished" // for half a minute these clients do nothing
+	const last = "vanished clients" // they do nothing for half a minute
 	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
@@ -85,20 +83,20 @@ func TestVoiceHostileClients(t *testing.T) {
 	}
 
 	runTogether(t, all)()
-	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
+	t.Logf("memory of the ingress: %d MiB", beside.memory.resident(t)>>20)
 	gone()
 	t.Run("a thousand connections too many", run(attack{do: tooMany}))
-	for _, k := range owner.allSeats(t, "those who were too many") {
+	for _, k := range owner.allSeats(t, "the excess connections") {
 		k.Leave()
 	}
 
-	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
+	t.Logf("memory of the ingress: %d MiB", beside.memory.resident(t)>>20)
 	disturbed := beside.turns(t, 1)
 	beside.stop()
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is an automatic conversation that records the latencies of its answers.
+// chatter is an automatic conversation that records how long its answers take.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -106,11 +104,11 @@ type chatter struct {
 
 	mu    sync.Mutex
 	took  []time.Duration
-	hurt  time.Duration // total time in which a listener waited for audio
+	hurt  time.Duration // total time for which a listener had to wait for audio
 	fault error
 }
 
-// chatter starts a conversation that asks at most once a second.
+// chatter starts a conversation that asks a question at most once a second.
 func (a account) chatter(t *testing.T, in *edge) *chatter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -176,11 +174,11 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	b.mu.Lock()
 	want := len(b.took) + n
 	b.mu.Unlock()
-	eventually(t, 2*time.Minute, "the conversation beside goes on", func() bool {
+	eventually(t, 2*time.Minute, "the other conversation continues", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.fault != nil {
-			t.Fatalf("the conversation beside ended: %v", b.fault)
+			t.Fatalf("the other conversation ended: %v", b.fault)
 		}
 		if len(b.took) < want {
 			return false
@@ -191,15 +189,15 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare compares disturbed to undisturbed latencies. In short runs, other packages' tests use the
-// machine too, so the check only detects attacks that block other organizations completely. Without
-// -short the limits are what listeners would notice.
+// compare compares latencies during the attacks with latencies alone. With -short, other packages' tests use the machine too,
+// so the check only detects attacks that block other organizations completely. Without -short, the limits are what listeners
+// would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
 	margin, waited := 300*time.Millisecond, 5*time.Millisecond
 	if testing.Short() {
 		margin, waited = 2*time.Second, 200*time.Millisecond
-		t.Log("NOT TESTED with -short: whether a listener would notice; bounds are wide beside other tests")
+		t.Log("NOT TESTED with -short: whether a listener would notice the attacks; the bounds allow for other tests")
 	}
 
 	slices.Sort(alone)
@@ -209,10 +207,10 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
 	// The attackers use the same two cores and may delay single turns.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
-		t.Error("the conversation beside was disturbed")
+		t.Error("the other conversation was disturbed")
 	}
 	if b.hurt > time.Duration(len(disturbed))*waited {
-		t.Errorf("a listener waited for %s", b.hurt)
+		t.Errorf("a listener had to wait for %s", b.hurt)
 	}
 }
 
@@ -224,11 +222,10 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size, which must not grow. Later sizes are compared to the first
-// one.
+// resident returns the resident size, which must not grow: it compares later sizes with the first.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
-	const room = 96 << 20 // uncollected garbage
+	const room = 96 << 20 // for garbage that is not collected yet
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
 		t.Fatal(err)
@@ -247,18 +244,17 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 		m.before = kib << 10
 	}
 	if grown := kib<<10 - m.before; grown > room {
-		t.Errorf("the ingress has grown by %d MiB to %d", grown>>20, kib>>10)
+		t.Errorf("the ingress's memory has grown by %d MiB to %d MiB", grown>>20, kib>>10)
 	}
 	return kib << 10
 }
 
-// allSeats opens as many conversations as the organization may have, which shows that ended
-// conversations have released their slots. A slot becomes free when the service notices that a
-// client is gone.
+// allSeats opens as many conversations as the organization may have. This shows that earlier conversations have released their
+// slots. A slot becomes free when the service notices that a client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
 	for range seats {
-		eventually(t, 10*time.Second, "all places are free behind "+behind, func() bool {
+		eventually(t, 10*time.Second, "all slots are free after "+behind, func() bool {
 			line, err := a.dial(t, "")
 			if err == nil {
 				open = append(open, &talk{Client: line, t: t})
@@ -286,12 +282,12 @@ func (k *talk) wantError(code, param string) {
 	}
 }
 
-// wantClosed reads to the end of the conversation. It must be closed with this code.
+// wantClosed reads to the end of the conversation, which must be closed with this code.
 func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
 	if got != code {
-		k.t.Errorf("closed with %d, want %d, after %s", got, code, realtimeclient.Types(all))
+		k.t.Errorf("close code = %d, want %d, after %s", got, code, realtimeclient.Types(all))
 	}
 	return all
 }
@@ -428,13 +424,12 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 		}
 		all := k.wantClosed(closePolicy)
 		if last := all[len(all)-1]; last.Error == nil || last.Error.Code != "rate_limit_exceeded" {
-			t.Errorf("%.40s: the last of %d events is %s", event, len(all), last.Raw)
+			t.Errorf("%.40s: last of %d events = %s", event, len(all), last.Raw)
 		}
 	}
 }
 
-// soundFlood sends minutes of audio as fast as possible. The service accepts it at the speed of its
-// recognition.
+// soundFlood sends minutes of audio as fast as possible. The service accepts audio only as fast as it can recognize speech.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -485,8 +480,8 @@ func neverRead(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// awaitGone waits until the service has closed the connection. A client that does not read is not
-// notified, so the test checks the system's connections.
+// awaitGone waits until the service has closed the connection. A client that does not read cannot notice that, so the test
+// checks the system's connections.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -496,7 +491,7 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	}
 
 	here, there := fmt.Sprintf(":%04X", in.port), fmt.Sprintf(":%04X", address.Port)
-	eventually(s.t, within, "a client that does not read is thrown out", func() bool {
+	eventually(s.t, within, "the connection of a client that does not read is closed", func() bool {
 		table, err := os.ReadFile("/proc/net/tcp")
 		if err != nil {
 			s.t.Fatal(err)
@@ -511,8 +506,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished leaves pings unanswered, like an unplugged machine. One client vanishes while it is
-// idle, another in the middle of a message.
+// vanished leaves pings unanswered, like an unplugged machine. One client vanishes while idle, another in the middle of a
+// message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)
@@ -521,7 +516,7 @@ func vanished(t *testing.T, owner account, in *edge) {
 	for _, s := range []*rawSocket{idle, half} {
 		err := s.drain(time.Minute)
 		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || time.Since(began) < 10*time.Second {
-			t.Errorf("who has vanished was known to be gone after %s: %v", time.Since(began), err)
+			t.Errorf("a vanished client's connection was closed after %s: %v", time.Since(began), err)
 		}
 	}
 }
@@ -538,14 +533,14 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 	}
 
 	for n, s := range sockets {
-		eventually(t, 20*time.Second, "a request that never ends is not waited for", func() bool {
+		eventually(t, 20*time.Second, "the connection of an endless request is closed", func() bool {
 			_, err := s.conn.Write([]byte(request[20+n%20 : 21+n%20]))
 			return err != nil
 		})
 	}
 }
 
-// tooMany occupies all slots and tries a thousand more.
+// tooMany occupies all slots and tries to open a thousand more conversations.
 func tooMany(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	open := owner.allSeats(t, "the hostile")
@@ -568,7 +563,7 @@ func tooMany(t *testing.T, owner account, in *edge) {
 	close(refused)
 	for err := range refused {
 		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
-			t.Fatalf("one connection too many: %v", err)
+			t.Fatalf("opening a connection too many: %v", err)
 		}
 	}
 

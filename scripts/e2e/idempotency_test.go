@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sameKeyPosts is the number of simultaneous posts of one key.
+// sameKeyPosts is the number of simultaneous posts with one key.
 const sameKeyPosts = 200
 
 func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
@@ -26,14 +26,14 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	first.completed(t, echoed("once"), 1)
 	for i, a := range answers {
 		if !bytes.Equal(a.want(t, http.StatusOK).body, first.body) {
-			t.Fatalf("answer %d of %d differs:\n%s\n%s", i, len(answers), a.body, first.body)
+			t.Fatalf("response %d of %d differs:\n%s\n%s", i, len(answers), a.body, first.body)
 		}
 	}
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 1 {
-		t.Fatalf("%d runs in the database, want 1", rows)
+		t.Fatalf("runs in the database = %d, want 1", rows)
 	}
 	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("%d model calls, want 1", calls)
+		t.Fatalf("model calls = %d, want 1", calls)
 	}
 
 	reused := owner.post(t.Context(), trigger{message: "another message", key: asked.key})
@@ -41,7 +41,7 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 
 	theirs := other.at(ingresses[0]).post(t.Context(), trigger{message: "theirs", key: asked.key})
 	if theirs.completed(t, echoed("theirs"), 1).ID == first.run(t).ID {
-		t.Fatal("the same key in another organization gave the first one's run")
+		t.Fatal("the same key in another organization returned the first organization's run")
 	}
 
 	for _, in := range ingresses {
@@ -59,15 +59,15 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	for _, in := range ingresses {
 		again := owner.at(in).post(t.Context(), asked).replayed(t)
 		if !bytes.Equal(again.body, first.body) {
-			t.Fatalf("the answer changed over the restart:\n%s\n%s", again.body, first.body)
+			t.Fatalf("the response changed with the restart:\n%s\n%s", again.body, first.body)
 		}
 		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
 			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
-	// A later run shows that the worker works again, and would have executed the first one too.
+	// A later run shows that the worker works again. It would also have executed the first run again.
 	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("%d model calls after the restart, want 1", calls)
+		t.Fatalf("model calls after the restart = %d, want 1", calls)
 	}
 }
 
@@ -89,6 +89,6 @@ func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []an
 	began := time.Now()
 	close(gate)
 	posts.Wait()
-	t.Logf("%d requests with one key were answered within %s", len(answers), time.Since(began).Round(time.Millisecond))
+	t.Logf("%d requests with one key got responses within %s", len(answers), time.Since(began).Round(time.Millisecond))
 	return answers
 }

@@ -12,9 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// ingestGateSQL blocks an ingest worker at the points named in its document's metadata: while it
-// claims the document, while it writes the first passages, after it has reported the last passages,
-// and while it marks the document as ready or failed.
+// ingestGateSQL blocks an ingest worker at the points named in a document's metadata: while it claims the document, while it
+// writes the first passages, after it has reported the last passages, and while it marks the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -37,7 +36,7 @@ BEGIN
 END $$;
 CREATE TRIGGER e2e_chunks BEFORE INSERT ON document_chunks FOR EACH ROW EXECUTE FUNCTION e2e_chunks();`
 
-// library serves one document over HTTP. It delays the first response until it is released.
+// library serves one document over HTTP. It delays the first response until release.
 type library struct {
 	host, url string
 	arrived   chan struct{}
@@ -66,9 +65,8 @@ func newLibrary(t *testing.T, mark string) *library {
 	return l
 }
 
-// TestChaosIngest kills a worker with documents at every point of their processing. Each document
-// becomes ready once, or failed with its reason, and the late statements of a frozen worker change
-// nothing.
+// TestChaosIngest kills a worker with documents at every point of their processing. Each document becomes ready once, or failed
+// with a reason, and a frozen worker's late statements change nothing.
 func TestChaosIngest(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []string{"kill", "stop"} {
@@ -102,7 +100,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // one after the other, because a blocked claim delays the documents claimed together with it
+	for _, point := range points { // one after another, because a blocked claim delays all documents in the same claim
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")
@@ -117,7 +115,7 @@ func strikeIngest(t *testing.T, signal string) {
 	close(shelf.release)
 	for point, id := range ids {
 		d := owner.processed(t, id, 90*time.Second)
-		t.Logf("%s is %s %s after the fault", point, d.Status, time.Since(struck).Round(time.Second))
+		t.Logf("%s: status %s, %s after the fault", point, d.Status, time.Since(struck).Round(time.Second))
 		if point == "failed" {
 			if d.Status != "failed" || d.Error == nil || d.Error.Code != "damaged" || d.Chunks != 0 {
 				t.Errorf("%s: %+v", point, d)
@@ -145,25 +143,23 @@ func strike(t *testing.T, victim *testkit.Process, signal string) {
 	victim.Stop()
 }
 
-// storedOnce checks that each passage of a document is stored once, and that their number matches
-// the document's.
+// storedOnce checks that each passage of a document is stored once, and that the document reports the right number of passages.
 func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) {
 	t.Helper()
 	for point, id := range ids {
 		n := c.number(t, `SELECT count(*) FROM document_chunks WHERE document_id = $1`, id)
 		if d := owner.document(t, id); n != d.Chunks {
-			t.Errorf("%s: %d passages are stored, the document says %d", point, n, d.Chunks)
+			t.Errorf("%s: stored passages = %d, the document reports %d", point, n, d.Chunks)
 		}
 		if distinct := c.number(t, `SELECT count(DISTINCT (page, start_at)) FROM document_chunks WHERE document_id = $1`, id); distinct != n {
-			t.Errorf("%s: of %d passages %d are different", point, n, distinct)
+			t.Errorf("%s: got %d passages, but only %d different ones", point, n, distinct)
 		}
 		if point != "failed" && !slices.Contains(owner.finds(t, "mark"+point), id) {
-			t.Errorf("%s: it is not found", point)
+			t.Errorf("%s: a search does not find the document", point)
 		}
 	}
 
-	// The count of a term equals the number of passages that contain the term, whichever processes
-	// were killed.
+	// The count of a term equals the number of passages that contain the term, whichever processes were killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
 		t.Errorf("%d counted terms occur in no passage", wrong)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waiters is the number of requests waiting at an ingress that ends.
+// waiters is the number of requests that wait at an ingress when it ends.
 const waiters = 8
 
 func TestChaosIngressKilledWithWaiters(t *testing.T) {
@@ -28,7 +28,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	dying.Kill9()
 	for _, w := range waiting {
 		if got := awaitAnswer(t, w, 10*time.Second); got.err == nil {
-			t.Fatalf("an ingress that was killed answered: %d %s", got.status, got.body)
+			t.Fatalf("a killed ingress responded: %d %s", got.status, got.body)
 		}
 	}
 
@@ -36,13 +36,13 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	attached := there.post(t.Context(), asked)
 	attached.completed(t, echoed("kept"), 1)
 	if got := there.result(t, id, 40*time.Second); !bytes.Equal(got.body, attached.body) {
-		t.Fatalf("the run read by its id differs from the answer of the retry:\n%s\n%s", got.body, attached.body)
+		t.Fatalf("the run read by ID differs from the retry's response:\n%s\n%s", got.body, attached.body)
 	}
 	if again := there.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, attached.body) {
 		t.Fatalf("the replay differs:\n%s\n%s", again.body, attached.body)
 	}
 	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("%d model calls, want 1", calls)
+		t.Fatalf("model calls = %d, want 1", calls)
 	}
 }
 
@@ -60,23 +60,23 @@ func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
-	polls := make(chan answer, 1) // a long poll is a waiter too
+	polls := make(chan answer, 1) // a long poll waits, too
 	go func() { polls <- owner.get(t.Context(), "/api/runs?id="+id+"&wait=40") }()
 	leaving.awaitConnections(t, len(waiting)+1)
 	leaving.Term()
 	for _, w := range waiting {
 		got := awaitAnswer(t, w, 25*time.Second).want(t, http.StatusAccepted)
 		if got.run(t).ID != id {
-			t.Fatalf("answered with another run: %s", got.body)
+			t.Fatalf("response with another run: %s", got.body)
 		}
 		if location := got.header.Get("Location"); location != "/api/runs?id="+id {
-			t.Fatalf("Location is %q", location)
+			t.Fatalf("Location = %q", location)
 		}
 		got.wantRetryAfter(t)
 	}
 
 	if got := awaitAnswer(t, polls, 25*time.Second).want(t, http.StatusOK).run(t); got.Status != "running" {
-		t.Fatalf("the long poll ended with a run %s, want running", got.Status)
+		t.Fatalf("run status after the long poll = %s, want running", got.Status)
 	}
 	if err := leaving.Wait(25 * time.Second); err != nil {
 		t.Fatalf("the ingress did not exit with 0: %v", err)

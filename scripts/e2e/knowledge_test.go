@@ -180,7 +180,7 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 || found[0] != sent.ID {
-		t.Errorf("found %v", found)
+		t.Errorf("found = %v", found)
 	}
 
 	r := owner.chats(t, "about the lamp", "How long is the warranty of the Heron lamp?")
@@ -191,7 +191,7 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 
 	stranger := signUp(t, in.url).reader(t, "offline", nil)
 	if other := stranger.chats(t, "s", "How long is the warranty of the Heron lamp?"); len(other.Citations) != 0 || strings.Contains(other.Message, "thirty-one") {
-		t.Errorf("another organization's agent says %+v", other)
+		t.Errorf("answer of another organization's agent = %+v", other)
 	}
 
 	owner.send(t, http.MethodDelete, owner.url+"/api/knowledge?id="+sent.ID, nil).want(t, http.StatusOK)
@@ -200,19 +200,19 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	}
 
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) != 0 {
-		t.Errorf("after the end found %v", found)
+		t.Errorf("found after the document was deleted = %v", found)
 	}
 
 	for _, session := range []string{"about the lamp", "another"} {
 		if after := owner.chats(t, session, "And how long was it again, the warranty of the Heron lamp?"); len(after.Citations) != 0 || strings.Contains(after.Message, "thirty-one") {
-			t.Errorf("after the end, in %s: %+v", session, after)
+			t.Errorf("answer after the document was deleted, in session %q = %+v", session, after)
 		}
 	}
 
 	leavesNothing(t, c, mark, in.Output(), worker.Output())
 	for _, said := range bus.with(mark) {
 		if strings.HasPrefix(said.subject, "jobs.") || strings.Contains(said.subject, mark) {
-			t.Errorf("%s carries text of a document: %s", said.subject, said.text)
+			t.Errorf("a bus message on %s contains text from a document: %s", said.subject, said.text)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 			t.Errorf("%+v", cited)
 		}
 		if words := []rune(r.Message); cited.StartIndex < 0 || cited.EndIndex > len(words) || cited.StartIndex >= cited.EndIndex {
-			t.Errorf("it supports %d to %d of %d characters", cited.StartIndex, cited.EndIndex, len(words))
+			t.Errorf("the citation supports the characters %d to %d of %d", cited.StartIndex, cited.EndIndex, len(words))
 		}
 		var page struct {
 			Page int    `json:"page"`
@@ -275,11 +275,11 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		looked++
 		if found += n; n > 0 {
-			t.Errorf("%d rows of %s still contain it", n, where)
+			t.Errorf("%d rows in %s still contain the document", n, where)
 		}
 	}
 	if looked < 100 {
-		t.Errorf("looked at %d columns only", looked)
+		t.Errorf("searched only %d columns", looked)
 	}
 	err = filepath.WalkDir(c.store, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -287,7 +287,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		content, err := os.ReadFile(path)
 		if bytes.Contains(content, []byte(mark)) {
-			t.Errorf("%s still contains it", path)
+			t.Errorf("%s still contains the mark", path)
 		}
 		return err
 	})
@@ -296,7 +296,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	}
 	for _, log := range logs {
 		if strings.Contains(log, mark) {
-			t.Error("a log has text of a document")
+			t.Error("a log contains text from a document")
 		}
 	}
 }

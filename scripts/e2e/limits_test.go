@@ -59,7 +59,7 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 	}
 
 	if done := len(c.model.of(prompts...)); done > flood*3/4 {
-		t.Fatalf("%d of the flood's %d runs were executed before: it was no flood", done, flood)
+		t.Fatalf("%d of the flood's %d runs were executed already, so there was no flood", done, flood)
 	}
 
 	eventually(t, 90*time.Second, "the flood ends", func() bool { return c.number(t, "SELECT count(*) FROM open_runs") == 0 })
@@ -111,7 +111,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 		})
 		beside.measure(t, c, quiet, fmt.Sprintf("beside %d", round), samples)
 		if waiting := c.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'"); waiting < flood/2 {
-			t.Errorf("%d runs waited at the end of round %d: it was no flood", waiting, round)
+			t.Errorf("only %d runs waited at the end of round %d, so there was no flood", waiting, round)
 		}
 		for _, p := range l.end() {
 			p.answer.want(t, http.StatusOK)
@@ -148,7 +148,7 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 		p.answer.want(t, http.StatusOK)
 		calls := c.model.of(message(p.caller, p.n))
 		if len(calls) != 1 {
-			t.Fatalf("%d model calls of %q", len(calls), message(p.caller, p.n))
+			t.Fatalf("%d model calls with the prompt %q", len(calls), message(p.caller, p.n))
 		}
 		w.answered, w.begun = append(w.answered, p.took), append(w.begun, calls[0].began.Sub(p.began))
 	}
@@ -189,7 +189,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 		t.Fatalf("the replay differs:\n%s\n%s", again.body, before.body)
 	}
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != len(ids)+1 {
-		t.Fatalf("%d runs in the database, accepted were %d", rows, len(ids)+1)
+		t.Fatalf("runs in the database = %d, want the %d accepted ones", rows, len(ids)+1)
 	}
 
 	worker.Restart()

@@ -57,7 +57,7 @@ func (l *load) start(t *testing.T, callers int) {
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
-	eventually(t, 2*requestTimeout, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
+	eventually(t, 2*requestTimeout, strconv.Itoa(more)+" more responses", func() bool { return l.count() >= had+more })
 }
 
 func (l *load) count() int {
@@ -118,7 +118,7 @@ func bound(t *testing.T, promised, busy float64) float64 {
 		return promised
 	}
 
-	t.Logf("NOT TESTED as promised, but with a bound of %.1f instead of %.1f: the machine is busy, with a load of %.0f", busy, promised, waiting)
+	t.Logf("NOT TESTED with the promised bound: bound = %.1f instead of %.1f, because the machine's load is %.0f", busy, promised, waiting)
 	return busy
 }
 
@@ -133,7 +133,7 @@ func filled(t *testing.T, p *testkit.Process) int64 {
 	_, rest, _ := strings.Cut(string(status), "RssAnon:")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		t.Fatalf("no memory in the status of %d: %s", p.PID(), status)
+		t.Fatalf("the status of process %d contains no RssAnon: %s", p.PID(), status)
 	}
 
 	kib, err := strconv.ParseInt(fields[0], 10, 64)

@@ -40,9 +40,9 @@ func lookEach(t *testing.T, each, within time.Duration, what string, done func()
 		select {
 		case <-tick.C:
 		case <-over.C:
-			t.Fatalf("not within %s: %s", within, what)
+			t.Fatalf("not true within %s: %s", within, what)
 		case <-t.Context().Done():
-			t.Fatalf("the test ended before: %s", what)
+			t.Fatalf("the test ended before this was true: %s", what)
 		}
 	}
 }

@@ -67,13 +67,13 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	changes.shows(t, owner, "completed")
 	streamed := owner.enqueue(t, trigger{message: "sleep 2s: streamed"})
 	if text := bytesFor(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
-		t.Errorf("the stream of another ingress is %s", text)
+		t.Errorf("stream from another ingress = %s", text)
 	}
 
 	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})
 	c.model.awaitCalls(t, "sleep 20s: to be cancelled", 1)
 	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).want(t, http.StatusOK)
-	eventually(t, 10*time.Second, "the model call ends that nobody needs", func() bool {
+	eventually(t, 10*time.Second, "the unneeded model call ends", func() bool {
 		calls := c.model.of("sleep 20s: to be cancelled")
 		return len(calls) == 1 && !calls[0].ended.IsZero()
 	})
@@ -112,7 +112,7 @@ func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	for _, s := range servers {
 		for line := range strings.Lines(s.Output()) {
 			if strings.Contains(line, "Violation") || strings.Contains(line, "authentication error") {
-				t.Errorf("the bus refused what is needed: %s", line)
+				t.Errorf("the bus refused a needed permission: %s", line)
 			}
 		}
 	}

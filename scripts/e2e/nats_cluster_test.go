@@ -63,7 +63,7 @@ func (f *threefold) lose(t *testing.T, server int, what string) {
 	f.servers[server].Kill9()
 	// The next responses of each caller, all of which are later than the kill.
 	f.load.await(t, 5*natsCallers)
-	t.Logf("nats-%d, %s, is lost: 20 answers within %s", server, what, time.Since(began).Round(time.Millisecond))
+	t.Logf("nats-%d, %s, is lost: 20 responses within %s", server, what, time.Since(began).Round(time.Millisecond))
 }
 
 // check compares the callers' responses to the database and the model.
@@ -77,7 +77,7 @@ func (f *threefold) check(t *testing.T) {
 			t.Errorf("%s: %d model calls", tr.message, made[tr.message])
 		}
 		if p.took > natsPause {
-			t.Errorf("%s was answered after %s", tr.message, p.took)
+			t.Errorf("%s got its response after %s", tr.message, p.took)
 		}
 	}
 
@@ -87,7 +87,7 @@ func (f *threefold) check(t *testing.T) {
 	}
 
 	wantNoRefusals(t, f.servers...)
-	t.Logf("%d calls of runs of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
+	t.Logf("%d calls, each with a run of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
 }
 
@@ -165,7 +165,7 @@ func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 		t.Fatal(err)
 	}
 
-	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
+	eventually(t, 30*time.Second, "the stream is on three servers", func() bool {
 		stream, err := js.Stream(t.Context(), contract.StreamJobs)
 		if err != nil {
 			return false

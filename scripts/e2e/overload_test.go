@@ -214,15 +214,16 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s executed, at most %d waiting; ingress %d MiB, worker %d MiB",
 			peak, seen.rate, seen.goodput, seen.waiting, seen.ingress>>20, seen.worker>>20)
 		if seen.rate < 0.8*overloadTimes*peak {
-			t.Errorf("only %.0f/s could be offered: the machine is too busy to say anything", seen.rate)
+			t.Errorf("offered load = %.0f/s: the machine is too busy for a meaningful result", seen.rate)
 		}
 		if seen.waiting > maxOverload {
 			t.Errorf("%d runs waited, limit %d", seen.waiting, overloadBacklog)
 		}
 		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {
-			t.Errorf("an ingress of %d MiB came to %d, a worker of %d to %d", before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
+			t.Errorf("memory grew from %d to %d MiB in an ingress, and from %d to %d MiB in a worker",
+				before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
 		}
-		eventually(t, requestTimeout, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
+		eventually(t, requestTimeout, "all accepted runs end", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	}
 
 	slices.Sort(peaks)
@@ -231,7 +232,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	t.Logf("goodput is %.0f%% of the peak; %d accepted, refused %v; %d replays, p99 %s",
 		100*goodput/peak, len(o.accepted), o.refused, len(o.replays), percentile(o.replays, 0.99).Round(time.Millisecond))
 	if goodput < least*peak {
-		t.Errorf("goodput is %.0f/s, at the peak %.0f/s", goodput, peak)
+		t.Errorf("goodput = %.0f/s, at the peak %.0f/s", goodput, peak)
 	}
 
 	o.check(t)
@@ -257,6 +258,6 @@ func (o *overload) check(t *testing.T) {
 		t.Errorf("%d runs, %d of them completed; %d were accepted", rows, completed, len(o.accepted)+overloadKnown)
 	}
 	if len(o.refused) == 0 {
-		t.Error("nothing was refused: it was no overload")
+		t.Error("no request was refused, so the service was not overloaded")
 	}
 }

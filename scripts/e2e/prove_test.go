@@ -52,13 +52,13 @@ func prove(t *testing.T, args ...string) (proveResult, int) {
 
 	var got proveResult
 	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("exit code %d, and not one object: %v: %s", code, err, out)
+		t.Fatalf("exit code %d, and the output is not one JSON object: %v: %s", code, err, out)
 	}
 
 	t.Logf("exit code %d: %s", code, out)
 	if got.Kept != "" {
 		if logs, err := filepath.Glob(filepath.Join(got.Kept, "logs", "*.log")); err != nil || len(logs) < 5 {
-			t.Errorf("kept are %v, %v", logs, err)
+			t.Errorf("kept logs = %v, error %v", logs, err)
 		}
 		if err := os.RemoveAll(got.Kept); err != nil {
 			t.Error(err)
@@ -72,7 +72,7 @@ func prove(t *testing.T, args ...string) (proveResult, int) {
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	if left, err := filepath.Glob(filepath.Join(dir, "parley-*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("directories left behind: %v, error %v", left, err)
 	}
 	if left := processesBelow(t, dir); len(left) > 0 {
 		t.Errorf("processes left behind: %v", left)
@@ -94,7 +94,7 @@ func TestChaosParleyProve(t *testing.T) {
 
 	for _, kill := range got.Kills {
 		if kill.UnderWay == 0 {
-			t.Errorf("something was killed with nothing under way: %+v", got.Kills)
+			t.Errorf("a process was killed while no run was in progress: %+v", got.Kills)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestChaosParleyProveEndsWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ended, ok := errors.AsType[*exec.ExitError](p.Wait(30 * time.Second)); !ok || ended.ExitCode() != c.code {
-				t.Errorf("it ended with %v", ended)
+				t.Errorf("parley ended with %v", ended)
 			}
 			if c.signal == syscall.SIGKILL {
 				eventually(t, 20*time.Second, "all processes are gone", func() bool { return len(processesBelow(t, dir)) == 0 })

@@ -67,7 +67,7 @@ func (a account) rawUpgrade(t *testing.T, in *edge) *rawSocket {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("no upgrade: %d", res.StatusCode)
+		t.Fatalf("status = %d, want an upgrade", res.StatusCode)
 	}
 	return s
 }

@@ -159,7 +159,7 @@ func (r *rolling) keep(tr trigger, got answer) {
 	r.answers[tr] = got
 	switch {
 	case got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted:
-		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, tr.message, got.status, got.err, got.body))
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, tr.message, got.status, got.err, got.body))
 	case got.status == http.StatusAccepted:
 		r.waited++
 	}
@@ -178,7 +178,7 @@ func (r *rolling) await(t *testing.T, phase string, more int) {
 		return len(r.answers)
 	}
 	had := count()
-	eventually(t, requestTimeout, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
+	eventually(t, requestTimeout, strconv.Itoa(more)+" more responses, "+phase, func() bool { return count() >= had+more })
 }
 
 // check compares the responses to the database, the model and the receiver.
@@ -280,5 +280,5 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 	stop()
 	clients.Wait()
 	r.check(t)
-	t.Logf("%d restarts in %s: %d calls, %d failed, %d answered with 202", restarts, took.Round(time.Second), len(r.answers), len(r.failed), r.waited)
+	t.Logf("%d restarts in %s: %d calls, %d failed, %d got status 202", restarts, took.Round(time.Second), len(r.answers), len(r.failed), r.waited)
 }

@@ -50,7 +50,7 @@ func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.results[word] = append(w.results[word], path)
 }
 
-// ServeHTTP answers /search in SearXNG's JSON format, and other paths with the pages.
+// ServeHTTP returns results in SearXNG's JSON format for /search, and the pages for other paths.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 		}
 		var one toolResult
 		if err := json.Unmarshal([]byte(m.Content), &one); err != nil {
-			return nil, fmt.Errorf("a tool result is no object: %w: %s", err, m.Content)
+			return nil, fmt.Errorf("a tool result is not an object: %w: %s", err, m.Content)
 		}
 		if !one.Untrusted {
 			return nil, fmt.Errorf("a tool result is not marked: %s", m.Content)
@@ -221,7 +221,7 @@ func TestCitationsHold(t *testing.T) {
 	}
 	for _, gone := range []string{"[99", "painted green", `"330`} {
 		if strings.Contains(r.Message, gone) {
-			t.Errorf("the message has %q: %s", gone, r.Message)
+			t.Errorf("the message contains %q: %s", gone, r.Message)
 		}
 	}
 	var foreign struct{ Key string }
@@ -251,7 +251,7 @@ func TestOfflineModelCites(t *testing.T) {
 
 	for _, cited := range r.Citations {
 		if words := string([]rune(r.Message)[cited.StartIndex:cited.EndIndex]); words == "" || strings.Contains(words, "[") {
-			t.Errorf("it supports %q", words)
+			t.Errorf("text that a citation supports = %q", words)
 		}
 	}
 }

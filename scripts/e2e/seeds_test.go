@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after the other,
+// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after another,
 // as users may, or as after an interrupted start. The next start creates each again.
 func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 		starting := testkit.StartProcess(t, testkit.Command{
 			Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"}, Env: quickstart.Environment(dir, port),
 		})
-		eventually(t, 30*time.Second, sign+" is there", func() bool {
+		eventually(t, 30*time.Second, sign+" exists", func() bool {
 			found, err := filepath.Glob(filepath.Join(dir, sign))
 			return err == nil && len(found) > 0
 		})

@@ -35,7 +35,7 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	}
 
 	if strings.Contains(worker.Output(), "leases expired") {
-		t.Fatal("the loss of the bus cost a lease")
+		t.Fatal("a lease was lost together with the bus")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	c.model.awaitCalls(t, message, 1)
 	c.worker(t)
 	c.postgres.Kill9()
-	eventually(t, lease+30*time.Second, "the worker gives the run up, whose lease it could not renew", func() bool {
+	eventually(t, lease+30*time.Second, "the worker gives up the run whose lease it could not renew", func() bool {
 		return strings.Contains(holder.Output(), "requeueing run failed")
 	})
 
@@ -91,7 +91,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	// Both workers lived all the time. An outage of the database must not count as a death of the
 	// run's worker.
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
-		t.Errorf("the outage was counted as the death of %d workers", deaths)
+		t.Errorf("the outage was counted as %d deaths of workers", deaths)
 	}
 
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
@@ -125,7 +125,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 
 	c.nats.Kill9()
 	away.Store(true)
-	eventually(t, 60*time.Second, "the worker gives both attempts up", func() bool {
+	eventually(t, 60*time.Second, "the worker gives up both attempts", func() bool {
 		return strings.Count(worker.Output(), "attempt failed") >= len(runs)
 	})
 

@@ -43,13 +43,13 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	c.model.awaitCalls(t, message, 1)
 	leave()
 	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
-		t.Fatalf("the client left and yet was answered: %d %s", got.status, got.body)
+		t.Fatalf("response to a disconnected client = %d %s, want none", got.status, got.body)
 	}
 
 	id := c.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
 	got := owner.at(second).result(t, id, 2*lasts+time.Minute)
 	if took := time.Since(began); took < lasts {
-		t.Fatalf("the run took %s, less than the %s that it was to take", took, lasts)
+		t.Fatalf("the run took %s, want at least %s", took, lasts)
 	}
 
 	r := got.run(t)
@@ -152,7 +152,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	for n, id := range ids {
 		r := owner.result(t, id, 60*time.Second).completed(t, echoed("in order "+strconv.Itoa(n)), 1)
 		if r.SessionID != "named" {
-			t.Fatalf("run %d is of session %q", n, r.SessionID)
+			t.Fatalf("session of run %d = %q", n, r.SessionID)
 		}
 	}
 
@@ -163,17 +163,17 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 
 	for n, call := range calls {
 		if call.prompt != messages[n] {
-			t.Fatalf("model call %d is of %q, want %q", n, call.prompt, messages[n])
+			t.Fatalf("prompt of model call %d = %q, want %q", n, call.prompt, messages[n])
 		}
 		if n > 0 && call.began.Before(calls[n-1].ended) {
-			t.Fatalf("%q began %s before %q had ended", call.prompt, calls[n-1].ended.Sub(call.began), calls[n-1].prompt)
+			t.Fatalf("%q began %s before %q ended", call.prompt, calls[n-1].ended.Sub(call.began), calls[n-1].prompt)
 		}
 	}
 
 	if other := c.model.of(aside); !other[0].began.Before(calls[runs-1].began) {
-		t.Fatal("the other session waited for all of this one")
+		t.Fatal("the other session waited for all runs in this session")
 	}
 	if history := c.model.historyFor(messages[runs-1]); strings.Count(history, "in order") < runs {
-		t.Fatalf("the last run of the session was not shown the earlier ones:\n%s", history)
+		t.Fatalf("the session's last run did not get all earlier turns:\n%s", history)
 	}
 }

@@ -59,7 +59,7 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 	created := owner.send(t, http.MethodPost, in.url+"/api/agents", body).want(t, http.StatusCreated)
 	created.into(t, &agent)
 	if strings.Contains(string(created.body), "token-of-the-server") {
-		t.Fatalf("the secret shows: %s", created.body)
+		t.Fatalf("the response contains the secret: %s", created.body)
 	}
 
 	owner.agent = agent.ID
@@ -105,7 +105,7 @@ paths:
 		"document": document, "headers": map[string]string{"X-Token": "sesame"},
 	}).want(t, http.StatusOK)
 	if !strings.Contains(string(imported.body), `"getWeather"`) || strings.Contains(string(imported.body), "sesame") {
-		t.Fatalf("imported: %s", imported.body)
+		t.Fatalf("agent after the import = %s", imported.body)
 	}
 
 	var r waitingRun
@@ -115,6 +115,6 @@ paths:
 		t.Fatalf("the endpoint was not called: %s", got.body)
 	}
 	if first := <-asked; first != "GET /v1/cities/Oslo/weather?units=metric sesame" {
-		t.Errorf("the service was asked %q", first)
+		t.Errorf("request to the service = %q", first)
 	}
 }

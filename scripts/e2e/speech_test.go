@@ -214,7 +214,7 @@ func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
 		return err
 	})
 	if a.Response.Status != "completed" {
-		k.t.Fatalf("the answer ended %s: %s", a.Response.Status, a.Events[len(a.Events)-1].Raw)
+		k.t.Fatalf("status of the answer = %s: %s", a.Response.Status, a.Events[len(a.Events)-1].Raw)
 	}
 	return a
 }
@@ -262,7 +262,7 @@ func speech(t *testing.T, text string) []byte {
 func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Helper()
 	if got.Transcript != want.Transcript {
-		t.Errorf("the answer's transcript is\n%q, undisturbed\n%q", got.Transcript, want.Transcript)
+		t.Errorf("transcript of the answer =\n%q, want that of the undisturbed one\n%q", got.Transcript, want.Transcript)
 	}
 	if bytes.Equal(got.PCM, want.PCM) {
 		return

@@ -127,7 +127,7 @@ func (s *stream) until(t *testing.T, what string, found func(event) bool) (event
 	}
 }
 
-// rest reads a stream to its end, which must be the run's.
+// rest reads a run's stream to the end. The last event must end the run.
 func (s *stream) rest(t *testing.T) (events []event) {
 	t.Helper()
 	for {
@@ -194,7 +194,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	runID := strings.TrimPrefix(whole.res.Header.Get("Location"), "/api/runs?id=")
 	before := whole.until(t, "the middle of the answer", func(e event) bool { return strings.Contains(e.data, "four") })
 	c.model.awaitCalls(t, message, 1)
-	eventually(t, 10*time.Second, "a checkpoint", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
+	eventually(t, 10*time.Second, "a checkpoint is stored", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
 	victim.Kill9()
 	// A client that resumes while no worker executes the run gets the same events as one that
 	// stayed connected.
@@ -212,13 +212,13 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 		t.Fatalf("after run.restarted the stream contains %q", got)
 	}
 	if !strings.Contains(bytesFor(after), `"afterStep":0`) {
-		t.Errorf("no step was recorded, and the stream says %q", bytesFor(after))
+		t.Errorf("no step was recorded, but the stream contains %q", bytesFor(after))
 	}
 	if got := bytesFor(resumed.rest(t)); got != bytesFor(after) {
-		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesFor(after))
+		t.Errorf("stream resumed on the other ingress =\n%s\nwant that of the client that stayed connected\n%s", got, bytesFor(after))
 	}
 	if got := answerIn(t, eventsAfter(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
-		t.Errorf("who came late saw %q", got)
+		t.Errorf("stream of a late client = %q", got)
 	}
 
 	checkFinalLog(t, owner, there, runID, again)
@@ -237,7 +237,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
 	if got := bytesFor(eventsAfter(final, ofKind("run.restarted"))); got != bytesFor(ending) {
-		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesFor(ending))
+		t.Errorf("end of the log =\n%s\nwant the live events\n%s", got, bytesFor(ending))
 	}
 	for i, e := range final[:len(final)-1] {
 		if got := bytesFor(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesFor(final[i+1:]) {
@@ -268,7 +268,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	c.nats.Kill9()
 	events := s.rest(t)
 	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
-		t.Errorf("without the bus the stream says %q: %s", got, bytesFor(events))
+		t.Errorf("answer without the bus = %q: %s", got, bytesFor(events))
 	}
 
 	c.nats.Restart()
@@ -277,7 +277,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	after := openStream(t, http.MethodPost, in.url+"/api/agents?action=chat&id="+owner.agent, header, next)
 	page.shows(t, owner, "running")
 	if got := answerIn(t, after.rest(t)); got != echoed("after") {
-		t.Errorf("with the bus back the stream says %q", got)
+		t.Errorf("answer after the bus came back = %q", got)
 	}
 
 	page.shows(t, owner, "completed")

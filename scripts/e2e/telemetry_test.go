@@ -208,7 +208,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	for _, s := range sent.of(id) {
 		services[s.service] = true
 		if s.GetStatus().GetCode() == pb.Status_STATUS_CODE_ERROR {
-			t.Errorf("a span has failed: %v", s)
+			t.Errorf("failed span: %v", s)
 		}
 		if s.GetName() == "chat ledger" {
 			wantConventions(t, s)
@@ -216,7 +216,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	}
 
 	if !services["parley-ingress"] || !services["parley-worker"] {
-		t.Errorf("the trace is of the services %v", services)
+		t.Errorf("services in the trace = %v", services)
 	}
 }
 
@@ -273,12 +273,12 @@ func wantConventions(t *testing.T, s span) {
 
 	for _, key := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.model"} {
 		if got := attribute(s.GetAttributes(), key); got == "" || got == "0" {
-			t.Errorf("%s is %q", key, got)
+			t.Errorf("%s = %q", key, got)
 		}
 	}
 
 	if s.GetKind() != pb.Span_SPAN_KIND_CLIENT {
-		t.Errorf("a model call is a %s", s.GetKind())
+		t.Errorf("kind of the span of a model call = %s, want a client", s.GetKind())
 	}
 }
 
@@ -310,7 +310,7 @@ func wantMetrics(t *testing.T, urls []string) {
 	}
 
 	lacking := []string{"all"}
-	eventually(t, 20*time.Second, "what sweepers count", func() bool {
+	eventually(t, 20*time.Second, "all metrics of the sweepers exist", func() bool {
 		lacking = missingFrom(shownBy(t, urls), asked)
 		return !slices.ContainsFunc(lacking, func(name string) bool { return strings.Contains(name, "queue") || strings.Contains(name, "doorbells") })
 	})

@@ -50,7 +50,7 @@ func (l *till) release() {
 	}
 }
 
-// keep holds a request whose body names the point until release.
+// keep waits for release if the request body contains the point as a string.
 func (l *till) keep(body, point string) {
 	if !strings.Contains(body, `"`+point+`"`) {
 		return

@@ -55,7 +55,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 
 	second := readCredentials(t, dir)
 	if second.APIKey != first.APIKey || second.AgentID != first.AgentID || second.OrganizationID != first.OrganizationID {
-		t.Fatalf("the second start has other credentials: %+v, before: %+v", second, first)
+		t.Fatalf("credentials after the second start = %+v, want %+v", second, first)
 	}
 	if second.LoginURL == first.LoginURL {
 		t.Fatal("the second start printed the first one's login link, which works once")
@@ -83,7 +83,7 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	for _, pid := range processesBelow(t, dir) {
 		for _, orphan := range old {
 			if pid == orphan {
-				t.Errorf("process %d of the killed run still lives", pid)
+				t.Errorf("process %d of the killed parley is still running", pid)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	named := fmt.Sprintf("port %d is in use by ", port)
 	owner := fmt.Sprintf("(pid %d)", os.Getpid())
 	if out := parley.Output(); !strings.Contains(out, named) || !strings.Contains(out, owner) {
-		t.Fatalf("the banner does not say %q … %q", named, owner)
+		t.Fatalf("the banner does not contain %q … %q", named, owner)
 	}
 
 	creds := readCredentials(t, dir)
@@ -167,7 +167,7 @@ func pastesWork(t *testing.T, banner string) {
 	}
 
 	if again := pasted(t, pastes[2]); !bytes.Equal(again, last) {
-		t.Fatalf("pasted again, the automation gave another answer:\n%s\n%s", again, last)
+		t.Fatalf("pasted again, the automation returned a different response:\n%s\n%s", again, last)
 	}
 }
 
@@ -180,7 +180,7 @@ func pasted(t *testing.T, command string) []byte {
 		t.Fatalf("%s\n%v", command, err)
 	}
 	if r := (answer{status: http.StatusOK, body: out}).run(t); r.Status != "completed" || r.Output == nil || r.Output.Message == "" {
-		t.Fatalf("%s\nanswered with no completed run: %s", command, out)
+		t.Fatalf("%s\nreturned no completed run: %s", command, out)
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.start(t, &before)
 	r.owner = signUp(t, r.edges[0].url)
 	r.begin(t)
-	r.await(t, "the release before", 40)
+	r.await(t, "the previous release", 40)
 
 	began := time.Now()
 	if err := migrations.Up(t.Context(), c.db); err != nil {
@@ -53,11 +53,11 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	}
 
 	t.Logf("the schema was migrated under load in %s", time.Since(began).Round(time.Millisecond))
-	r.await(t, "the release before on the schema of this one", 40)
-	r.roll(t, c, "this release beside the one before")
+	r.await(t, "the previous release on this release's schema", 40)
+	r.roll(t, c, "this release beside the previous one")
 	r.await(t, "this release", 40)
-	r.roll(t, &before, "the release before beside this one again")
-	r.await(t, "the release before again", 40)
+	r.roll(t, &before, "the previous release beside this one again")
+	r.await(t, "the previous release again", 40)
 	r.start(t, c)
 	r.end(t)
 	r.check(t, c)
@@ -67,7 +67,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
-		skipLoudly(t, "it builds the release before; make test-upgrade runs it")
+		skipLoudly(t, "the test builds the previous release; make test-upgrade runs it")
 	}
 
 	root := testkit.Root(t)
@@ -97,7 +97,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	was, is := sqlFiles(t, before, "functions/*.sql"), sqlFiles(t, now, "functions/*.sql")
 	newest := func(tree string) string { return slices.Max(slices.Collect(maps.Keys(sqlFiles(t, tree, "*.sql")))) }
 	if !maps.Equal(was, is) && newest(now) <= newest(before) {
-		t.Errorf("functions have changed since the release before: add a numbered migration, see CONTRIBUTING.md")
+		t.Errorf("functions have changed since the previous release: add a numbered migration, see CONTRIBUTING.md")
 	}
 }
 
@@ -223,7 +223,7 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 // keep records a response. The caller holds r.mu.
 func (r *rollout) keep(key string, got answer) {
 	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
-		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, key, got.status, got.err, got.body))
+		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, key, got.status, got.err, got.body))
 	}
 	r.answers[key] = append(r.answers[key], got)
 }
@@ -238,13 +238,13 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 		return len(r.answers), len(r.failed)
 	}
 	had, _ := count()
-	eventually(t, 2*requestTimeout, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
+	eventually(t, 2*requestTimeout, fmt.Sprintf("%d more keys are done: %s", more, phase), func() bool {
 		keys, failed := count()
 		return keys >= had+more || failed > 0
 	})
 }
 
-// roll replaces each worker and each ingress by a process of another release, one after the other.
+// roll replaces all workers and ingresses with processes from another release, one after another.
 func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	t.Helper()
 	for n, leaving := range slices.Clone(r.edges) {
@@ -271,7 +271,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	r.mu.Lock()
 	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
 	r.mu.Unlock()
-	eventually(t, requestTimeout, "nobody waits for the ingress that leaves", func() bool {
+	eventually(t, requestTimeout, "no request waits at the stopping ingress", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.using[leaving] == 0
@@ -283,7 +283,7 @@ func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
 	if err := p.Wait(time.Minute); err != nil {
-		t.Fatalf("after SIGTERM it did not exit with 0: %v", err)
+		t.Fatalf("after SIGTERM the process did not exit with 0: %v", err)
 	}
 }
 
@@ -311,14 +311,14 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 				first = a.body
 			}
 			if a.run(t).ID != id || a.status == http.StatusOK && !bytes.Equal(a.body, first) {
-				t.Errorf("%s has two answers: %s\n%s", asked.key, first, a.body)
+				t.Errorf("%s got two different responses: %s\n%s", asked.key, first, a.body)
 			}
 		}
 		r.owner.at(r.edges[0]).result(t, id, requestTimeout)
 		for _, in := range r.edges {
 			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
 			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {
-				t.Errorf("%s: the replay differs from the answer:\n%s\n%s", asked.key, replay.body, first)
+				t.Errorf("%s: the replay differs from the first response:\n%s\n%s", asked.key, replay.body, first)
 			}
 		}
 		if calls := c.model.count(asked.message); calls != 1 {
@@ -334,7 +334,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 		r.wantHistory(t, c.model, client, last)
 	}
 
-	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
+	t.Logf("%d keys, each posted twice, %d responses with status 202", len(r.asked), waited)
 }
 
 // wantHistory checks that the last run of a session received its newest turns, from both releases.
@@ -345,7 +345,7 @@ func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {
-			t.Errorf("message %d of client %d is not in its place", n, client)
+			t.Errorf("message %d from client %d is missing or out of order", n, client)
 			return
 		}
 		at += said

@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// workerFault is a fault of the worker of a conversation, in the middle of an answer.
+// workerFault is a fault in a conversation's worker in the middle of an answer.
 type workerFault struct {
 	name string
 	// pause is the allowed gap between audio deltas.
@@ -24,9 +24,9 @@ type workerFault struct {
 	after func(holder *testkit.Process)
 }
 
-// workerFaults are executed in these rounds. The faults of a round run in parallel, because they do
-// not affect each other: a frozen worker may be asked to take over any conversation and does not
-// refuse.
+// workerFaults contains the rounds of faults. The faults in a round run in parallel, because they
+// do not affect each other. A frozen worker has a round to itself: it may be asked to take over any
+// conversation, and does not refuse.
 var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
@@ -154,13 +154,13 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
 	}
 	if pause > gap {
-		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
+		t.Errorf("%s: no audio for %s, %s after the fault", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
 	if starved := got.StarvedTime(); starved > limit {
 		t.Errorf("%s: a listener waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {
-		t.Errorf("%s: the answer was over %s after it: nothing was tested", s.name, last.Sub(struck.at))
+		t.Errorf("%s: the answer ended %s after the fault, so nothing was tested", s.name, last.Sub(struck.at))
 	}
 
 	sameAnswer(t, got, whole)
@@ -172,15 +172,15 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	next := "And after " + session + "?"
 	k.ask(next)
 	if got := k.answer(); got.Transcript != "echo: "+next {
-		t.Errorf("%s: the next answer is %q", session, got.Transcript)
+		t.Errorf("%s: next answer = %q", session, got.Transcript)
 	}
 	if history := c.model.historyFor(next); strings.Count(history, echoed(spoken)) != 1 {
-		t.Errorf("%s: the model was shown\n%s", session, history)
+		t.Errorf("%s: history shown to the model =\n%s", session, history)
 	}
 
 	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
 	if len(said) != 4 || said[1].Content != echoed(spoken) || said[1].Interrupted || said[3].Content != "echo: "+next {
-		t.Errorf("%s: the session is %+v", session, said)
+		t.Errorf("%s: session = %+v", session, said)
 	}
 
 	_ = k.Close() // it may be lost, which the next conversation shows
@@ -258,7 +258,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
 		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {
-			t.Errorf("%s: the session is %+v", session, said)
+			t.Errorf("%s: session = %+v", session, said)
 		}
 	}
 }
@@ -278,10 +278,10 @@ func checkTurnBegun(t *testing.T, k *talk) {
 	const want = "input_audio_buffer.speech_stopped input_audio_buffer.committed conversation.item.added conversation.item.done " +
 		"conversation.item.input_audio_transcription.completed"
 	if got := realtimeclient.Types(before); got != want || understood.Transcript != "this was understood" {
-		t.Errorf("%q came as %s", understood.Transcript, got)
+		t.Errorf("transcript = %q, events = %s", understood.Transcript, got)
 	}
 	if got := k.answer(); got.Transcript != "echo: this was understood" || len(got.PCM) == 0 {
-		t.Errorf("the answer is %q, with %d bytes of audio", got.Transcript, len(got.PCM))
+		t.Errorf("answer = %q, with %d bytes of audio", got.Transcript, len(got.PCM))
 	}
 }
 
@@ -292,7 +292,7 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 	select {
 	case <-what:
 	case <-over.C:
-		t.Fatalf("not within %s: %s", patience, name)
+		t.Fatalf("not closed within %s: %s", patience, name)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	k.part(5 * time.Second)
 	dying.Kill9()
 	if code, _ := k.closed(5 * time.Second); code != -1 {
-		t.Errorf("a killed ingress sent the close code %d", code)
+		t.Errorf("close code from a killed ingress = %d", code)
 	}
 
 	there := owner.at(other)
@@ -325,10 +325,10 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 
 	history := c.model.historyFor("What did I ask?")
 	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
-		t.Errorf("the model was shown\n%s", history)
+		t.Errorf("history shown to the model =\n%s", history)
 	}
 	if said := there.transcript(t, "kept").Messages; len(said) != 6 || said[5].Content != "echo: What did I ask?" {
-		t.Errorf("the session is %+v", said)
+		t.Errorf("session = %+v", said)
 	}
 }
 
@@ -351,12 +351,12 @@ func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	part := k.part(5 * time.Second)
 	leaving.Term()
 	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
-		t.Errorf("an idle conversation was closed with %d", code)
+		t.Errorf("close code of an idle conversation = %d", code)
 	}
 
 	sameAnswer(t, k.rest(part), whole)
 	if code, _ := k.closed(10 * time.Second); code != goingAway {
-		t.Errorf("the conversation was closed with %d", code)
+		t.Errorf("close code of the conversation = %d", code)
 	}
 	if err := leaving.Wait(25 * time.Second); err != nil {
 		t.Errorf("the ingress did not exit with 0: %v", err)
@@ -381,7 +381,7 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 		t.Errorf("%s, the last of %d events", fault.Raw, len(all))
 	}
 	if code, _ := k.closed(5 * time.Second); code != tryAgainLater {
-		t.Errorf("closed with %d", code)
+		t.Errorf("close code = %d", code)
 	}
 
 	in.awaitReady(t)

@@ -32,7 +32,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 		t.Fatalf("%d model calls, want 2: one for each attempt", calls)
 	}
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
-		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
+		t.Fatalf("the replay differs from the first response:\n%s\n%s", again.body, got.body)
 	}
 
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
@@ -154,7 +154,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	const message = "fault hang: poison"
 	// The service counts no deaths until PostgreSQL has been running for the duration of a lease,
 	// because workers may have been unable to renew their leases.
-	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
+	eventually(t, lease+10*time.Second, "PostgreSQL has been up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
 

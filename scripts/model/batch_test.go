@@ -2,8 +2,7 @@ package model
 
 import "fmt"
 
-// group models batch.Group in a worker: while one statement executes, the requests for the next one
-// are collected.
+// group models batch.Group in a worker: while one statement executes, the requests for the next statement are collected.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
 	ask   func(t *task, batch []Q) ([]A, error) // the results are in the order of the batch
@@ -57,8 +56,7 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// maxCountedBatch is the largest batch size with a separate counter. Larger batches are counted as this
-// size.
+// maxCountedBatch is the largest batch size that has its own counter. Larger batches are counted as this size.
 const maxCountedBatch = 8
 
 // claimAnswer is the result of Claim for one run.
@@ -72,9 +70,8 @@ type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the
-// second statement fails, no run gets a result, although the runs of the first statement are
-// claimed.
+// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the second statement fails, no run
+// gets a result, although the first statement has claimed some of them.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
@@ -85,7 +82,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	out, void := make([]claimAnswer, len(ids)), []int{}
 	for n, c := range claims {
 		out[n].claim = c
-		if c.fence == 0 && !c.locked && !c.conflict {
+		if c.fence == 0 && !c.locked {
 			void = append(void, n)
 		}
 	}
@@ -110,20 +107,14 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll models claim_runs. It skips locked runs, and claims a run once even if it is in the
-// batch several times. A conflict rolls back the whole statement.
+// claimAll models claim_runs. It skips locked runs. If a run is in the batch several times, it claims the run once. A conflict
+// rolls back the whole statement.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
 	for _, id := range ids {
 		if r := db.byID(int(id)); r != nil && r.isLocked(s) {
 			anyLocked = true
-		}
-		if r := db.byID(int(id)); r != nil && db.conflicts(r) {
-			for n, other := range ids {
-				out[n] = claim{run: db.byID(int(other)), conflict: true}
-			}
-			return out
 		}
 	}
 
@@ -163,8 +154,7 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll models end_lane_runs. It saves the results of runs that their worker still holds, and
-// skips locked runs.
+// finishAll models end_lane_runs. It saves the results of runs that the worker still holds, and skips locked runs.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

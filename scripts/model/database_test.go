@@ -3,14 +3,12 @@ package model
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"parley/shared/store/queuedb"
 )
 
-// The durations have the same values as in shared/store, except that a person has a minute and a
-// half here instead of a day.
+// The durations are those in shared/store, except that a person has a minute and a half here instead of a day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second
@@ -20,10 +18,10 @@ const (
 
 var (
 	errDown = errors.New("the database is down")
-	errLost = errors.New("the answer was lost")
+	errLost = errors.New("the reply was lost")
 )
 
-// The states of a run. The states of an open run are in its open row.
+// The states of a run. An open run has its state in its open row.
 const (
 	queued    = "queued"
 	running   = "running"
@@ -37,10 +35,10 @@ const (
 // run is a row of runs with the steps and effects that reference it.
 type run struct {
 	id, org, session, seq int
-	key                   string // "": none
+	key                   string // "": no key
 	retention             time.Duration
-	expires               time.Duration // time after which a finished run's key is free
-	lockedUntil           time.Duration // time until which another transaction locks its open row
+	expires               time.Duration // time at which a finished run's key becomes free
+	lockedUntil           time.Duration // time until which another transaction locks the run's open row
 	work                  work          // the model's future requests
 	accepted              time.Duration
 	deadline              time.Duration // the initial deadline
@@ -67,11 +65,11 @@ type openRow struct {
 	retryCause   bool // last_error is set
 	deadline     time.Duration
 	replyTo      *ingress
-	action       int // the call that it waits for
+	action       int // the call that the run waits for
 	unknown      bool
 	actionUntil  time.Duration
 	parkedAt     time.Duration
-	waitsSince   time.Duration // since when the run waits only for a slot, for the invariants
+	waitsSince   time.Duration // time since which the run waits only for a slot; for the invariants
 }
 
 // step is a row of steps: a model turn that requested a call, or the call's result.
@@ -83,7 +81,7 @@ type step struct {
 // job models domain.Job.
 type job struct {
 	id, org    int
-	key        string // the source of Dedupe: the key, or the run's ID
+	key        string // the key, or the run's ID, from which Dedupe is derived
 	dispatchNo int
 	replyTo    *ingress
 }
@@ -94,18 +92,18 @@ type database struct {
 	downUntil time.Duration
 	startedAt time.Duration // pg_postmaster_start_time
 	stoppedAt time.Duration // time of the previous shutdown
-	epoch     int           // number of starts; a statement does not survive a restart
+	epoch     int           // number of starts; a statement fails if it changes
 	runs      []*run
 	byKey     map[string]*run       // the index runs_idempotency
 	lastSeq   map[int]int           // by session
-	locked    map[int]time.Duration // time until which another transaction locks a session
+	locked    map[int]time.Duration // time until which another transaction locks the session
 	lost      int                   // number of lost replies
 
 	lastAccepted time.Duration
 }
 
-// ask executes a statement. Faults may happen before the statement and before its reply arrives. An
-// error does not reveal whether the statement was executed.
+// ask executes a statement. Faults may happen before the statement is executed and before its reply arrives. An error does not
+// reveal whether the statement was executed.
 func ask[T any](t *task, what string, statement func() T) (answer T, err error) {
 	s := t.sim
 	t.step()
@@ -157,7 +155,7 @@ type order struct {
 	replyTo          *ingress
 }
 
-// stored is a run as read from the database.
+// stored is a run as it was read from the database.
 type stored struct {
 	id             int
 	status, result string
@@ -178,8 +176,8 @@ func (db *database) stored(r *run) stored {
 // hash models KeyHash: organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is the snapshot of the session and the lane that acceptance uses: headed in accept_runs, and
-// the slot count of slots.go. There is one lane here.
+// view is the snapshot of the session and the lane that acceptance uses: headed in accept_runs, and the number of used slots in
+// slots.go. The model has only one lane.
 type view struct {
 	head bool
 	used [orgs]int // dispatched runs of each organization
@@ -241,7 +239,7 @@ func (db *database) holder(hash string) *run {
 	return nil
 }
 
-// freeExpired removes the key of a run after its retention.
+// freeExpired removes a run's key after the run's retention.
 func (db *database) freeExpired(hash string) bool {
 	held := db.byKey[hash] != nil
 	if held && (db.holder(hash) == nil || db.sim.mutant.freesLivingKeys) {
@@ -251,7 +249,7 @@ func (db *database) freeExpired(hash string) bool {
 	return false
 }
 
-// deleteExpired models the effect of DeleteExpired on keys.
+// deleteExpired models what DeleteExpired does to keys.
 func (db *database) deleteExpired(found []*run) {
 	for _, r := range found {
 		if hash := r.hash(); db.byKey[hash] == r {
@@ -262,8 +260,8 @@ func (db *database) deleteExpired(found []*run) {
 
 func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
 
-// accept models one row of accept_runs. It loses to the run that holds its key, even if the
-// retention of that run is over.
+// accept models one row of accept_runs. If another run holds the key, the row is not accepted, even if that run's retention is
+// over.
 func (db *database) accept(o *order, seen view) accepted {
 	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
 		return accepted{lost: true}
@@ -296,8 +294,7 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf returns an earlier run of the same key within its retention, even if that run no longer
-// holds the key.
+// oneOf returns an earlier run with the same key whose retention is not over, even if that run no longer holds the key.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -329,9 +326,9 @@ func (db *database) dispatch(r *run) {
 	o.nextDispatch = db.sim.now + firstRing
 }
 
-// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers
-// runs in commit order, so a snapshot with a run contains all earlier ones, and none of them
-// reopens. An older snapshot therefore gives the same result.
+// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers runs in commit order, so a
+// snapshot that contains a run also contains all earlier runs, and none of those is reopened. An older snapshot therefore gives
+// the same result.
 func (db *database) isHead(r *run) bool {
 	for _, p := range db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
@@ -348,7 +345,6 @@ type claim struct {
 	attempts int
 	deaths   int
 	deadline time.Duration
-	conflict bool
 	locked   bool
 }
 
@@ -385,7 +381,7 @@ func (db *database) claim(id int) claim {
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
 
-// claimable is the condition of claim_runs.
+// claimable is the condition in claim_runs.
 func (db *database) claimable(r *run) bool {
 	s, o := db.sim, r.open
 	if o == nil || r.isLocked(s) || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
@@ -396,16 +392,6 @@ func (db *database) claimable(r *run) bool {
 		expired = o.status == running
 	}
 	return o.status == queued && o.notBefore <= s.now || expired
-}
-
-// conflicts models open_runs_one_per_session for a run to be claimed.
-func (db *database) conflicts(r *run) bool {
-	if db.sim.mutant.claimOutOfOrder || !db.claimable(r) {
-		return false
-	}
-	return slices.ContainsFunc(db.runs, func(other *run) bool {
-		return other != r && other.session == r.session && other.open != nil && other.open.status != queued
-	})
 }
 
 // isLocked reports whether another transaction locks the run's open row.
@@ -428,15 +414,14 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds checks the fence: whether its holder may still write. A mutant sets lax, which skips the
-// check.
+// holds checks whether the holder of the fence may still write. A mutant sets lax, which skips the check.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
 	case o == nil, o.status != running && !lax, o.fence != fence && !lax:
 		return false
 	case o.fence != fence, o.status != running:
-		db.sim.brokenf("every write is fenced", "%s of run %d under fence %d, which is %s under %d", what, r.id, fence, o.status, o.fence)
+		db.sim.brokenf("every write is fenced", "%s of run %d under fence %d, but the run is %s under fence %d", what, r.id, fence, o.status, o.fence)
 	}
 	return true
 }
@@ -471,7 +456,7 @@ type kept struct {
 	conflict bool
 }
 
-// journal models append_steps. n counts from 1.
+// journal models the steps of write_progress. n is the number of the step, from 1.
 func (db *database) journal(r *run, fence, n int, st step) kept {
 	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
 		return kept{}
@@ -496,7 +481,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 		return finished{}
 	}
 	if o.fence != fence {
-		db.sim.brokenf("every write is fenced", "the end of run %d was written under fence %d, which is at %d", r.id, fence, o.fence)
+		db.sim.brokenf("every write is fenced", "the result of run %d was written under fence %d, but the run has fence %d", r.id, fence, o.fence)
 	}
 	return db.end(r, status, result, "its worker")
 }
@@ -516,7 +501,7 @@ func (db *database) end(r *run, status, result, by string) finished {
 
 // putBack models putBackQuery.
 func (db *database) putBack(r *run, fence int, backoff time.Duration, cause bool) bool {
-	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "a return to the queue") {
+	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "requeuing") {
 		return false
 	}
 	db.requeue(r)
@@ -581,8 +566,7 @@ func (db *database) cancel(r *run) []ended {
 	return []ended{e}
 }
 
-// The sweeper's statements follow. Each finds rows in one transaction, and changes those that still
-// match in another.
+// The sweeper's statements. Each finds rows in one transaction, and in another transaction changes those rows that still match.
 
 func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	for _, r := range db.runs {
@@ -593,8 +577,7 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	return found
 }
 
-// endThose models Store.end: closeRuns of the rows that still match. The mutant "unguarded" omits
-// the second check.
+// endThose models Store.end: it calls closeRuns for the rows that still match. The mutant "unguarded" omits the second check.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
 		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
@@ -612,7 +595,7 @@ func (db *database) isOverdue(_ *run, o *openRow) bool {
 	return o.deadline <= db.sim.now && (o.status != parked || db.sim.mutant.overdueThoughParked)
 }
 
-// overdue models the function of that name.
+// overdue models the SQL function with this name.
 func overdue(o *openRow) string {
 	if o.status == queued && o.retryCause {
 		return failed
@@ -670,7 +653,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 			continue
 		}
 		if s.quiet() {
-			s.brokenf("job messages are delivered", "the job of run %d is published again without a fault", r.id)
+			s.brokenf("job messages are delivered", "the job of run %d is republished although there was no fault", r.id)
 		}
 		o := r.open
 		wait := firstRing << min(o.dispatchNo, 10)

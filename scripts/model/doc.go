@@ -1,17 +1,17 @@
 // Package model is a model of the protocol in docs/architecture.md: how a run is accepted, executed once and answered. It has no
-// real processes. It runs schedules in virtual time, one event after another, tens of thousands a minute. Faults are drawn from
-// a seed between any two steps, and every promise is checked after each step.
+// real processes. It runs tens of thousands of schedules per minute in virtual time, one event after another. Faults are drawn
+// from a seed between any two steps, and every promise is checked after each step.
 //
-// It finds interleavings that killing real processes reaches once a month. Its results hold for the product as far as the model
-// matches it, so each part corresponds to a part of the product:
+// The model finds interleavings that a test with real processes would reach once a month. Its results are valid for the product
+// to the extent that the model matches the product, so each part corresponds to a part of the product:
 //
 //	model                         product
 //	database_test.go, accept      store/queuedb/accept.go and slots.go, accept_runs and accept_single_runs in migrations/functions
 //	  claim, voidClaim            store/executiondb/claim.go, claim_runs and void_claims
-//	  extend, journal, finish     store/executiondb/claim.go and finish.go, extend_leases, append_steps, end_lane_runs
+//	  extend, journal, finish     store/executiondb/claim.go, finish.go and progress.go, extend_leases, write_progress, end_lane_runs
 //	  putBack, dispatchNext           store/executiondb/finish.go, store/queuedb/slots.go, dispatch_runs
 //	  lost … redispatch           store/executiondb/sweep.go, store/queuedb/dispatch.go, lost_runs, overdue_runs …
-//	ledger_test.go                store/executiondb/effects.go, park.go, actions.go
+//	ledger_test.go                store/executiondb/effects.go, park.go, actions.go, write_progress
 //	stream_test.go                shared/bus/jobs.go and bus.go, and what nats-server promises of a work queue, no more
 //	ingress_test.go               ingress/internal/dispatch
 //	worker_test.go                workers/internal/runner
@@ -19,23 +19,24 @@
 //	tools_test.go                 workers/internal/toolset/remote.go, workers/internal/toolserver
 //	sweeper_test.go               workers/internal/sweep
 //
-// A transaction is one event, because PostgreSQL's row locks and unique indexes serialize it. Two exceptions are modelled: accept
-// reads the heads of sessions and the slots from a snapshot older than its writes, and a sweeper finds rows in
-// one transaction and changes them in another. An answer may be lost, and a statement whose caller has given up may be executed
-// late.
+// A transaction is one event, because PostgreSQL's row locks and unique indexes serialize transactions. Two exceptions are
+// modelled: accept reads the heads of sessions and the used slots from a snapshot that is older than its writes, and a sweeper
+// finds rows in one transaction and changes them in another. A reply may be lost, and a statement may be executed after its
+// caller has given up.
 //
 // As in the product, runs are accepted, claimed and finished in batches, and a worker's heartbeats are one statement. These
-// statements skip rows locked by another transaction. All other statements of a worker ignore such locks. A second statement
-// explains claims that cannot be granted. If it fails, the whole batch fails, although its other runs are claimed. In two of
-// three schedules with faults, claims and results wait for others, so that batches are large.
+// statements skip rows that another transaction has locked. All other statements of a worker ignore such locks. A second
+// statement explains why claims cannot be granted. If this statement fails, the whole batch fails, although its other runs are
+// claimed. In two of three schedules with faults, claims and results wait for others, so that batches are large.
 //
-// When the retention of a run is over, the model removes its key and keeps its row. As in the product, a key is kept for longer
-// than the stream's duplicate window. In half of the schedules both are seconds, so that keys expire while faults happen.
+// When a run's retention is over, the model removes the run's key and keeps its row. As in the product, a key is kept for
+// longer than the stream's duplicate window. In half of the schedules both times are seconds, so that keys expire while faults
+// happen.
 //
 // Not modelled: clock steps, erasure, lanes, event streams, documents, budgets.
 //
-// A mutant is the model with one rule of the protocol omitted (mutants_test.go). For each mutant the test searches for a
-// schedule that breaks a promise. If it finds none, the invariants are blind or the rule is not needed. scripts/mutants does the
+// A mutant is the model without one rule of the protocol (mutants_test.go). For each mutant the test searches for a schedule
+// that breaks a promise. If it finds none, the invariants miss the fault or the rule is not needed. scripts/mutants does the
 // same with the product.
 //
 // A violation prints its seed. To print its schedule:

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// The durations of ingress/internal/dispatch.
+// The durations in ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 50 * time.Millisecond // the longest wait of a batch for a session's row, and so the maximum age of its snapshot
-	lockedTime  = 2 * time.Second       // the longest wait of a request for a locked row
+	lockTimeout = 50 * time.Millisecond // the longest time that a batch waits for a session's row, and so the maximum age of its snapshot
+	lockedTime  = 2 * time.Second       // the maximum time that a request waits for a locked row
 	acceptTries = 6
 )
 
-// answer is a client's response.
+// answer is the response to a client.
 type answer struct {
 	code   int // 200, 202, 404 or 503; 0: the connection broke
 	run    int
@@ -27,7 +27,7 @@ type ingress struct {
 	proc    *process
 	waiting map[int]*watched
 	due     *box[int]
-	orders  *box[*submission] // waiting for the end of the current batch
+	orders  *box[*submission] // runs that wait for the end of the current batch
 }
 
 // submission is a request in a batch.
@@ -36,13 +36,13 @@ type submission struct {
 	done  *box[acceptance]
 }
 
-// acceptance is the result of one request of a batch.
+// acceptance is the result for one request in a batch.
 type acceptance struct {
 	accepted
 	err error
 }
 
-// watched is a run that requests wait for.
+// watched is a run for which requests wait.
 type watched struct {
 	since  time.Duration
 	subbed bool
@@ -53,12 +53,12 @@ type watched struct {
 type waiter struct {
 	id      int
 	since   time.Duration
-	settled time.Duration // when its initial steps were done
+	settled time.Duration // when the initial steps were done
 	known   int           // the required action of the run at the beginning
 	result  *box[answer]
 }
 
-// beginIngress starts an ingress, and a new one after it has died.
+// beginIngress starts an ingress. When the ingress has died, it starts a new one.
 func (s *sim) beginIngress(n int) {
 	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}, orders: &box[*submission]{}}
 	i.proc.start = func() { s.beginIngress(n) }
@@ -96,7 +96,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 
 	s.ids++
 	o.id, o.replyTo = s.ids, i
-	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the result of its acceptance
+	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before it is known to be accepted
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -153,7 +153,7 @@ func (i *ingress) batched(t *task, o *order) (accepted, error) {
 	return a.accepted, a.err
 }
 
-// accepts models the Group of Dispatcher: while one batch commits, the next one is collected.
+// accepts models the Dispatcher's Group: while one batch commits, the next batch is collected.
 func (i *ingress) accepts(t *task) {
 	for {
 		first, _ := i.orders.take(t, 0)
@@ -180,8 +180,8 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. If
-// several runs have the same key, it accepts the first.
+// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. If several runs have the same key,
+// it accepts the first of them.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {
@@ -221,7 +221,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 		})
 }
 
-// acceptOnce models acceptOnce with one run.
+// acceptOnce models acceptOnce for one run.
 func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	out, err := i.insert(t, []*order{o})
 	if err != nil {
@@ -230,9 +230,8 @@ func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	return out[0], nil
 }
 
-// explain models explainLosers and acceptAgain. A separate statement reads the run that holds the
-// key. If the retention of that run is over, explain frees the key and retries. Meanwhile another
-// process may free or take the key.
+// explain models explainLosers and acceptAgain. A separate statement reads the run that holds the key. If that run's retention
+// is over, explain frees the key and retries. Another process may free or take the key at the same time.
 func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	s := i.sim
 	for tries := 1; ; tries++ {
@@ -274,7 +273,7 @@ func (i *ingress) recoverAccepted(t *task, o *order) (accepted, error) {
 	}
 
 	a, err = i.acceptOnce(t, o)
-	if err == nil && a.conflict { // the first attempt has arrived meanwhile
+	if err == nil && a.conflict { // meanwhile the first attempt was executed
 		a, err = exists()
 	}
 	return a, err
@@ -313,7 +312,7 @@ func (i *ingress) add(id, known int) *waiter {
 	return w
 }
 
-// attach models waiters.attach, which subscribes first and then reads the row.
+// attach models waiters.attach. It first subscribes and then reads the row.
 func (i *ingress) attach(t *task, r stored) *waiter {
 	w := i.add(r.id, r.action)
 	t.step()
@@ -367,8 +366,8 @@ func (i *ingress) resolve(a answer) {
 
 func (i *ingress) look(id int) { i.due.put(i.sim, id) }
 
-// poll models waiters.poll and read: all due runs, and, every two seconds, all runs that have
-// waited for at least two seconds.
+// poll models waiters.poll and read. It reads all due runs, and, every two seconds, all runs for which requests have waited for
+// at least two seconds.
 func (i *ingress) poll(t *task) {
 	s := i.sim
 	for tick := s.now + pollEvery; ; {
@@ -381,7 +380,7 @@ func (i *ingress) poll(t *task) {
 			tick = s.now + pollEvery
 		default:
 			tick = s.now + pollEvery
-			for _, r := range s.db.runs { // not in map order, which would not depend on the seed
+			for _, r := range s.db.runs { // not in map order, which the seed does not determine
 				if of := i.waiting[r.id]; of != nil && of.since < s.now-pollEvery {
 					due = append(due, r.id)
 				}
@@ -393,7 +392,7 @@ func (i *ingress) poll(t *task) {
 	}
 }
 
-// read models readSome: it calls EndedRuns, and then ParkedRuns for the remaining runs.
+// read models readSome: it calls EndedRuns, and then ParkedRuns for the runs that have not finished.
 func (i *ingress) read(t *task, due []int) {
 	db := i.sim.db
 	type seen struct {
@@ -416,7 +415,7 @@ func (i *ingress) read(t *task, due []int) {
 		return out
 	})
 	if err != nil {
-		return // the next tick reads all of them again
+		return // the next tick reads all these runs again
 	}
 
 	for _, a := range got.ended {
@@ -435,8 +434,7 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// runsEnded models Dispatcher.notifyFinished: runs were ended by other parts of the service, and
-// their slots become free.
+// runsEnded models Dispatcher.notifyFinished: other parts of the service have ended runs, and the runs' slots become free.
 func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)

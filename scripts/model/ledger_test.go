@@ -25,12 +25,12 @@ const (
 // effect is a row of effects.
 type effect struct {
 	call   int
-	turn   int // the turn of the run's work that requested it, for counting
+	turn   int // the turn that requested the effect, for counting
 	kind   kind
 	state  string
 	fence  int
 	sent   bool // sent_at is set
-	ok     bool // the outcome: it was executed
+	ok     bool // the outcome: whether the effect was executed
 	answer string
 	ruled  string // the last decision
 }
@@ -41,8 +41,7 @@ type prepared struct {
 	held bool
 }
 
-// prepareEffect models PrepareEffect: insertEffect, or takeEffect if an earlier attempt's effect
-// exists.
+// prepareEffect models PrepareEffect: insertEffect, or takeEffect if an earlier attempt has inserted the effect.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}
@@ -65,7 +64,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 	return prepared{*old, true}
 }
 
-// takenAs models the function taken.
+// takenAs models the state that write_progress gives to an earlier attempt's effect.
 func (db *database) takenAs(e *effect) string {
 	switch {
 	case e.state == void, e.state == sending && (e.kind != unsafe || db.sim.mutant.unsafeSentAgain):
@@ -94,7 +93,7 @@ func (db *database) beginSend(r *run, fence, call int) bool {
 	return true
 }
 
-// endSend models EndSend. The run must be open, but may belong to another worker.
+// endSend models EndSend. The run must be open, but another worker may hold it.
 func (db *database) endSend(r *run, fence, call int, ok bool, answer string) bool {
 	e := r.effects[call]
 	if r.open == nil || e == nil || e.fence != fence || e.state != sending {
@@ -122,7 +121,7 @@ type wait struct{ parked, settled bool }
 
 // park models Store.park.
 func (db *database) park(r *run, fence, call int) wait {
-	if !db.holds(r, fence, false, "a wait for a person") {
+	if !db.holds(r, fence, false, "parking") {
 		return wait{}
 	}
 
@@ -146,7 +145,7 @@ type ruling struct {
 	resumed bool
 }
 
-// decide models decideOpen. unknown is the kind of action that was shown to the person.
+// decide models decideOpen. unknown is true if the person was asked about an unknown outcome.
 func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
@@ -167,7 +166,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 		e.state = happened
 	default: // abandon
 		out := []ended{{r, o.replyTo}}
-		db.end(r, failed, "given up by a person", "a person")
+		db.end(r, failed, "abandoned by a person", "a person")
 		return ruling{ended: out}
 	}
 
@@ -177,22 +176,22 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	return ruling{resumed: true}
 }
 
-// intent is one effect that a run's model intends, regardless of how many calls request it.
+// intent is one effect that a run's model intends, however many calls request the effect.
 type intent struct{ run, turn int }
 
-// receiver is a real receiver of effects. It executes every request, and deduplicates keys only of
-// idempotent calls.
+// receiver is a real receiver of effects. It executes every request. For idempotent calls, it executes requests with the same
+// key once.
 type receiver struct {
 	sent    map[intent]int
 	keys    map[intent]map[string]bool
-	allowed map[intent]int // number of sends allowed by a person
+	allowed map[intent]int // number of sends that a person has allowed
 }
 
 func newReceiver() *receiver {
 	return &receiver{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
 }
 
-// receive executes a sent call.
+// receive executes a call that was sent.
 func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	of := intent{r.id, turn}
 	w.sent[of]++
@@ -200,7 +199,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	switch kind {
 	case unsafe:
 		if w.sent[of] > 1+w.allowed[of] {
-			s.brokenf("a side effect happens once", "turn %d of run %d was sent %d times", turn, r.id, w.sent[of])
+			s.brokenf("a side effect happens once", "the call in turn %d of run %d was sent %d times", turn, r.id, w.sent[of])
 		}
 	case idempotent:
 		if w.keys[of] == nil {
@@ -208,13 +207,13 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 		}
 		w.keys[of][key] = true
 		if len(w.keys[of]) > 1 {
-			s.brokenf("a side effect keeps its key", "turn %d of run %d was sent under %d keys", turn, r.id, len(w.keys[of]))
+			s.brokenf("a side effect keeps its key", "the call in turn %d of run %d was sent with %d keys", turn, r.id, len(w.keys[of]))
 		}
 	case harmless:
 	}
 
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
-		s.brokenf("a denied call is not made", "turn %d of run %d", turn, r.id)
+		s.brokenf("a denied call is not made", "the call in turn %d of run %d was sent", turn, r.id)
 	}
 }
 

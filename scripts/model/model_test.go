@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("model.seed", 0, "run and print only the schedule of this seed")
-	mutantFlag = flag.String("model.mutant", "", "of this mutant")
-	countFlag  = flag.Int("model.schedules", 0, "how many schedules to look at")
+	seedFlag   = flag.Uint64("model.seed", 0, "run and print only the schedule with this seed")
+	mutantFlag = flag.String("model.mutant", "", "mutant to run with -model.seed")
+	countFlag  = flag.Int("model.schedules", 0, "how many schedules to run")
 )
 
-// With -short the tests run for three seconds of CPU time, and otherwise for half a minute.
+// The tests run for half a minute of CPU time, or, with -short, for three seconds.
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000
@@ -28,7 +28,7 @@ var core sync.Mutex
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	if *seedFlag == 0 {
-		t.Skip("NOT RUN: -args -model.seed=N runs the schedule of that seed")
+		t.Skip("NOT RUN: -args -model.seed=N runs the schedule with seed N")
 	}
 
 	m := mutant{}
@@ -39,7 +39,7 @@ func TestSchedule(t *testing.T) {
 	}
 
 	if *mutantFlag != m.name {
-		t.Fatalf("there is no mutant %q", *mutantFlag)
+		t.Fatalf("unknown mutant %q", *mutantFlag)
 	}
 
 	s := newSim(*seedFlag, m)
@@ -68,7 +68,7 @@ func TestPromises(t *testing.T) {
 	for seed := uint64(1); seed <= uint64(count); seed++ {
 		s := newSim(seed, mutant{})
 		if v := s.run(); v != nil {
-			t.Fatalf("%v\nreplay it: go test ./scripts/model -run TestSchedule -v -args -model.seed=%d", v, seed)
+			t.Fatalf("%v\nto repeat: go test ./scripts/model -run TestSchedule -v -args -model.seed=%d", v, seed)
 		}
 		total.add(s)
 	}
@@ -86,7 +86,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tally counts checks.
+// tally counts what the schedules contained.
 type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64
@@ -118,12 +118,12 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 	t.Helper()
 	t.Logf("%d schedules, %d of them quiet, in %v with %v of a core: %.0f a minute", c.schedules, c.quiet, took.Round(time.Millisecond),
 		used.Round(time.Millisecond), float64(c.schedules)/used.Minutes())
-	t.Logf("batches of claims and results, by their size: %v", c.batches[1:])
-	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and answers", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
+	t.Logf("batches of claims and results, by size: %v", c.batches[1:])
+	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and replies", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
 }
 
-// TestMutants shows that the promises are checked: for each omitted rule, some schedule breaks the
-// promise that the rule protects.
+// TestMutants shows that the promises are checked: for each rule that a mutant omits, some schedule breaks the promise that the
+// rule protects.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutants {
@@ -137,7 +137,7 @@ func TestMutants(t *testing.T) {
 				case v == nil:
 					continue
 				case v.rule != m.breaks && v.rule != m.or:
-					t.Errorf("it breaks another promise than %q: %v", m.breaks, v)
+					t.Errorf("broken promise = %v, want %q", v, m.breaks)
 				default:
 					t.Logf("%v", v)
 				}

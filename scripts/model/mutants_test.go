@@ -1,6 +1,6 @@
 package model
 
-// mutant is the protocol with one rule omitted.
+// mutant is the protocol without one rule.
 type mutant struct {
 	name string
 
@@ -17,8 +17,8 @@ type mutant struct {
 	claimLockFailsBatch, batchClaimsTwice, claimsMixedUp, finishLockFailsBatch, lossFailsBatch         bool
 }
 
-// mutants lists all mutants with the promise that each must break. Some break one of two promises,
-// whichever a schedule reaches first.
+// mutants lists all mutants with the promise that each must break. For some mutants there are two promises; a schedule may
+// break either first.
 var mutants = []struct {
 	mutant
 	breaks string

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// The six promises of docs/reliability.md, applied to the protocol. Most are checked where they
-// could break, but never by the rule that protects them: the switches of mutants_test.go disable
-// the rules and leave these checks.
+// The six promises in docs/reliability.md, applied to the protocol. Most are checked at the point where they could break, but
+// never by the rule that protects them: a mutant disables the rule, and the check remains.
 
 // claimed is called before a claim is granted.
 func (s *sim) claimed(r *run) {
@@ -17,7 +16,7 @@ func (s *sim) claimed(r *run) {
 		}
 	}
 	if wait := s.now - r.open.dispatchedAt; s.quiet() && r.open.dispatched && r.open.status == queued && wait > firstRing/2 {
-		s.brokenf("job messages are delivered", "run %d was claimed %v after it was dispatched, without a fault", r.id, wait)
+		s.brokenf("job messages are delivered", "run %d was claimed %v after its dispatch, although there was no fault", r.id, wait)
 	}
 }
 
@@ -25,7 +24,7 @@ func (s *sim) claimed(r *run) {
 func (s *sim) fenced(r *run, fence int) {
 	of := intent{r.id, fence}
 	if s.fences[of] {
-		s.brokenf("each claim has its own fence", "run %d was claimed twice under %d", r.id, fence)
+		s.brokenf("each claim has its own fence", "run %d was claimed twice under fence %d", r.id, fence)
 	}
 	s.fences[of] = true
 }
@@ -43,14 +42,14 @@ func (s *sim) taken(r *run, by string) {
 // givesUp is called when a heartbeat reports to a worker that it has lost a run.
 func (s *sim) givesUp(h *holding) {
 	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
-		s.brokenf("a lock does not take a run from its worker", "run %d is locked, and its worker gives it up", h.run)
+		s.brokenf("a lock does not take a run from its worker", "run %d is locked, and its worker gives the run up", h.run)
 	}
 }
 
 // refusedByLock is called when a run is not accepted because a session is locked.
 func (s *sim) refusedByLock(o *order) {
 	if s.db.locked[o.session] == 0 {
-		s.brokenf("a lock delays only its own run", "run %d is not accepted, and its session %d was never locked", o.id, o.session)
+		s.brokenf("a lock delays only its own run", "run %d is not accepted, but its session %d was never locked", o.id, o.session)
 	}
 }
 
@@ -61,7 +60,7 @@ func (s *sim) lockedOut(id int, r *run) {
 	}
 }
 
-// ends is called when a run ends, while its open row still exists.
+// ends is called when a run ends, before its open row is deleted.
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
 	if status == timedOut && (s.now < o.deadline || o.status == parked) {
@@ -78,7 +77,7 @@ func (s *sim) ends(r *run, status, by string) {
 	}
 
 	for _, e := range r.effects {
-		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // the worker's answer is in the journal
+		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a reply from the worker is in the journal
 			s.brokenf("an unknown outcome is reported", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
@@ -98,8 +97,8 @@ func (s *sim) attemptEnds(a *attempt) {
 	}
 }
 
-// slowest bounds a statement that began before the end of the faults. A poll may be waiting for
-// such a statement.
+// slowest is the longest duration of a statement that began before the faults ended. A poll may be waiting for such a
+// statement.
 const slowest = 3 * time.Second
 
 // waited is called when a wait has ended.
@@ -111,9 +110,9 @@ func (s *sim) waited(w *waiter) {
 	from := max(w.settled, r.ended)
 	switch took := s.now - from; {
 	case s.quiet() && took > time.Second:
-		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later, without a fault", w.id, took)
+		s.brokenf("a wait ends with its run", "a request that waits for run %d was notified %v late, although there was no fault", w.id, took)
 	case s.now-max(from, s.calm+slowest) > 3*pollEvery:
-		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later", w.id, took)
+		s.brokenf("a wait ends with its run", "a request that waits for run %d was notified %v late", w.id, took)
 	}
 }
 
@@ -123,18 +122,18 @@ func (s *sim) stuck(w *waiter) { s.waited(w) }
 // learns is called with a client's response and the time of its request.
 func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if a.code == 404 {
-		s.brokenf("an expired key is replaced", "key %s is refused", o.hash())
+		s.brokenf("an expired key is replaced", "key %s is rejected", o.hash())
 	}
 	if a.code != 200 && a.code != 202 {
 		return
 	}
 	if r := s.db.byID(a.run); r != nil && r.status != "" && r.expires < asked {
-		s.brokenf("an expired key is replaced", "key %s is answered with run %d, whose retention is over", o.hash(), r.id)
+		s.brokenf("an expired key is replaced", "the response for key %s is run %d, whose retention is over", o.hash(), r.id)
 	}
 	if o.key != "" {
 		known := s.keys[o.hash()]
 		if known != 0 && known != a.run && s.retained(known) && s.retained(a.run) {
-			s.brokenf("one run per key", "key %s is run %d for one client and run %d for another", o.hash(), known, a.run)
+			s.brokenf("one run per key", "key %s: one client got run %d and another run %d", o.hash(), known, a.run)
 		}
 		s.keys[o.hash()] = max(known, a.run)
 	}
@@ -144,7 +143,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		a.result = known.result
 	}
 	if known.result != "" && known.result != a.result {
-		s.brokenf("equal answers per key", "run %d: %q for one client and %q for another", a.run, known.result, a.result)
+		s.brokenf("equal answers per key", "run %d: one client got %q and another %q", a.run, known.result, a.result)
 	}
 
 	s.results[a.run] = a
@@ -175,7 +174,7 @@ func (s *sim) watchPlaces(t *task) {
 				continue
 			}
 			if late := s.now - o.deadline; late > overdueBy && o.status != parked {
-				s.brokenf("a run ends by its deadline", "run %d is %s %v after it", r.id, o.status, late)
+				s.brokenf("a run ends by its deadline", "run %d is %s %v after its deadline", r.id, o.status, late)
 			}
 			if o.status != queued || o.dispatched || o.notBefore > s.now || used >= s.slots || !s.db.isHead(r) {
 				s.free[r.id] = 0
@@ -204,25 +203,25 @@ func (s *sim) atTheEnd() {
 		r := s.db.byID(id)
 		switch {
 		case r == nil:
-			s.brokenf("no accepted run is lost", "run %d was answered and does not exist", id)
+			s.brokenf("no accepted run is lost", "a client got run %d, which does not exist", id)
 		case a.result != "" && a.result != r.result:
-			s.brokenf("equal answers per key", "run %d: a client has %q, the row %q", id, a.result, r.result)
+			s.brokenf("equal answers per key", "run %d: a client got %q, the row has %q", id, a.result, r.result)
 		}
 	}
 
 	if n := len(s.bus.messages); n > 0 {
-		s.brokenf("no job message is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
+		s.brokenf("no job message is left", "%d job messages are left, the first for run %d", n, s.bus.messages[0].job.id)
 	}
 
 	for _, i := range s.ingresses {
 		if len(i.waiting) > 0 {
-			s.brokenf("no waiter is left", "%d runs in %s", len(i.waiting), i.proc.name)
+			s.brokenf("no waiter is left", "requests wait for %d runs in %s", len(i.waiting), i.proc.name)
 		}
 	}
 
 	for _, w := range s.workers {
 		if !w.proc.dead && (w.busy > 0 || len(w.held) > 0) {
-			s.brokenf("no slot is left taken", "%d slots and %d runs in %s", w.busy, len(w.held), w.proc.name)
+			s.brokenf("no slot is left taken", "%d slots are used and %d runs are held in %s", w.busy, len(w.held), w.proc.name)
 		}
 	}
 }

@@ -8,20 +8,20 @@ import (
 
 const (
 	orgs       = 2
-	maxDrain   = 15 * time.Minute // limit after the last fault for all work to be done
-	patience   = time.Hour        // the deadline of runs that must finish long before it
-	settleTime = 45 * time.Second // time after the last run has ended, for messages in flight
+	maxDrain   = 15 * time.Minute // maximum time after the last fault until all work is done
+	patience   = time.Hour        // deadline of runs that must finish long before their deadline
+	settleTime = 45 * time.Second // time that messages in flight get after the last run has ended
 	overdueBy  = time.Minute      // promise 1
 )
 
-// faultRates are the fault rates of a schedule per 1000.
+// faultRates are the fault rates in a schedule, per 1000.
 type faultRates struct {
 	step int // a process dies, freezes or stalls between two steps
 	lost int // a message, a statement or its reply is lost or late
-	// maxBatchWait bounds the time for which claims and results wait to share a statement with
-	// others. With a fast database they do not wait.
+	// maxBatchWait bounds the time for which claims and results wait in order to share a statement. With a fast database they do
+	// not wait.
 	maxBatchWait time.Duration
-	// every is the mean time between two faults; the other fields select their kinds.
+	// every is the mean time between two faults whose kinds are drawn.
 	every time.Duration
 	kinds []func(*sim)
 }
@@ -51,11 +51,11 @@ type sim struct {
 
 	ids, calls, kills, effects int
 	clients                    int            // unsatisfied clients
-	results                    map[int]answer // results known to clients, by run
-	keys                       map[string]int // the run of each key, as known to clients
+	results                    map[int]answer // results that clients know, by run
+	keys                       map[string]int // the run for each key, as clients know it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // seconds in which a dispatchable run was not dispatched, by organization
+	free                       map[int]int // seconds for which a run could be dispatched but was not, by organization
 	quietSince                 time.Duration
 }
 
@@ -82,8 +82,8 @@ func newSim(seed uint64, m mutant) *sim {
 	return s
 }
 
-// drawFaultRates gives each schedule different fault rates, because faults that are frequent
-// everywhere hide rare faults.
+// drawFaultRates draws different fault rates for each schedule, because rare faults would be hidden if all schedules had
+// frequent faults.
 func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
@@ -125,7 +125,7 @@ var faultKinds = []func(*sim){
 		s.db.epoch++
 		s.tracef("the database is down until %v", s.db.downUntil)
 	},
-	func(s *sim) { // or is cut off
+	func(s *sim) { // PostgreSQL is unreachable
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
 		s.tracef("the database is unreachable until %v", s.db.downUntil)
 	},
@@ -141,7 +141,7 @@ var faultKinds = []func(*sim){
 	(*sim).lock,
 }
 
-// lock has another transaction lock the row of an open run, or of its session, for a while.
+// lock makes another transaction lock the row of an open run, or of its session, for a while.
 func (s *sim) lock() {
 	open := s.db.find(func(*run, *openRow) bool { return true })
 	if len(open) == 0 {
@@ -169,7 +169,7 @@ func (s *sim) randomProcess() *process {
 	}
 }
 
-// injectFaults injects faults at random times until the time calm.
+// injectFaults injects faults at random times until calm.
 func (s *sim) injectFaults(t *task) {
 	for len(s.faultRates.kinds) > 0 && s.faulty() {
 		t.sleep(s.rng.between(0, 2*s.faultRates.every))
@@ -179,7 +179,7 @@ func (s *sim) injectFaults(t *task) {
 	}
 }
 
-// drawWork draws the requests of a run's model.
+// drawWork draws the requests that a run's model makes.
 func (s *sim) drawWork() (w work) {
 	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
 		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
@@ -197,7 +197,7 @@ func (s *sim) drawWork() (w work) {
 	return w
 }
 
-// load starts clients: several with the same key, several in the same session.
+// load starts clients. Several use the same key, and several the same session.
 func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
@@ -225,7 +225,7 @@ func (s *sim) load(everybody *process) {
 		first := s.rng.between(0, span)
 		for c := range same {
 			start := first
-			if c > 0 { // while the run executes, or about when it ends
+			if c > 0 { // while the run executes, or at about the time when it ends
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
 			}
 			s.clients++
@@ -240,9 +240,9 @@ func (s *sim) load(everybody *process) {
 	clear(s.keys)
 }
 
-// expire gives an order a short retention, and starts clients that use its key about when the key
-// expires. As in the product, the retention exceeds the stream's duplicate window. The next run of
-// a key has the same message IDs as the previous one.
+// expire gives an order a short retention, and starts clients that use its key at about the time when the key expires. As in
+// the product, the retention exceeds the stream's duplicate window. The next run with the key has the same message IDs as the
+// previous run.
 func (s *sim) expire(everybody *process, o *order) {
 	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
 	if !s.mutant.keyShorterThanWindow {
@@ -272,7 +272,7 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client sends a request. With a key it retries until it has the final result.
+// client sends a request. If the request has a key, client retries until it has the final result.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {
@@ -301,8 +301,7 @@ func (s *sim) client(t *task, o order) {
 	}
 }
 
-// request models an HTTP request. There is no response if the ingress dies or is silent for too
-// long.
+// request models an HTTP request. There is no response if the ingress dies or is silent for too long.
 func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	got := &box[answer]{}
 	t.sleep(s.rng.between(0, 3*time.Millisecond))

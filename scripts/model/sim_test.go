@@ -30,13 +30,12 @@ func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Durati
 // in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event is something that happens at a moment of virtual time: a task resumes, or the function do
-// is called.
+// event is something that happens at a moment in virtual time: either a task resumes, or do is called.
 type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment
 	task *task
-	turn uint64 // the wait of the task that this event ends
+	turn uint64 // the number of the task's wait that this event ends
 	do   func()
 }
 
@@ -81,8 +80,7 @@ func (q *queue) pop() event {
 	return first
 }
 
-// process is a process that the operating system may kill, freeze and thaw. Its memory is the state
-// of its tasks.
+// process is a process that the operating system may kill, freeze and thaw. The state of its tasks is its memory.
 type process struct {
 	name    string
 	dead    bool
@@ -90,24 +88,23 @@ type process struct {
 	frozeAt time.Duration
 	tasks   []*task
 	onDeath []func()
-	start   func() // restarts it some time after its death; nil: it stays dead
+	start   func() // restarts the process some time after its death; nil: there is no restart
 }
 
 func (p *process) frozen(now time.Duration) bool { return p.until > now }
 
-// task is a goroutine of a process. It is a coroutine that yields where the real goroutine would
-// wait.
+// task is a goroutine in a process. It is a coroutine that yields where the real goroutine would wait.
 type task struct {
 	sim   *sim
 	proc  *process
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	turn  uint64 // number of its waits; events for earlier waits are void
+	turn  uint64 // number of the task's waits; events for earlier waits are void
 	over  bool
 }
 
-// killed ends a task whose process has died.
+// killed is the panic value that ends a task after its process has died.
 type killed struct{}
 
 func (s *sim) spawn(p *process, f func(*task)) {
@@ -149,7 +146,7 @@ func (s *sim) plan(e event) {
 	s.queue.push(e)
 }
 
-// resume continues the task of an event. A frozen process continues after it is thawed.
+// resume continues the task that an event belongs to. In a frozen process the task continues after the thaw.
 func (s *sim) resume(e event) {
 	t := e.task
 	switch {
@@ -175,7 +172,7 @@ func (t *task) sleep(d time.Duration) {
 	t.pass()
 }
 
-// kill ends a process with its tasks and memory. A task that kills its own process does not return.
+// kill ends a process with its tasks and memory. If a task kills its own process, kill does not return.
 func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return
@@ -211,7 +208,7 @@ func (s *sim) freeze(p *process, d time.Duration) {
 	}
 }
 
-// step is the time between two actions of a task: some milliseconds, or the duration of a fault.
+// step waits between two actions of a task: for some milliseconds, or for the duration of a fault.
 func (t *task) step() {
 	s := t.sim
 	if s.faulty() && s.faultRates.step > 0 && s.rng.in1000(s.faultRates.step) && t.proc.start != nil {
@@ -260,7 +257,7 @@ func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	return v, true
 }
 
-// violation is a promise broken by a schedule.
+// violation is a promise that a schedule has broken.
 type violation struct {
 	seed uint64
 	rule string
@@ -269,7 +266,7 @@ type violation struct {
 }
 
 func (v *violation) String() string {
-	return fmt.Sprintf("%s: %s, %v into the schedule of seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
+	return fmt.Sprintf("%s: %s, %v into the schedule with seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
 }
 
 // brokenf ends the schedule with a violation.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The durations of shared/bus.
+// The durations in shared/bus.
 const (
 	ackWait          = 30 * time.Second
 	duplicatesWindow = 2 * time.Minute
@@ -16,7 +16,7 @@ type message struct {
 	job       *job
 	at        time.Duration
 	delivered bool
-	due       time.Duration // when it is redelivered unless it is acknowledged
+	due       time.Duration // when the message is redelivered unless it is acknowledged
 	gone      bool
 }
 
@@ -25,10 +25,10 @@ type message struct {
 type bus struct {
 	sim       *sim
 	downUntil time.Duration
-	made      int // number of streams created with that name
+	made      int // number of times that the stream was created
 	exists    bool
 	messages  []*message
-	known     map[string]time.Duration // when each message ID was stored
+	known     map[string]time.Duration // time at which each message ID was stored
 	window    time.Duration            // the duplicate window
 	fetching  []*box[struct{}]
 	watching  map[int][]*ingress // subscribers of runs.done.<run_id>
@@ -71,18 +71,18 @@ func (b *bus) delay() time.Duration {
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// ring models Bus.Ring. It does not wait for the PubAck, so a lost PubAck has no effect.
+// ring models Bus.Ring. It does not wait for the PubAck, so the loss of a PubAck has no effect.
 func (b *bus) ring(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
-			b.sim.tracef("job message %d of run %d is lost", j.dispatchNo, j.id)
+			b.sim.tracef("job message %d for run %d is lost", j.dispatchNo, j.id)
 			continue
 		}
 		b.sim.after(b.delay(), func() { b.store(j) })
 	}
 }
 
-// store models the server's handling of a publication.
+// store models how the server handles a publication.
 func (b *bus) store(j *job) {
 	s := b.sim
 	if b.down() || !b.exists {
@@ -108,8 +108,7 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure models EnsureStream. It returns the number of the stream, which represents its creation
-// time.
+// ensure models EnsureStream. It returns how often the stream was created, which stands for its creation time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
 		return 0, false
@@ -121,8 +120,7 @@ func (b *bus) ensure() (made int, ok bool) {
 	return b.made, true
 }
 
-// fetch models Lane.Fetch. It returns up to the maximum number of job messages, or none if no
-// message arrives within a second.
+// fetch models Lane.Fetch. It returns at most the given number of job messages, or none if no message arrives within a second.
 func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
@@ -156,7 +154,7 @@ func (b *bus) take(maximum int) (got []*message) {
 	return got
 }
 
-// reply sends a worker's acknowledgement of a job message, which may be lost.
+// reply sends a worker's acknowledgement of a job message. The acknowledgement may be lost.
 func (b *bus) reply(do func()) {
 	if !b.loses() {
 		b.sim.after(b.delay(), func() {
@@ -198,10 +196,10 @@ func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	return 0, false
 }
 
-// The faults of the stream.
+// Faults in the stream.
 
 func (b *bus) loseStore() {
-	b.sim.tracef("the whole store of the stream is lost")
+	b.sim.tracef("the stream's whole store is lost")
 	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
 }
 
@@ -218,7 +216,7 @@ func (b *bus) forgetDuplicates() {
 	b.known = map[string]time.Duration{}
 }
 
-// repeat redelivers messages in progress.
+// repeat redelivers messages that were delivered but not acknowledged.
 func (b *bus) repeat() {
 	b.sim.tracef("all delivered job messages are delivered again")
 	for _, m := range b.messages {
@@ -227,8 +225,8 @@ func (b *bus) repeat() {
 	b.wakeFetchers()
 }
 
-// done models Bus.Done: it notifies the ingress that accepted the run, and the run's subscribers. A
-// parked run sends an empty reply.
+// done models Bus.Done: it notifies the ingress that accepted the run, and the run's subscribers. For a parked run, the reply
+// is empty.
 func (b *bus) done(id int, replyTo *ingress, status, result string) {
 	if replyTo != nil && !b.loses() {
 		b.sim.after(b.delay(), func() { replyTo.reply(id, status, result) })

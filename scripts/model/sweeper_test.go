@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// The intervals and limits of workers/internal/sweep.
+// The intervals and limits in workers/internal/sweep.
 const (
 	sweepEvery  = time.Second
 	dispatchMax = 64
@@ -38,8 +38,8 @@ func (w *worker) deleteExpired(t *task) {
 	}
 }
 
-// endRuns models EndOverdue, EndUnanswered and EndPoison. Each of them first reads rows; if it
-// finds none, there is no second transaction.
+// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads the rows to end. If there are none, there is no second
+// transaction.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant
 	for _, part := range []struct {
@@ -67,7 +67,7 @@ func (w *worker) endRuns(t *task) {
 	}
 }
 
-// look models Store.find. Without rows it is not an event, because it has no consequence.
+// look models Store.find. If it finds no rows it is not an event, because it has no consequence.
 func (w *worker) look(t *task, which func(*run, *openRow) bool) []*run {
 	if w.sim.now < w.sim.db.downUntil {
 		return nil
@@ -101,8 +101,8 @@ func (w *worker) dispatchWaiting(t *task) {
 	}
 }
 
-// ringAgain republishes the jobs of dispatched runs that were not claimed in time, unless the
-// stream shows that their messages are still undelivered.
+// ringAgain republishes the jobs of dispatched runs that no worker has claimed in time, unless the stream shows that their
+// messages are still undelivered.
 func (w *worker) ringAgain(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The durations of shared/bus/tools.go and workers/internal/toolserver.
+// The durations in shared/bus/tools.go and workers/internal/toolserver.
 const (
 	acceptWithin = 1800 * time.Millisecond
 	offerFor     = 850 * time.Millisecond
@@ -28,13 +28,13 @@ func (s *sim) beginToolWorker(n int) {
 	s.bus.workers[n] = w
 }
 
-// request is a call sent to a tool worker with its capability.
+// request is a call sent to a tool worker, with its capability.
 type request struct {
 	run         *run
 	fence       int
 	turn, call  int
 	kind        kind
-	key         string // "": not in the tool ledger
+	key         string // "": the call is not in the tool ledger
 	expires     time.Duration
 	taken       bool
 	woken       *box[struct{}]
@@ -64,7 +64,7 @@ func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	return a.record(t, step{turn: turn, call: call, tool: true})
 }
 
-// makeCall models remoteTool.effect, or send for repeatable calls.
+// makeCall models remoteTool.effect, or send if the call is repeatable.
 func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
@@ -91,7 +91,7 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	return nil // done, denied or executed: the model gets the result
 }
 
-// send models sendNow: it sends the call to a tool worker and reads its answer.
+// send models sendNow: it sends the call to a tool worker and reads the worker's reply.
 func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	s := a.sim
 	q := &request{
@@ -143,8 +143,8 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	return nil
 }
 
-// unsent handles a call that no tool worker accepted. If it is certain that none will accept it
-// late, the model gets an error result.
+// unsent handles a call that no tool worker accepted. If it is certain that no worker will accept the call later, the model
+// gets an error result.
 func (a *attempt) unsent(t *task, q *request) error {
 	if q.key == "" {
 		return nil
@@ -171,7 +171,7 @@ func (a *attempt) lostCall(q *request) error {
 	return errRetry
 }
 
-// offer gives the call to a tool worker. A frozen worker accepts it when it is thawed.
+// offer offers the call to a tool worker. A frozen worker accepts the call when it is thawed.
 func (q *request) offer(s *sim) {
 	w := s.bus.workers[s.rng.n(len(s.bus.workers))]
 	if w.proc.dead || s.bus.loses() {
@@ -222,7 +222,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 
 	switch {
 	case err != nil: // sentUnsure
-		if w.keep(t, q, false, "it could not be recorded, so it was not made") {
+		if w.keep(t, q, false, "the call could not be recorded, so it was not made") {
 			return reply{note: "not made"}
 		}
 		return reply{retryable: true}
@@ -230,7 +230,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		return reply{stale: true}
 	}
 
-	t.step() // if the worker freezes here, it sends late, which docs/reliability.md excludes from the promises
+	t.step() // a worker that freezes here sends late; docs/reliability.md excludes this from the promises
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The durations of workers/internal/runner.
+// The durations in workers/internal/runner.
 const (
 	heartbeatEvery = 10 * time.Second
 	lockedAgain    = 250 * time.Millisecond
@@ -17,19 +17,19 @@ const (
 	workerSlots    = 6
 )
 
-// Reasons why an attempt ends without completing its run.
+// Reasons for which an attempt ends without completing its run.
 var (
 	errTaken    = errors.New("the run was taken")
 	errLease    = errors.New("the lease ran out")
 	errDraining = errors.New("the worker is stopping")
 	errDeadline = errors.New("the deadline")
-	errRetry    = errors.New("a cause that a retry can cure")
-	errPoison   = errors.New("the run has cost too many workers")
+	errRetry    = errors.New("a failure that a retry may fix")
+	errPoison   = errors.New("the run has killed too many workers")
 	errJournal  = errors.New("the journal cannot be read")
 	errLocked   = errors.New("another transaction has locked the run")
 )
 
-// parkError ends an attempt that waits for a person.
+// parkError ends an attempt because the run waits for a person.
 type parkError struct{ call int }
 
 func (e parkError) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
@@ -44,7 +44,7 @@ type work struct {
 
 type wanted struct {
 	kind kind
-	asks bool // a person must approve it
+	asks bool // a person must approve the call
 }
 
 // worker is a process with a Runner and a Sweeper.
@@ -58,7 +58,7 @@ type worker struct {
 	places   int // slots that its runs have freed
 	wake     *box[struct{}]
 	draining bool
-	stream   int // the last stream that its sweeper has seen
+	stream   int // the last stream that the sweeper has seen
 	claiming *group[runID, claimAnswer]
 	ending   *group[ending, finished]
 }
@@ -81,7 +81,7 @@ func (h *holding) cancel(s *sim, cause error) {
 	}
 }
 
-// sleep waits within the attempt's context.
+// sleep waits for d, or until the attempt's context is canceled.
 func (h *holding) sleep(t *task, d time.Duration) error {
 	if h.cause == nil && d > 0 {
 		h.woken.take(t, d)
@@ -160,8 +160,7 @@ type attempt struct {
 	turns   int // recorded steps
 }
 
-// execute models Runner.execute: it handles one job message until the
-// end of its attempt.
+// execute models Runner.execute: it handles one job message until the attempt has ended.
 func (w *worker) execute(t *task, m *message) {
 	s := w.sim
 	c, asked, err := w.claim(t, m.job.id)
@@ -191,8 +190,6 @@ func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err
 		switch {
 		case err == nil && c.locked:
 			pause, err = lockedAgain, errLocked
-		case err == nil && c.conflict:
-			err = errRetry
 		case err == nil:
 			return c, asked, nil
 		}
@@ -205,8 +202,7 @@ func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err
 	}
 }
 
-// executeClaimed models Runner.executeClaimed: it works on a claimed run until its result, its requeuing or its
-// loss is saved.
+// executeClaimed models Runner.executeClaimed: it works on a claimed run until the run's result, requeuing or loss is saved.
 func (a *attempt) executeClaimed(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
@@ -235,7 +231,7 @@ func (a *attempt) executeClaimed(t *task) {
 	a.held = without(a.held, a.hold)
 }
 
-// backoff models backoff and jitter of the runner (execute.go).
+// backoff models the functions backoff and jitter in the runner (execute.go).
 func (s *sim) backoff(attempts int) time.Duration {
 	return s.jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }
@@ -249,7 +245,7 @@ func (a *attempt) persist(t *task, write func() error) {
 	}
 }
 
-// finish saves the run's result, then notifies the waiters.
+// finish saves the run's result, then notifies the requests that wait for it.
 func (a *attempt) finish(t *task, status, result string) {
 	s := a.sim
 	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
@@ -317,7 +313,7 @@ func (a *attempt) try(t *task) error {
 		}
 	}
 
-	turn, call := 0, 0 // number of recorded turns, and the call of the last one without a result
+	turn, call := 0, 0 // number of recorded turns, and the last turn's call if it has no result
 	for n, st := range steps {
 		switch {
 		case !st.tool && call == 0 && st.turn == turn:
@@ -325,7 +321,7 @@ func (a *attempt) try(t *task) error {
 		case st.tool && call == st.call:
 			call = 0
 		default:
-			a.sim.brokenf("journal steps are consecutive", "step %d of run %d", n+1, a.hold.run)
+			a.sim.brokenf("journal steps are consecutive", "step %d of run %d is missing", n+1, a.hold.run)
 			return errJournal
 		}
 	}
@@ -342,7 +338,7 @@ func (a *attempt) try(t *task) error {
 			return err
 		}
 		a.sim.calls++
-		call = a.sim.calls // if a model is called again, its call gets a new ID
+		call = a.sim.calls // if the model is called again, the call gets a new ID
 		if a.sim.mutant.callBeforeTurn {
 			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
 				return a.cause(err)
@@ -355,7 +351,7 @@ func (a *attempt) try(t *task) error {
 	}
 }
 
-// cause returns the reason why the attempt's context was canceled, or else err.
+// cause returns the reason why the attempt's context was canceled. If it was not canceled, it returns err.
 func (a *attempt) cause(err error) error {
 	if a.hold.cause != nil {
 		return a.hold.cause
@@ -425,8 +421,7 @@ func (w *worker) dispatchNext(t *task) {
 	}
 }
 
-// heartbeat models Runner.heartbeat: every ten seconds for all runs, and more often for locked
-// ones.
+// heartbeat models Runner.heartbeat: a heartbeat for all runs every ten seconds, and more frequent ones for locked runs.
 func (w *worker) heartbeat(t *task) {
 	var locked []*holding
 	for next := w.sim.now + heartbeatEvery; ; {
@@ -441,7 +436,7 @@ func (w *worker) heartbeat(t *task) {
 	}
 }
 
-// inHand returns the runs that this worker still holds.
+// inHand returns those of the runs that this worker still holds.
 func (w *worker) inHand(of []*holding) (kept []*holding) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {
@@ -451,7 +446,7 @@ func (w *worker) inHand(of []*holding) (kept []*holding) {
 	return kept
 }
 
-// beat models Runner.beat, one statement.
+// beat models Runner.beat, which is one statement.
 func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	s := w.sim
 	if len(all) == 0 {
@@ -484,7 +479,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	return locked
 }
 
-// watch models heldRuns.watch: it cancels attempts whose lease has expired by the local clock.
+// watch models heldRuns.watch: it cancels attempts whose lease has expired according to the local clock.
 func (w *worker) watch(t *task) {
 	for {
 		t.sleep(time.Second)

@@ -1,15 +1,14 @@
 package mutants
 
-// edit replaces a text that occurs exactly once in a file. Paths are relative to the repository's
-// root.
+// edit replaces a text that occurs exactly once in a file. The path is relative to the repository's root.
 type edit struct{ file, old, new string }
 
-// mutant is the product with a rule omitted. At least one of its tests must fail, and all must pass
-// without the mutant.
+// mutant is the product without one rule. At least one of the mutant's tests must fail, and without the mutant all of them must
+// pass.
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // the tests' package, relative to the root; its first element is the module
+	in    string // path of the tests' package, relative to the root; its first element is the module
 	tests []string
 }
 
@@ -23,7 +22,7 @@ const (
 	naming    = "shared/contract/contract.go"
 )
 
-// sql returns the path of a schema function's file.
+// sql returns the path of the file with an SQL function.
 func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{
@@ -35,9 +34,27 @@ var all = []mutant{
 	},
 	{
 		"a step without its fence",
-		[]edit{{sql("append_steps"), "WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND status = 'running' FOR SHARE"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.status = 'running' OR a.kind = 'end'"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
+	},
+	{
+		"an effect without its fence",
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'prepare')"}},
+		"shared/store",
+		[]string{"TestAnEffectContinuesInItsState"},
+	},
+	{
+		"a write in the name of another organization",
+		[]edit{{sql("write_progress"), "JOIN open o ON o.run_id = a.run_id AND o.org_id = a.org_id", "JOIN open o ON o.run_id = a.run_id"}},
+		"shared/store",
+		[]string{"TestWritesBesideTheOwnersAreRefused"},
+	},
+	{
+		"a rejected write that fails its batch",
+		[]edit{{"shared/store/executiondb/progress.go", "(pg.IsBadData(err) || locked && time.Now().Before(until))", "locked && time.Now().Before(until)"}},
+		"shared/store",
+		[]string{"TestARejectedWriteSparesItsNeighbours"},
 	},
 	{
 		"a heartbeat without its fence",
@@ -58,7 +75,7 @@ var all = []mutant{
 		[]string{"TestOnlyTheHolderWritesEvents"},
 	},
 	{
-		"an effect without its fence",
+		"a source without its fence",
 		[]edit{{"shared/store/lease/lease.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
@@ -71,25 +88,25 @@ var all = []mutant{
 	},
 	{
 		"an outcome without its fence",
-		[]edit{{"shared/store/executiondb/effects.go", "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
+		[]edit{{sql("write_progress"), "AND e.fence = m.fence AND e.state = 'sending'", "AND e.state = 'sending'"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
 	},
 	{
 		"a send after the lease has expired",
-		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
+		[]edit{{sql("write_progress"), "AND e.state = 'ready' AND m.lease_until > clock_timestamp()", "AND e.state = 'ready'"}},
 		"shared/store",
 		[]string{"TestNothingIsSentPastTheLease"},
 	},
 	{
 		"a second send",
-		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
+		[]edit{{sql("write_progress"), "AND e.state = 'ready' AND m.lease_until", "AND e.state IN ('ready', 'sending') AND m.lease_until"}},
 		"shared/store",
 		[]string{"TestOnlyOneOfManySendersMaySend", "TestAnEffectContinuesInItsState"},
 	},
 	{
 		"unsafe effects are sent again by the next attempt",
-		[]edit{{"shared/store/executiondb/effects.go", "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
+		[]edit{{sql("write_progress"), "e.state = 'sending' AND e.side_effect <> 'unsafe' THEN", "e.state = 'sending' THEN"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState", "TestALateSenderAndTheNextAttemptAgree"},
 	},
@@ -372,7 +389,7 @@ var all = []mutant{
 		[]string{"TestDelayedRunIsDispatchedInTime"},
 	},
 	{
-		"a hint of waiting lanes that is not corrected",
+		"a hint about waiting lanes that is not corrected",
 		[]edit{{sql("find_waiting_lanes"), "f.run_id FROM found f\n    WHERE NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id", "f.run_id FROM found f\n    WHERE false AND NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id"}},
 		"shared/store",
 		[]string{"TestWaitingLanesRepairThemselves"},

@@ -41,7 +41,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 			text = string(raw)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("%s: the text of this mutant's rule occurs %d times, want 1; find its new place:\n%s", e.file, n, e.old)
+			t.Fatalf("%s: the text of this mutant's rule occurs %d times, want 1; update the mutant:\n%s", e.file, n, e.old)
 		}
 		files[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}
@@ -71,7 +71,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 	return path
 }
 
-// TestMutantsAreWritten checks without a build that the texts and the tests of the mutants exist.
+// TestMutantsAreWritten checks, without a build, that the texts and the tests of the mutants exist.
 func TestMutantsAreWritten(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -90,7 +90,7 @@ func TestMutantsAreWritten(t *testing.T) {
 				}
 			}
 			if len(m.tests) == 0 {
-				t.Error("it names no test")
+				t.Error("the mutant names no test")
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 
 	for in, names := range tests {
-		t.Run("as it is, "+in, func(t *testing.T) {
+		t.Run("unmodified,  "+in, func(t *testing.T) {
 			t.Parallel()
 			slices.Sort(names)
 			var settings []string
@@ -147,13 +147,12 @@ func TestMutantsAreCaught(t *testing.T) {
 
 var (
 	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
-	// broken matches the output of a test that could not begin, or whose SQL is invalid: SQLSTATE
-	// class 42 except 42501 (insufficient privilege).
+	// broken matches the output of a test that could not begin, or whose SQL is invalid: SQLSTATE class 42 except 42501
+	// (insufficient privilege).
 	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
 )
 
-// mustFail requires that one of the mutant's tests fails. A failure of the build, of the SQL or of
-// another test does not count.
+// mustFail requires that one of the mutant's tests fails. A failure in the build, in the SQL or in another test does not count.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
 	var settings []string
@@ -166,11 +165,11 @@ func (m mutant) mustFail(t *testing.T) {
 	found := failed.FindStringSubmatch(out)
 	switch {
 	case err == nil:
-		t.Errorf("no test notices it: %s", strings.Join(m.tests, ", "))
+		t.Errorf("no test notices the missing rule: %s", strings.Join(m.tests, ", "))
 	case !errors.As(err, &exit), found == nil, !slices.Contains(m.tests, found[1]):
-		t.Errorf("%v, but no test failed\n%s", err, out)
+		t.Errorf("go test: %v, but no test failed\n%s", err, out)
 	case broken.MatchString(out):
-		t.Errorf("%s fails with an error, not in its assertion: %s\n%s", found[1], broken.FindString(out), out)
+		t.Errorf("%s fails because of an error, not in its assertion: %s\n%s", found[1], broken.FindString(out), out)
 	default:
 		t.Logf("%s fails", found[1])
 	}
@@ -181,8 +180,8 @@ func (m mutant) ofSchema() bool {
 	return slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") })
 }
 
-// ownCache returns the environment of schema mutants. testkit keeps migrated databases in the
-// user's cache directory and would reuse an unmodified database. Go's build cache stays the same.
+// ownCache returns the environment for mutants that change the schema. testkit keeps migrated databases in the user's cache
+// directory and would reuse an unmodified one. Go's build cache stays the same.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -192,8 +191,8 @@ func ownCache(t *testing.T) []string {
 	return []string{"XDG_CACHE_HOME=" + t.TempDir(), "GOCACHE=" + strings.TrimSpace(string(built))}
 }
 
-// goTest runs tests of a package in their module. They start separate servers, because a shared one
-// would keep the mutant's schema.
+// goTest runs tests of a package in their module. The tests start separate servers, because a shared server would keep the
+// mutant's schema.
 func goTest(t *testing.T, in string, tests, settings []string, flags ...string) (string, error) {
 	t.Helper()
 	module, folder, _ := strings.Cut(in, "/")

@@ -1,14 +1,15 @@
-// Command retest runs Go tests and runs those that failed again, at most twice.
+// Command retest runs Go tests, and reruns failed tests at most twice.
 //
-// A test that fails each time fails the run. A test that passes on a later run is flaky: it does not fail the run, and its name
-// and the log of its failure go to the file of -flaky.
+// A test that fails each time fails the run. A test that passes in a rerun is flaky: it does not fail the run, and its name and
+// the log of its failure are appended to the file that -flaky names.
 //
 // After the first run it prints the slowest packages and tests.
 //
 //	retest -flaky FILE -packages "PACKAGES" -- gotestsum FLAGS -- GO_TEST_FLAGS
 //
-// The command gets the packages appended, and must write test events to the file named by GOTESTSUM_JSONFILE. A later run gets
-// one package at a time and, with -skip, the tests of it that have passed. A package that does not compile is not run again.
+// The packages are appended to the command, which must write test events to the file named by GOTESTSUM_JSONFILE. A rerun tests
+// one package at a time and, with -skip, omits the package's tests that have passed. A package that does not compile is not
+// rerun.
 package main
 
 import (
@@ -25,11 +26,11 @@ import (
 	"syscall"
 )
 
-// maxReruns is how often a failed package is run again.
+// maxReruns is the maximum number of reruns of a failed package.
 const maxReruns = 2
 
 func main() {
-	flaky := flag.String("flaky", "", "file that flaky tests are appended to")
+	flaky := flag.String("flaky", "", "file to which flaky tests are appended")
 	packages := flag.String("packages", "", "packages to test, separated by spaces")
 	flag.Parse()
 	if *flaky == "" || *packages == "" || flag.NArg() == 0 {
@@ -82,15 +83,15 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 			return code, flaky.String(), err
 		}
 		if log == "" {
-			return code, flaky.String(), nil // the run has failed anyway, so further reruns change nothing
+			return code, flaky.String(), nil // the run has failed, whatever further reruns would show
 		}
 		flaky.WriteString(log)
 	}
 	return 0, flaky.String(), nil
 }
 
-// rerunFailed reruns the failed tests of a package. It returns the report of its flaky tests, or "" if a
-// test failed each time.
+// rerunFailed reruns the failed tests in a package. It returns a report about the flaky tests, or "" if a test failed each
+// time.
 func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report string, err error) {
 	var log strings.Builder
 	for n := 2; n <= maxReruns+1; n++ {
@@ -117,11 +118,11 @@ func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report str
 	return "", nil
 }
 
-// runOnce runs the command with the flags and packages, and reads the events it wrote.
+// runOnce runs the command with the flags and packages, and reads the events that the command wrote.
 func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {
-		return nil, 1, fmt.Errorf("creating the file of events: %w", err)
+		return nil, 1, fmt.Errorf("creating the event file: %w", err)
 	}
 	defer func() {
 		_ = events.Close()

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxLogLines bounds the log of a failure. The last lines are kept.
+// maxLogLines bounds the log of a failure. Only the last lines are kept.
 const maxLogLines = 400
 
 // event is an output line of go test -json.
@@ -19,7 +19,7 @@ type event struct {
 	Action      string  `json:"Action"`
 	Package     string  `json:"Package"`
 	Test        string  `json:"Test"`
-	Elapsed     float64 `json:"Elapsed"` // seconds, at the end
+	Elapsed     float64 `json:"Elapsed"` // seconds, in the final event
 	Output      string  `json:"Output"`
 	FailedBuild string  `json:"FailedBuild"`
 }
@@ -43,7 +43,7 @@ type packageResult struct {
 	fails       bool
 	brokenBuild bool
 	tests       map[string]string   // name → pass, skip, fail, or run if it did not finish
-	output      map[string][]string // lines by test; "" has the package's own
+	output      map[string][]string // lines by test; "" contains the package's own output
 }
 
 func readResults(from io.ReadSeeker) (*results, error) {
@@ -91,15 +91,14 @@ func (r *results) add(e event) {
 	}
 }
 
-// slowest lists at most this number of packages and tests, and nothing for a run of a few packages.
+// The maximum number of packages and of tests that slowest lists. It lists none after a run of only a few packages.
 const (
 	slowPackages = 15
 	slowTests    = 25
 	fewPackages  = 3
 )
 
-// slowest returns a list of the slowest packages and tests, one per line. It is empty for a run of
-// a few packages.
+// slowest returns a list of the slowest packages and tests, one per line. The list is empty after a run of only a few packages.
 func (r *results) slowest() string {
 	if len(r.packages) <= fewPackages {
 		return ""
@@ -119,7 +118,7 @@ func (r *results) slowest() string {
 	return strings.Join(append(packages, tests...), "\n") + "\n"
 }
 
-// failed returns the packages that failed, in the order of their names.
+// failed returns the packages that failed, ordered by name.
 func (r *results) failed() []*packageResult {
 	var out []*packageResult
 	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
@@ -142,8 +141,8 @@ func (p *packageResult) inherit(earlier *packageResult) {
 // failedNames returns the tests that failed or did not finish. It is empty if the package failed although all its tests passed.
 func (p *packageResult) failedNames() []string { return p.with("fail", "run") }
 
-// skipFlags restrict a rerun to the tests that have not passed, including those that did not start
-// because of a crash.
+// skipFlags returns flags that restrict a rerun to the tests that have not passed, including tests that did not start because
+// of a crash.
 func (p *packageResult) skipFlags() []string {
 	passed := p.with("pass", "skip")
 	if len(passed) == 0 || len(p.failedNames()) == 0 {
@@ -169,7 +168,7 @@ func (p *packageResult) log() string {
 		lines = append(lines, p.output[name]...)
 	}
 	if cut := len(lines) - maxLogLines; cut > 0 {
-		lines = append([]string{fmt.Sprintf("(%d lines left out)\n", cut)}, lines[cut:]...)
+		lines = append([]string{fmt.Sprintf("(%d lines omitted)\n", cut)}, lines[cut:]...)
 	}
 	return strings.Join(lines, "")
 }

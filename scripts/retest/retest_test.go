@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReruns runs a module of tests that pass, fail, crash or fail only on their first runs.
+// TestReruns runs modules whose tests pass, fail, crash, or fail only in their first runs.
 func TestReruns(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -29,11 +29,11 @@ func TestReruns(t *testing.T) {
 		},
 		{name: "passes on the fourth run", body: `func TestA(t *testing.T) { failing(t, 3) }`, red: true},
 		{
-			name: "a flaky test beside a broken one", red: true,
+			name: "a flaky test and a failing one", red: true,
 			body: "func TestA(t *testing.T) { once(t) }\nfunc TestB(t *testing.T) { t.Error() }",
 		},
 		{
-			name: "a crash keeps later tests from running", red: true,
+			name: "a crash prevents later tests", red: true,
 			body: "func TestA(t *testing.T) { if first() { panic(1) } }\nfunc TestB(t *testing.T) { t.Error() }",
 		},
 		{
@@ -49,7 +49,7 @@ func TestReruns(t *testing.T) {
 			flaky: []string{"FLAKY example/p: TestA", "failing on run 1"},
 		},
 		{
-			name: "the package fails behind its tests", red: true,
+			name: "the package fails after its tests", red: true,
 			body: "func TestA(t *testing.T) {}\nfunc TestMain(m *testing.M) { m.Run(); os.Exit(1) }",
 		},
 		{name: "does not compile", body: `func TestA(t *testing.T) { undefined() }`, red: true},
@@ -67,14 +67,13 @@ func TestReruns(t *testing.T) {
 				}
 			}
 			if c.flaky == nil && !c.red && report != "" {
-				t.Errorf("report of a green run: %s", report)
+				t.Errorf("report after a passing run = %s, want none", report)
 			}
 		})
 	}
 }
 
-// helpers is a source file whose functions count the runs of a module in a file in the module's
-// folder.
+// helpers is a source file whose functions count, in a file in the module's folder, how often the module was run.
 const helpers = `package p
 
 import (
@@ -162,6 +161,6 @@ func TestSlowestArePrinted(t *testing.T) {
 	delete(res.packages, "p0")
 	delete(res.packages, "p1")
 	if text := res.slowest(); text != "" {
-		t.Errorf("of three packages: %s", text)
+		t.Errorf("list for three packages = %s, want none", text)
 	}
 }

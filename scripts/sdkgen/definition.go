@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// definition is a named type: a record of fields, or an alias of a shape.
+// definition is a named type: a record with fields, or an alias of a shape.
 type definition struct {
 	name, doc string
 	record    bool
@@ -18,14 +18,14 @@ type definition struct {
 	values    []value // documented values of an enum
 }
 
-// field is a field of a record.
+// field is a field in a record.
 type field struct {
 	name, doc string
 	required  bool
 	shape     shape
 }
 
-// value is a value of an enum.
+// value is one of the values of an enum.
 type value struct {
 	literal any
 	doc     string
@@ -113,15 +113,13 @@ func (d definition) names() []string {
 	return out
 }
 
-// reservedNames are names that types cannot have, because the generated files use them with another
-// meaning.
+// reservedNames are names that types cannot have, because they have another meaning in the generated files.
 var reservedNames = []string{
 	"Any", "Array", "Blob", "Exception", "False", "Literal", "Never", "None", "NotRequired", "Record",
 	"String", "True", "TypeAlias", "TypedDict", "Uint8Array", "Union",
 }
 
-// typeName joins names of the document into a type name: chat-message and tool become
-// ChatMessageTool.
+// typeName joins names in the document into a type name: chat-message and tool become ChatMessageTool.
 func typeName(parts ...string) string {
 	var out strings.Builder
 	for _, part := range parts {
@@ -154,7 +152,7 @@ func unique(definitions []definition) error {
 	seen := map[string]bool{}
 	for _, d := range definitions {
 		if seen[d.name] {
-			return fmt.Errorf("two types are called %s", d.name)
+			return fmt.Errorf("two types have the name %s", d.name)
 		}
 		seen[d.name] = true
 	}

@@ -8,14 +8,13 @@ import (
 // width is the maximum line width of generated files.
 const width = 100
 
-// node is an expression that is printed on one line if it fits, or otherwise with each part on its
-// own line.
+// node is an expression. It is printed on one line if it fits, and otherwise with each part on a separate line.
 type node struct {
-	text  string // the complete text; the other fields are then empty
+	text  string // the complete text; if set, the other fields are empty
 	head  string
 	parts []node
 	tail  string
-	// Separators: between parts on one line, before and after each part on its own line.
+	// Separators: between parts on one line; before and after each part on a separate line.
 	between, before, behind string
 	bare                    bool // nothing precedes the first part, and head and tail are omitted on one line
 }
@@ -34,8 +33,8 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut formats a node that begins at a column of a line with an indent. room is the width
-// reserved after the node.
+// layOut formats a node that begins at a column of a line with an indent. room is the width that must remain free after the
+// node.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
@@ -61,7 +60,7 @@ func (n node) layOut(column, indent, step, room int) string {
 	return out.String()
 }
 
-// wrap breaks a description into lines. Paragraphs are refilled; lines of lists and tables stay.
+// wrap breaks a description into lines. Paragraphs are refilled; lines in lists and tables stay as they are.
 func wrap(doc string, room int) []string {
 	var out, words []string
 	fill := func() {

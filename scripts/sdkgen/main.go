@@ -4,8 +4,9 @@
 //	                                      ├─▶ sdk/python/src/parley/types.py
 //	                                      └─▶ docs/parley.postman_collection.json
 //
-// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print them
-// in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are outdated.
+// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print the
+// definitions in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are
+// outdated.
 package main
 
 import (
@@ -55,11 +56,11 @@ func generate(root string) error {
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {
-			return fmt.Errorf("making %s: %w", file.path, err)
+			return fmt.Errorf("generating %s: %w", file.path, err)
 		}
 		path := filepath.Join(root, filepath.FromSlash(file.path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: a directory of the repository
-			return fmt.Errorf("making folder: %w", err)
+			return fmt.Errorf("creating folder: %w", err)
 		}
 		if err := os.WriteFile(path, made, 0o644); err != nil { //nolint:gosec // G306: a file of the repository
 			return fmt.Errorf("writing: %w", err)

@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// TestDrift compares the generated files to the document.
+// TestDrift compares the generated files with the document.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -31,10 +31,10 @@ func TestDrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(made, there) {
-			t.Errorf("%s is not what %s gives: run make generate\n%s", file.path, source, firstDifference(string(there), string(made)))
+			t.Errorf("%s does not match %s; run make generate\n%s", file.path, source, firstDifference(string(there), string(made)))
 		}
 		if again, err := file.make(doc); err != nil || !bytes.Equal(made, again) {
-			t.Errorf("%s comes out differently each time: %v", file.path, err)
+			t.Errorf("generating %s again gives a different result: %v", file.path, err)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func firstDifference(there, made string) string {
 			return "is   " + old[i] + "\nbut  " + now[i]
 		}
 	}
-	return "it ends elsewhere"
+	return "one text continues after the other ends"
 }
 
 // TestGenerate creates the files and directories of a repository.

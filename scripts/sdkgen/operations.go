@@ -10,13 +10,13 @@ import (
 // methods are the HTTP methods that a path item can have.
 var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is a method of a path.
+// operation is an HTTP method on a path.
 type operation struct {
 	id, method, path string
 	item, op         object // the path item and the operation
 }
 
-// operationsFor returns a document's operations in its order.
+// operationsFor returns a document's operations, in the document's order.
 func operationsFor(doc object) []operation {
 	var out []operation
 	for path, item := range doc.At("paths").Members() {
@@ -41,19 +41,18 @@ func (r *reader) operations() {
 		name, of := typeName(o.id), "`"+o.method+" "+o.path+"`"
 		parameters := r.parameters(o)
 		for _, place := range []struct{ in, suffix, doc string }{
-			{"path", "Path", "The variables of the path of "}, {"query", "Query", "The query of "}, {"header", "Headers", "The headers of "},
+			{"path", "Path", "The path parameters of "}, {"query", "Query", "The query parameters of "}, {"header", "Headers", "The headers of "},
 		} {
 			r.defineParameters(name+place.suffix, place.doc+of+": "+o.op.Text("summary")+".", place.in, parameters)
 		}
 		r.defineContents(name+"Body", "The body of "+of+": "+o.op.Text("summary")+".", r.bodies(o))
 		answers, events := r.answers(o)
-		r.defineContents(name+"Answer", "What "+of+" answers: "+o.op.Text("summary")+".", answers)
+		r.defineContents(name+"Answer", "The response to "+of+": "+o.op.Text("summary")+".", answers)
 		r.defineContents(name+"Event", "An event of "+of+".", events)
 	}
 }
 
-// parameters returns the parameters of the operation and its path. The operation's parameters take
-// precedence over the path's.
+// parameters returns the parameters of the operation and of its path. The operation's parameters take precedence.
 func (r *reader) parameters(o operation) []object {
 	var out []object
 	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {
@@ -107,7 +106,7 @@ func (r *reader) bodies(o operation) []object {
 	return out
 }
 
-// answers returns the schemas of an operation's successful responses, with event streams separate.
+// answers returns the schemas of an operation's successful responses, and separately those of its event streams.
 func (r *reader) answers(o operation) (whole, events []object) {
 	for status, response := range o.op.At("responses").Members() {
 		if !strings.HasPrefix(status, "2") {
@@ -149,8 +148,8 @@ func (r *reader) defineContents(name, doc string, schemas []object) {
 	r.made[at].shape = r.closed(r.choices(schemas, name))
 }
 
-// closed returns the union of alternatives. If one alternative is bytes, an alternative of any type
-// is omitted, because it is read as bytes too.
+// closed returns the union of alternatives. If one alternative is bytes, it omits an alternative of any type, because that is
+// read as bytes, too.
 func (r *reader) closed(shapes []shape) shape {
 	all := oneOf(shapes...)
 	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {

@@ -14,7 +14,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// The parts of a Postman collection, version 2.1, that are written.
+// The parts of a Postman collection, version 2.1, that sdkgen writes.
 type (
 	collection struct {
 		Info     info       `json:"info"`
@@ -59,7 +59,7 @@ type (
 		Response []example `json:"response"`
 	}
 	request struct {
-		Auth        *auth      `json:"auth,omitempty"` // nil: the collection's
+		Auth        *auth      `json:"auth,omitempty"` // nil: that of the collection
 		Method      string     `json:"method"`
 		Header      []variable `json:"header"`
 		Body        *body      `json:"body,omitempty"`
@@ -99,11 +99,11 @@ var (
 		{"ag", "agentId", "An agent."},
 		{"org", "organizationId", "The organization to act in."},
 		{"run", "runId", "A run."},
-		{"resp", "responseId", "A run, as an answer of `/v1/responses`."},
+		{"resp", "responseId", "A run, as a response of `/v1/responses`."},
 		{"doc", "documentId", "A document."},
 		{"key", "keyId", "An API key's id."},
 		{"file", "fileId", "A file that a run has made."},
-		{"src", "sourceId", "A text that an answer cites."},
+		{"src", "sourceId", "A source that an answer cites."},
 		{"usr", "userId", "A member."},
 		{"inv", "invitationId", "An invitation."},
 		{"ls", "loginSessionId", "A login session."},
@@ -142,7 +142,7 @@ func postman(doc object) ([]byte, error) {
 		}},
 		Event: []event{{Listen: "test", Script: script{Type: "text/javascript", Exec: rememberScript()}}},
 		Variable: []variable{
-			{Key: "baseUrl", Value: "http://127.0.0.1:8080", Type: "string", Description: "Where the service is."},
+			{Key: "baseUrl", Value: "http://127.0.0.1:8080", Type: "string", Description: "The service's URL."},
 			{Key: "apiKey", Value: "", Type: "string", Description: "An API key, `ak_…`."},
 			{Key: "sessionToken", Value: "", Type: "string", Description: "The token of a login session, `ps_…`; logging in sets it."},
 		},
@@ -169,9 +169,8 @@ func postman(doc object) ([]byte, error) {
 	return indented(made)
 }
 
-// sortRequests puts the requests that create resources first and those that delete resources last,
-// so that a folder can be run from top to bottom. It also gives unique names to requests with the
-// same title.
+// sortRequests puts the requests that create resources first and the requests that delete resources last, so that a folder can
+// be run from top to bottom. It also gives requests with the same title unique names.
 func (f folder) sortRequests() {
 	rank := func(it item) int {
 		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
@@ -216,8 +215,8 @@ func indented(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addRequests adds an operation's requests to the folders of its tags: one for each example, or one
-// if there are no examples.
+// addRequests adds an operation's requests to the folders for its tags: one request for each example, or one if there are no
+// examples.
 func addRequests(made *collection, doc object, o operation) error {
 	shown := o.op.Objects("x-requests")
 	if len(shown) == 0 {
@@ -247,8 +246,7 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestFor builds the request of a code sample. The operation's other parameters are present but
-// disabled.
+// requestFor builds the request for a code sample. The operation's other parameters are present but disabled.
 func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
@@ -290,8 +288,7 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds the parameters that the request does not use: required parameters with a
-// value, the others disabled.
+// addParameters adds the parameters that the request does not use: required parameters with a value, other parameters disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
@@ -330,7 +327,7 @@ func valueFor(doc object, parameter object) string {
 
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
-		return "" // the type generators report the error
+		return "" // the type generators report this error
 	}
 
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
@@ -356,7 +353,7 @@ func addBody(o operation, sample object, req *request) error {
 
 	value := o.op.At("requestBody", "content", "application/json", "examples", name)
 	if !value.Has("value") {
-		return fmt.Errorf("there is no example %q of a body", name)
+		return fmt.Errorf("there is no example body %q", name)
 	}
 
 	raw, err := yamldoc.JSON(value.Get("value"))
@@ -375,7 +372,7 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the address with the path's parameters filled in.
+// locate sets the URL with the path's parameters filled in.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
@@ -403,7 +400,7 @@ func escaped(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// authFor returns the authentication of a request. Nil means the collection's, an API key.
+// authFor returns the authentication for a request. Nil selects the collection's authentication, an API key.
 func authFor(doc object, o operation, sample object) *auth {
 	allowed := o.op.Objects("security")
 	if !o.op.Has("security") {

@@ -128,7 +128,7 @@ func TestCollectionRefused(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		"tags: [{name: A}]\npaths: {/a: {get: {tags: [B]}}}":                                          `no tag "B"`,
-		"tags: [{name: A}]\npaths: {/a: {post: {tags: [A], x-requests: [{title: T, body: gone}]}}}":   `no example "gone"`,
+		"tags: [{name: A}]\npaths: {/a: {post: {tags: [A], x-requests: [{title: T, body: gone}]}}}":   `no example body "gone"`,
 		"tags: [{name: A}]\npaths: {/a: {get: {tags: [A], parameters: [{$ref: '#/components/no'}]}}}": "there is no #/components/no",
 	} {
 		if _, err := postman(parsed(t, raw)); err == nil || !strings.Contains(err.Error(), want) {

@@ -41,8 +41,7 @@ func python(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// pythonWriter writes definitions after those they reference, because Python resolves names when it
-// executes a line.
+// pythonWriter writes each definition after the definitions that it references, because Python resolves names when it executes a line.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -96,8 +95,7 @@ func (w *pythonWriter) class(d definition) {
 	}
 }
 
-// call writes a record whose field names are not valid in a class, such as "from" and
-// "Idempotency-Key".
+// call writes a record with field names that are not valid in a class, such as "from" and "Idempotency-Key".
 func (w *pythonWriter) call(d definition) {
 	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
 	for _, f := range d.fields {

@@ -15,8 +15,8 @@ type reader struct {
 	fault error // the first error
 }
 
-// definitions returns the types of a document in its order: first the types of its schemas, then
-// the types of its operations.
+// definitions returns the types in a document, in the document's order: first the types of its schemas, then the types of its
+// operations.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {
@@ -36,7 +36,7 @@ func definitions(doc object) ([]definition, error) {
 	for _, d := range r.made {
 		for _, name := range d.names() {
 			if !known[name] {
-				return nil, fmt.Errorf("%s names %s, which is not there", d.name, name)
+				return nil, fmt.Errorf("%s references %s, which does not exist", d.name, name)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (r *reader) fail(format string, args ...any) shape {
 	return shape{}
 }
 
-// define defines a type for a schema. The types of its nested objects follow it.
+// define defines a type for a schema. The types of its nested objects follow.
 func (r *reader) define(name string, schema object) {
 	at := len(r.made)
 	r.made = append(r.made, definition{name: name, doc: docFor(schema)})
@@ -63,7 +63,7 @@ func (r *reader) define(name string, schema object) {
 	r.made[at].shape, r.made[at].values = s, documentedValues(schema)
 }
 
-// recordFor returns an object with named members and its allOf merged.
+// recordFor returns an object with named members, with its allOf merged.
 func (r *reader) recordFor(schema object) (object, bool) {
 	if schema.Has("allOf") {
 		merged, ok := r.merge(schema, 0)
@@ -73,8 +73,7 @@ func (r *reader) recordFor(schema object) (object, bool) {
 	return schema, len(schema.At("properties")) > 0 && schema.Text("$ref") == "" && (kind == "object" || !given && !schema.Has("type"))
 }
 
-// merge merges the parts of an allOf if they are objects. If several define a member, the last one
-// counts.
+// merge merges the parts of an allOf if they are objects. If several parts define a member, the last definition counts.
 func (r *reader) merge(schema object, depth int) (object, bool) {
 	if depth > 16 {
 		r.fail("an allOf contains itself")
@@ -187,7 +186,7 @@ func (r *reader) bare(schema object, name string) shape {
 func (r *reader) refer(schema object, name string) shape {
 	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {
-		return r.fail("%s is no schema of the document", schema.Text("$ref"))
+		return r.fail("%s is not a schema in the document", schema.Text("$ref"))
 	}
 
 	within := strings.Split(target, "/")
@@ -290,17 +289,17 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 		}
 		return shape{kind: unknown}
 	}
-	return r.fail("%s: there is no type %q", name, kind)
+	return r.fail("%s: unknown type %q", name, kind)
 }
 
 func (r *reader) object(schema object, name string) shape {
 	switch {
 	case len(schema.At("properties")) > 0:
-		if schema.Has("type") && schema.Text("type") == "" { // one of several types: the others are not part of the record
+		if schema.Has("type") && schema.Text("type") == "" { // a record is only one of the schema's types
 			schema = append(without(schema, "type"), yamldoc.Item{Key: "type", Value: "object"})
 		}
 		if slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name && !d.record }) {
-			name += "Object" // a named schema that is an object or another type
+			name += "Object" // the named schema is an object or another type
 		}
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
@@ -312,7 +311,7 @@ func (r *reader) object(schema object, name string) shape {
 	return shape{kind: dictionary, of: []shape{{kind: unknown}}}
 }
 
-// documentedValues returns the values of an enum that documents each value.
+// documentedValues returns the values of an enum that documents each of its values.
 func documentedValues(schema object) []value {
 	var out []value
 	for _, choice := range schema.Objects("oneOf") {
@@ -343,14 +342,14 @@ func docFor(schema object) string {
 		}
 		if len(names) > 1 {
 			count := map[string]string{"oneOf": "Exactly one", "anyOf": "At least one"}[word]
-			paragraphs = append(paragraphs, count+" of these must be there: "+strings.Join(names, ", or ")+".")
+			paragraphs = append(paragraphs, count+" of these is required: "+strings.Join(names, ", or ")+".")
 		}
 	}
 
 	if schema.Has("default") {
 		if raw, err := yamldoc.JSON(schema.Get("default")); err == nil {
 			last := len(paragraphs) - 1
-			paragraphs[last] = strings.TrimSpace(paragraphs[last] + " Unless given: `" + string(raw) + "`.")
+			paragraphs[last] = strings.TrimSpace(paragraphs[last] + " Default: `" + string(raw) + "`.")
 		}
 	}
 	if schema.Get("deprecated") == true {

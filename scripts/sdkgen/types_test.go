@@ -89,8 +89,8 @@ var small = []struct{ name, doc, typeScript, python string }{
 	{
 		"alternatives that only require",
 		"A: {type: object, description: Some., additionalProperties: false, oneOf: [{required: [x]}, {required: [y, z]}], properties: {x: {type: string}, y: {type: string}, z: {type: string, default: q}}}",
-		"/**\n * Some.\n *\n * Exactly one of these must be there: `x`, or `y` with `z`.\n */\nexport interface A {\n  x?: string;\n  y?: string;\n  /** Unless given: `\"q\"`. */\n  z?: string;\n}",
-		"class A(TypedDict):\n    \"\"\"Some.\n\n    Exactly one of these must be there: `x`, or `y` with `z`.\n    \"\"\"\n\n    x: NotRequired[str]\n    y: NotRequired[str]\n\n    z: NotRequired[str]\n    \"\"\"Unless given: `\"q\"`.\"\"\"",
+		"/**\n * Some.\n *\n * Exactly one of these is required: `x`, or `y` with `z`.\n */\nexport interface A {\n  x?: string;\n  y?: string;\n  /** Default: `\"q\"`. */\n  z?: string;\n}",
+		"class A(TypedDict):\n    \"\"\"Some.\n\n    Exactly one of these is required: `x`, or `y` with `z`.\n    \"\"\"\n\n    x: NotRequired[str]\n    y: NotRequired[str]\n\n    z: NotRequired[str]\n    \"\"\"Default: `\"q\"`.\"\"\"",
 	},
 	{
 		"alternatives told apart",
@@ -162,7 +162,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
-		t.Logf("NOT TESTED: that it is Python, because there is none: %v", err)
+		t.Logf("NOT TESTED: running the generated Python, because Python is missing: %v", err)
 		return
 	}
 
@@ -181,14 +181,14 @@ func isPython(t *testing.T, modules ...[]byte) {
 	}
 }
 
-// TestRefused uses documents without valid types.
+// TestRefused generates types for documents that have no valid types.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		schemas("A: {$ref: '#/components/schemas/B'}"):                               "A names B, which is not there",
-		schemas("A: {$ref: 'https://example.com/a.json'}"):                           "is no schema of the document",
-		schemas("A: {type: text}"):                                                   `there is no type "text"`,
-		schemas("A-b: {type: string}", "AB: {type: string}"):                         "two types are called AB",
+		schemas("A: {$ref: '#/components/schemas/B'}"):                               "A references B, which does not exist",
+		schemas("A: {$ref: 'https://example.com/a.json'}"):                           "is not a schema in the document",
+		schemas("A: {type: text}"):                                                   `unknown type "text"`,
+		schemas("A-b: {type: string}", "AB: {type: string}"):                         "two types have the name AB",
 		schemas("A: {allOf: [{$ref: '#/components/schemas/A'}, {type: object}]}"):    "an allOf contains itself",
 		schemas("A: {allOf: [{$ref: '#/components/schemas/Gone'}, {type: object}]}"): "there is no #/components/schemas/Gone",
 		"paths: {/a: {get: {parameters: [{$ref: '#/components/parameters/Gone'}]}}}": "there is no #/components/parameters/Gone",
@@ -199,7 +199,7 @@ func TestRefused(t *testing.T) {
 	}
 
 	if _, err := yamldoc.Parse([]byte("a: [")); err == nil {
-		t.Error("half a document was read")
+		t.Error("an incomplete document was accepted")
 	}
 }
 
@@ -242,20 +242,20 @@ components:
 	}
 
 	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // after the schemas
-	const want = "/** The variables of the path of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
-		"/** The query of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Unless given: `\"x\"`. */\n  q: string;\n}\n\n" +
+	const want = "/** The path parameters of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
+		"/** The query parameters of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Default: `\"x\"`. */\n  q: string;\n}\n\n" +
 		"/** The headers of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingHeaders {\n  \"X-Kind\"?: \"a\" | \"b\";\n}\n\n" +
 		"/** The body of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingBody {\n  n: number;\n}\n\n" +
-		"/** What `POST /things/{id}` answers: Make a thing. */\nexport type MakeThingAnswer = Bytes | Thing;\n\n" +
+		"/** The response to `POST /things/{id}`: Make a thing. */\nexport type MakeThingAnswer = Bytes | Thing;\n\n" +
 		"/** An event of `POST /things/{id}`. */\nexport type MakeThingEvent = Thing;\n\n" +
-		"/** The variables of the path of `GET /things/{id}`: Look. */\nexport interface GetThingsIdPath {\n  id: string;\n}\n\n" +
-		"/** The query of `GET /things/{id}`: Look. */\nexport interface GetThingsIdQuery {\n  q?: number;\n}\n"
+		"/** The path parameters of `GET /things/{id}`: Look. */\nexport interface GetThingsIdPath {\n  id: string;\n}\n\n" +
+		"/** The query parameters of `GET /things/{id}`: Look. */\nexport interface GetThingsIdQuery {\n  q?: number;\n}\n"
 	if got != want {
 		t.Errorf("%s\nwant:\n%s", got, want)
 	}
 }
 
-// TestLayout checks that only long expressions are broken.
+// TestLayout checks that only long expressions are broken into lines.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	long := []string{strings.Repeat("a", 30), strings.Repeat("b", 30), strings.Repeat("c", 30)}
@@ -268,7 +268,7 @@ func TestLayout(t *testing.T) {
 
 	for line := range strings.Lines(string(made)) {
 		if len(line) > width+1 {
-			t.Errorf("too long: %s", line)
+			t.Errorf("line too long: %s", line)
 		}
 	}
 

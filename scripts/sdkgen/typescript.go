@@ -143,10 +143,10 @@ func (s shape) typeScript() (node, error) {
 		}
 		return made, nil
 	}
-	return node{}, fmt.Errorf("a shape of kind %d", s.kind)
+	return node{}, fmt.Errorf("a shape has the unknown kind %d", s.kind)
 }
 
-// wrapped formats the element shape of a list or dictionary.
+// wrapped formats the element type of a list or dictionary.
 func (s shape) wrapped(head, tail string, in func(shape) (node, error)) (node, error) {
 	part, err := in(s.of[0])
 	return node{head: head, parts: []node{part}, tail: tail}, err

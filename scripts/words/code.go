@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// readGo returns the comments of a Go file and, unless it is a test, its strings of several words. Of a string with SQL nothing is
-// returned: its words are the database's.
+// readGo returns the comments in a Go file and, unless the file is a test, the strings of several words. It omits strings with
+// SQL, whose words are the database's.
 func readGo(name, content string) ([]text, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, content, parser.ParseComments|parser.SkipObjectResolution)

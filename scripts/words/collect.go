@@ -15,7 +15,7 @@ import (
 type text struct {
 	kind    kind
 	file    string
-	line    int // of its first line
+	line    int // number of the first line
 	content string
 }
 
@@ -35,7 +35,7 @@ var excluded = regexp.MustCompile(`(^|/)(third_party|dist|testdata|node_modules|
 
 // collect returns the texts of the files that git tracks below root.
 func collect(root string) ([]text, error) {
-	list := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // ends by itself
+	list := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // git ls-files needs no timeout
 	names, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing files: %w", err)

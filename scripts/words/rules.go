@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A rule bans what its pattern matches, in favour of an alternative.
+// A rule bans the text that its pattern matches, and suggests an alternative.
 type rule struct {
 	pattern *regexp.Regexp
 	instead string
@@ -38,7 +38,7 @@ func word(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + alternatives + `)\b`)
 }
 
-// check returns a line for each banned word of t, with its place and the alternative.
+// check returns a line for each banned word in t, with its position and the alternative.
 func check(t text) []string {
 	var lines []string
 	for _, r := range rules {

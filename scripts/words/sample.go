@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// printSample prints what a reader judges: 30 comment blocks, 10 documents, and 40 interface strings and messages. The same
-// seed draws the same sample of the same commit.
+// printSample prints a sample for a reader to judge: 30 comment blocks, 10 documents, and 40 interface strings and messages. In
+// the same commit, the same seed draws the same sample.
 func printSample(out io.Writer, texts []text, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample, not a secret
 	for _, group := range []struct {
@@ -29,7 +29,7 @@ func printSample(out io.Writer, texts []text, seed uint64) {
 		fmt.Fprintf(out, "# %s\n\n", group.title)
 		for i, t := range candidates[:min(group.size, len(candidates))] {
 			if t.kind == document {
-				fmt.Fprintf(out, "%d. %s\n", i+1, t.file) // to be read as a whole
+				fmt.Fprintf(out, "%d. %s\n", i+1, t.file) // the reader opens the whole document
 				continue
 			}
 			fmt.Fprintf(out, "%d. (%s:%d)\n%s\n\n", i+1, t.file, t.line, strings.TrimSpace(t.content))

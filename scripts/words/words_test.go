@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Each kind of text is read where people read it, and nothing else of the file is.
+// TestBannedWordsAreFound checks that a text is read from the parts of a file that people read, and from no other parts.
 func TestBannedWordsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -52,7 +52,8 @@ func TestBannedWordsAreFound(t *testing.T) {
 	}
 }
 
-// A banned word in a document, an error or a user interface string fails the check. Comments may contain a few.
+// TestReport checks that a banned word in a document, an error or a user interface string fails the check. Comments may contain
+// a few.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -83,11 +84,11 @@ func TestReport(t *testing.T) {
 
 	write("a.go", "package a\n\n"+strings.Repeat("// said anew\n\n", maxInComments))
 	if !clean() {
-		t.Errorf("%d banned words in comments fail", maxInComments)
+		t.Errorf("report fails with %d banned words in comments", maxInComments)
 	}
 	write("b.go", "package a\n\n// said anew\n")
 	if clean() {
-		t.Errorf("%d banned words in comments pass", maxInComments+1)
+		t.Errorf("report passes with %d banned words in comments", maxInComments+1)
 	}
 	write("b.go", "package a\n")
 	for name, content := range map[string]string{
@@ -100,7 +101,7 @@ func TestReport(t *testing.T) {
 	} {
 		write(name, content)
 		if clean() {
-			t.Errorf("%s passes with a banned word", name)
+			t.Errorf("report passes with a banned word in %s", name)
 		}
 		write(name, strings.ReplaceAll(content, "mended", "fixed"))
 	}

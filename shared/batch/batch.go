@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,9 +34,12 @@ type Group[Q, A any] struct {
 	size     func(Q) int
 	overflow *call[Q, A] // a call that did not fit in the previous batch
 
-	eager bool          // do not wait for further calls
-	last  int           // number of calls in the previous batch
-	took  time.Duration // duration of the previous batch
+	eager bool // do not wait for further calls
+	lanes int  // maximum number of batches that are executed at the same time
+
+	collecting chan struct{} // holds a value while a batch is collected; guards overflow
+	last       atomic.Int64  // number of calls in the previous batch
+	took       atomic.Int64  // nanoseconds of the previous batch
 }
 
 type call[Q, A any] struct {
@@ -52,7 +57,16 @@ type result[A any] struct {
 // batch gets that error. At most queueSize calls wait in the queue; if it is full, a call gets
 // ErrFull. The context of do is derived from the context of Run, never from a caller's context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
-	return &Group[Q, A]{do: do, max: limit, calls: make(chan call[Q, A], queueSize), ended: make(chan struct{})}
+	return &Group[Q, A]{
+		do: do, max: limit, lanes: 1, calls: make(chan call[Q, A], queueSize), ended: make(chan struct{}), collecting: make(chan struct{}, 1),
+	}
+}
+
+// Parallel makes the group execute up to n batches at the same time, so that the server works on one
+// while the process handles the answers of another. Call it before Run.
+func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
+	g.lanes = n
+	return g
 }
 
 // Eager makes the group not wait for further calls. It is for reads, which share no commit.
@@ -69,18 +83,31 @@ func (g *Group[Q, A]) Sized(limit int, size func(Q) int) *Group[Q, A] {
 	return g
 }
 
-// Run executes batches one after the other until ctx ends. It returns after the calls that were
-// already queued have their results.
+// Run executes batches until ctx ends. It returns after the calls that were already queued have
+// their results.
 func (g *Group[Q, A]) Run(ctx context.Context) {
 	defer close(g.ended)
 	work := context.WithoutCancel(ctx)
-	for {
-		first, ok := g.next(ctx)
-		if !ok {
-			return
-		}
-		g.flush(work, first)
+	var lanes sync.WaitGroup
+	for range g.lanes {
+		lanes.Go(func() {
+			for calls := g.batch(ctx); calls != nil; calls = g.batch(ctx) {
+				g.flush(work, calls)
+			}
+		})
 	}
+	lanes.Wait()
+}
+
+// batch returns the calls of the next batch, or nil once ctx has ended and the queue is empty.
+func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
+	g.collecting <- struct{}{}
+	defer func() { <-g.collecting }()
+	first, ok := g.next(ctx)
+	if !ok {
+		return nil
+	}
+	return g.collect(first)
 }
 
 // next waits for the first call of a batch. It returns false once ctx has ended and the queue is
@@ -109,7 +136,7 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 // arrive, those that arrive within the duration of the previous batch. It stops earlier if no
 // call arrives for half of that time.
 func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
-	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
+	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)
 	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
 		if size += g.sizeFor(c); g.size != nil && size > g.sizeMax {
@@ -118,8 +145,8 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		}
 		calls = append(calls, c)
 	}
-	if !g.eager && (g.last > 1 || len(g.calls) > 0) {
-		patience := min(g.took, maxPatience)
+	if !g.eager && (g.last.Load() > 1 || len(g.calls) > 0) {
+		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
 		timer := time.NewTimer(patience / 2)
 		defer timer.Stop()
@@ -149,8 +176,7 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 }
 
 // flush executes one batch.
-func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
-	calls := g.collect(first)
+func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	reqs := make([]Q, len(calls))
 	for i := range calls {
 		reqs[i] = calls[i].req
@@ -158,9 +184,10 @@ func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
 
 	began := time.Now()
 	answers, err := g.do(ctx, reqs)
-	g.last, g.took = len(calls), time.Since(began)
+	g.last.Store(int64(len(calls)))
+	g.took.Store(int64(time.Since(began)))
 	if err == nil && len(answers) != len(calls) {
-		err = fmt.Errorf("batch of %d received %d answers", len(calls), len(answers))
+		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
 	}
 
 	for i, c := range calls {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,4 +194,42 @@ func TestGroupLimitsTheSizeOfABatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A parallel group executes as many batches at the same time as it may, and no more.
+func TestParallelBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		var running atomic.Int32
+		g := batch.New(1, 100, func(_ context.Context, in []int) ([]int, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			<-release
+			return in, nil
+		}).Parallel(2)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			g.Run(ctx)
+		}()
+
+		var calls sync.WaitGroup
+		for v := range 5 {
+			calls.Go(func() {
+				if got, err := g.Do(t.Context(), v); err != nil || got != v {
+					t.Errorf("Do(%d) = %d, %v", v, got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := running.Load(); n != 2 {
+			t.Errorf("%d batches are executed at the same time, want 2", n)
+		}
+		cancel()
+		close(release)
+		calls.Wait() // calls that were queued get their results
+		<-ended
+	})
 }

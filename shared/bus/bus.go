@@ -25,10 +25,10 @@ const (
 	maxStreamBytes   = 256 << 20        // about 700,000 job messages; further runs wait as rows
 	minStreamBytes   = 8 << 20          // for a server with little space
 	ackWait          = 30 * time.Second // after which an unacknowledged job message is delivered again
-	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has everything
+	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // published but not acknowledged, per process
-	pendingWait      = time.Millisecond // how long one publication may wait for room
+	pendingWait      = time.Millisecond // how long a publication may wait for room among the unacknowledged messages
 	jobLogs          = 10               // log lines per second
 )
 
@@ -37,8 +37,8 @@ type Bus struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log zerolog.Logger
-	// jobLog logs job messages that were not published or not stored. It is sampled, because
-	// a server that stores nothing causes one line per message.
+	// jobLog logs job messages that were not published or not stored. It is sampled, because a
+	// server that stores nothing would cause a line per message.
 	jobLog   zerolog.Logger
 	replicas int // number of servers that store the stream, if this process creates it
 
@@ -46,16 +46,16 @@ type Bus struct {
 	stopChanges func()
 }
 
-// Options are the settings that Parley needs for a nats.go connection.
+// Options returns the settings that Parley needs for a nats.go connection.
 func Options(name string, log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
-		// A process starts without the bus and connects later.
+		// A process may start while the bus is unreachable, and connects later.
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // no buffer: its messages would be published late
+		nats.ReconnectBufSize(-1), // no reconnect buffer: its messages would be published too late
 		// A dead server is noticed after three pings.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
@@ -70,8 +70,9 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 	}
 }
 
-// inboxPrefix is the prefix of a connection's inboxes. If the addresses contain a user, the
-// prefix is unique to that user, so that the server can deny other users the subscription.
+// inboxPrefix is the prefix of a connection's inboxes. If the addresses contain a user name, the
+// prefix is unique to that user, so that the server can deny other users a subscription to these
+// inboxes.
 func inboxPrefix(addresses string) string {
 	first, _, _ := strings.Cut(addresses, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
@@ -81,7 +82,7 @@ func inboxPrefix(addresses string) string {
 	return nats.InboxPrefix + u.User.Username()
 }
 
-// Dial connects to the servers at addresses. If no server answers yet, it keeps trying in the
+// Dial connects to the servers at addresses. If no server is reachable yet, it keeps trying in the
 // background.
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
@@ -91,12 +92,12 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	return New(nc, log)
 }
 
-// New uses a connection that was made with Options. Close closes it.
+// New uses a connection that was made with Options. Close closes nc.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.jobLog = log.Sample(&zerolog.BurstSampler{Burst: jobLogs, Period: time.Second})
 
-	// Publishing is asynchronous: a run is already on disk, so no caller waits for its job message.
+	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication of its job message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(maxPendingJobs),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -141,10 +142,10 @@ func (b *Bus) flush(ctx context.Context) error {
 // Stream is the state of the job stream.
 type Stream struct {
 	Made time.Time
-	// Forgot means that the stream's last sequence number is lower than the number that its
-	// consumers have recorded. For example, a power failure has lost the last messages but not the
+	// Forgot means that the stream's last sequence number is lower than the one that its consumers
+	// have recorded, for example because a power failure destroyed the last messages but not the
 	// consumers' files. Until the stream reaches that number again, the consumers treat new
-	// messages as delivered.
+	// messages as already delivered.
 	Forgot bool
 }
 
@@ -163,7 +164,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	info := stream.CachedInfo()
 	found.Made = info.Created
 
-	// The furthest consumer shows how far the stream had come.
+	// The consumer with the highest sequence number shows how far the stream had come.
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
@@ -185,7 +186,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	return found, nil
 }
 
-// openStream opens the stream. Its error says so if the server has no JetStream.
+// openStream opens the stream. If the server has no JetStream, the error says so.
 func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	switch {
@@ -198,8 +199,8 @@ func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// RemakeStream deletes the stream and its consumers and creates them again. The messages in it,
-// and the remaining files of a damaged stream, are lost.
+// RemakeStream deletes the stream and its consumers and creates them again. It discards the
+// stream's messages, and the remaining files of a damaged stream.
 func (b *Bus) RemakeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, remakeTimeout)
 	defer cancel()
@@ -210,9 +211,9 @@ func (b *Bus) RemakeStream(ctx context.Context) error {
 	return err
 }
 
-// createStream creates the stream, or opens it if another process has just created it: a
-// process that may only create must not change it. The server reserves all of MaxBytes
-// immediately; if it cannot, createStream tries half, and so on.
+// createStream creates the stream, or opens it if another process has just created it: a process
+// that may only create streams must not change one. The server reserves all of MaxBytes
+// immediately; if it lacks the space, createStream tries half of that, and so on.
 func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	config := jetstream.StreamConfig{
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
@@ -241,13 +242,13 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// insufficient reports whether the server has less space than the stream would reserve.
+// insufficient reports whether an error means that the server has less space than the stream would reserve.
 func insufficient(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && slices.Contains([]jetstream.ErrorCode{codeAccountExceeded, codeInsufficientResources, codeStorageExceeded}, refusal.ErrorCode)
 }
 
-// Error codes of a server that cannot reserve the space of a stream, or cannot store a message.
+// Error codes of a server that cannot reserve the space for a stream or cannot store a message.
 const (
 	codeAccountExceeded       jetstream.ErrorCode = 10002
 	codeInsufficientResources jetstream.ErrorCode = 10023
@@ -256,8 +257,8 @@ const (
 )
 
 // UpdateStream sets this release's duplicate window on a stream that an earlier release created. A
-// longer window costs only memory on the server. It needs a permission that only the sweeper's user
-// has.
+// longer window costs only memory on the server. UpdateStream needs a permission that only the
+// sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {
@@ -287,9 +288,9 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 		}
 		consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		if damaged(err) {
-			// The files of a consumer of this name are unreadable, and no client can remove
-			// them. A consumer in memory needs no files. It forgets its state when the server
-			// restarts; the repeated job messages are then rejected by the claim.
+			// The files of the consumer with this name are unreadable, and no client can remove
+			// them. A consumer in memory needs no files. It loses its state when the server
+			// restarts; claims then reject the repeated job messages.
 			config.MemoryStorage = true
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
@@ -309,7 +310,7 @@ const (
 	codeConsumerStore  jetstream.ErrorCode = 10104
 )
 
-// damaged reports whether the server cannot read or create the files of a consumer.
+// damaged reports whether an error means that the server cannot read or create the files of a consumer.
 func damaged(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
@@ -342,16 +343,34 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 	}
 }
 
-// Done publishes that a run is terminal: its rendered object to the inbox of the waiting
-// ingress, if any, and a notice to the subscribers of the run.
+// Done publishes that a run is terminal: the rendered run object goes to the inbox of the waiting
+// ingress, if any, and a notice to the run's subscribers.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
-	if replyTo != "" {
-		if int64(len(result)) > b.nc.MaxPayload() {
-			result = nil // too large for a message; the ingress reads the row
-		}
-		b.publish(replyTo+"."+runID, result)
-	}
+	b.reply(runID, replyTo, result)
 	b.publish(contract.SubjectDone+runID, nil)
+}
+
+// Ended is Done with the last event of the run's log in the notice: its position and the run's
+// status. Subscribers then need not read the log, unless the event is too large.
+func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
+	b.reply(runID, replyTo, result)
+	last := domain.EventChunk{Fence: at.Fence, First: at.N}
+	if len(result) < maxEvents {
+		event := domain.EndedEvent(at, status, result)
+		last.Lines = domain.AppendEventLine(nil, event.Type, event.Data)
+	}
+	b.publish(contract.SubjectDone+runID, eventMessage(last))
+}
+
+// reply sends a run's rendered object to the inbox of the waiting ingress, if any.
+func (b *Bus) reply(runID, replyTo string, result []byte) {
+	if replyTo == "" {
+		return
+	}
+	if int64(len(result)) > b.nc.MaxPayload() {
+		result = nil // too large for a message; the ingress reads the row
+	}
+	b.publish(replyTo+"."+runID, result)
 }
 
 // Cancelled notifies the worker that executes a run to stop.
@@ -374,10 +393,10 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }
 
-// OnDone calls f when a notice arrives that the run is terminal. When OnDone returns, the
-// server has the subscription.
+// OnDone calls f when a notice arrives that the run is terminal. By the time OnDone returns, the
+// server has registered the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
-	// A notice before the subscription is lost, so the caller must read the run after OnDone returns.
+	// A notice sent before the subscription is lost, so the caller must read the run after OnDone returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err
@@ -389,7 +408,7 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 	return stop, nil
 }
 
-// OnCancelled calls f with the id of each cancelled run of all processes.
+// OnCancelled calls f with the id of each run that any process cancels.
 func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }
@@ -400,6 +419,6 @@ func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)             // replies are bounded by the waiting runs
+	_ = sub.SetPendingLimits(-1, -1)             // the number of waiting runs bounds the replies
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }

@@ -23,10 +23,11 @@ type change struct {
 	org  string            // whose resources; contract.AllOrganizations: unknown
 }
 
-// changes publishes changes. The first change is published immediately. Further changes of the same
-// kind within changeInterval are coalesced into one at its end. Callers never wait. If a change of one
-// organization cannot be published - publishing failed, there were too many, the connection was
-// lost - a change of all organizations is published instead, until that succeeds:
+// changes publishes change messages. The first change is published immediately. Further changes of
+// the same kind within changeInterval are coalesced into one at its end. Callers never wait. If a
+// change in one organization cannot be published (publishing failed, there were too many changes,
+// or the connection was lost), changes publishes a change in all organizations instead, and repeats
+// that until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
@@ -51,14 +52,14 @@ type publishedChange struct {
 	at time.Time
 }
 
-// newChanges returns changes that are published only while run is called.
+// newChanges returns a changes that publishes only while its method run is executing.
 func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
 
 // Changed notifies the watchers of an organization that resources of a kind have changed and must
-// be read again. It does not say which resources. Many calls are coalesced into one message. It
-// does not wait.
+// be read again. It does not say which resources. Calls in quick succession are coalesced into one
+// message. Changed does not wait.
 func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
 // markDue marks a change as due and wakes run. It does not wait. If too many changes are
@@ -71,7 +72,7 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
-	// There are only a few kinds, so the replacements exceed the limit by a few entries at most.
+	// There are only a few kinds, so the replacements exceed the limit by at most a few entries.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -140,13 +141,13 @@ func (c *changes) due(now time.Time) []change {
 	}
 
 	for _, of := range due {
-		c.tracked[of] = false // before it is published, so that a later change counts as new
+		c.tracked[of] = false // forgotten before the publication, so that a later change counts as new
 	}
 
 	return due
 }
 
-// publishAll publishes the changes. If one cannot be published, its kind becomes due for all
+// publishAll publishes the changes. If a change cannot be published, its kind becomes due for all
 // organizations.
 func (c *changes) publishAll(due []change) {
 	for _, of := range due {
@@ -155,7 +156,7 @@ func (c *changes) publishAll(due []change) {
 		}
 	}
 
-	// Failed changes are listed too: they were attempted, and their interval starts now.
+	// Changes that could not be published are listed, too: their interval starts with the attempt.
 	now := time.Now()
 	for _, of := range due {
 		c.published = append(c.published, publishedChange{of, now})
@@ -194,7 +195,7 @@ func (b *Bus) startChanges() (stop func()) {
 	})
 }
 
-// Change reports that an organization's resources of a kind have changed. An empty organization
+// Change reports that resources of one kind have changed in an organization. An empty organization
 // means all organizations. An empty kind means all kinds. In both cases messages may have been
 // missed.
 type Change struct {

@@ -16,7 +16,7 @@ import (
 	"parley/shared/domain"
 )
 
-// wire records the published messages with their times in milliseconds.
+// wire records published messages with their times in milliseconds.
 type wire struct {
 	began time.Time
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.Sort(w.sent) // messages of the same moment have no order
+	slices.Sort(w.sent) // messages published at the same moment may be in any order
 	slices.Sort(want)
 	if got := strings.Join(w.sent, ", "); got != strings.Join(want, ", ") {
 		t.Errorf("%s: reported %s\nwant %s", what, got, strings.Join(want, ", "))
@@ -201,7 +201,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	})
 }
 
-// BenchmarkChanged measures a change of a run whose organization has many runs.
+// BenchmarkChanged measures the call of Changed for a run whose organization has many runs.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// listenForChanges runs a watch of organizations until the test ends, and returns the channel
-// of received changes.
+// listenForChanges runs a watch for the organizations until the test ends, and returns the watch
+// and the channel of received changes.
 func listenForChanges(t *testing.T, b *bus.Bus, orgs ...string) (*bus.ChangeWatch, chan bus.Change) {
 	t.Helper()
 	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 1<<12)
@@ -80,7 +80,7 @@ func TestChangesAreReceivedOfWatchedOrganizationsOnly(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_b", Kind: domain.ChangedDocuments})
 }
 
-// A process that ends publishes its remaining changes.
+// A process that stops first publishes its remaining changes.
 func TestTheLastChangeOfAnEndingProcessIsReceived(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
@@ -102,7 +102,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	worker.Changed(domain.ChangedDocuments, "org_a") // nothing receives it
 	server.Restart()
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // reported as missed, without a kind
-	for worker.Ping(t.Context()) != nil {                      // its connection is restored later than the watch's
+	for worker.Ping(t.Context()) != nil {                      // the publisher's connection is restored later than the watch's
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
 		}
@@ -135,7 +135,7 @@ func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 	proxy.CutRequests()
 	worker.Changed(domain.ChangedDocuments, "org_a")
-	if err := worker.Ping(t.Context()); err == nil { // it was sent and has not arrived
+	if err := worker.Ping(t.Context()); err == nil { // the message was sent and has not arrived
 		t.Fatal("a server behind a cut connection answered")
 	}
 	proxy.Reset()

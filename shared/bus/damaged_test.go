@@ -11,7 +11,7 @@ import (
 )
 
 // TestDamagedStoreIsRepaired truncates the files of the job stream, as a crash may. Some messages
-// may be lost with them, but later job messages are delivered.
+// may be lost, but later job messages are delivered.
 func TestDamagedStoreIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"*.blk", "index.db", "o.dat", "meta.inf", "meta.sum", "*"} {
@@ -76,9 +76,9 @@ func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 	t.Fatalf("nothing is delivered any more: %v", last)
 }
 
-// TestAStreamThatForgot deletes a stream's messages and metadata, as a power failure may, and
-// keeps the state of its consumers. No server repairs that itself. EnsureStream detects it, and
-// RemakeStream repairs it.
+// TestAStreamThatForgot deletes a stream's messages and metadata, as a power failure may, and keeps
+// the state of its consumers. No server repairs such a stream by itself. EnsureStream detects it,
+// and RemakeStream repairs it.
 func TestAStreamThatForgot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -5,6 +5,6 @@
 // twice (the claim rejects the second one) or late. A lost reply can be read from the run's row.
 // Therefore publishing returns no errors.
 //
-// Tool calls and voice sessions are requests with replies: the caller detects that one is lost and
-// retries it.
+// Tool calls and voice sessions are requests with replies: the caller detects a lost request or
+// reply and tries again.
 package bus

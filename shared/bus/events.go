@@ -12,35 +12,38 @@ import (
 )
 
 const (
-	// maximum number of messages of all watched runs of a process that wait for the callback; at
+	// maximum number of messages, for all watched runs of a process, that wait for the callback; at
 	// most 256 MiB
 	watchBuffer = 8_192
 	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
-	droppedInterval = time.Second // how often a follower checks for messages that did not fit its buffer
+	droppedInterval = time.Second // how often a follower checks for messages that did not fit into its buffer
 )
 
 // Events publishes a run's events to its watchers without waiting. A message above 32 KiB is
 // published without its lines, and watchers read them from the database.
 func (b *Bus) Events(runID string, chunk domain.EventChunk) {
-	body := contract.EventMessage(chunk)
-	if len(body) > maxEvents {
+	b.publish(contract.SubjectEvents+runID, eventMessage(chunk))
+}
+
+// eventMessage encodes events, without their lines if they are too large.
+func eventMessage(chunk domain.EventChunk) []byte {
+	if len(chunk.Lines) > maxEvents {
 		chunk.Lines = nil
-		body = contract.EventMessage(chunk)
 	}
-	b.publish(contract.SubjectEvents+runID, body)
+	return contract.EventMessage(chunk)
 }
 
 // RunMessage is a message about a watched run.
 type RunMessage struct {
 	RunID string
-	// Events is the message with the run's newest events, see contract.ParseEventMessage. If it
-	// is nil, something else happened or messages may have been missed; the run's log in the
-	// database has everything.
+	// Events is the message with the run's newest events; see contract.ParseEventMessage. It is nil
+	// if something else happened or messages may have been missed. The run's log in the database is
+	// always complete.
 	Events []byte
 }
 
-// Watch receives the messages of the runs that a process follows. If messages did not fit the
+// Watch receives the messages of the runs that a process follows. If messages did not fit into the
 // buffer or the connection was lost, it reports a RunMessage without events.
 type Watch struct{ *follower }
 
@@ -54,10 +57,10 @@ func (w *Watch) Run(ctx context.Context, f func(RunMessage)) {
 }
 
 // handleMessage calls f with the run's events, or with a notice that the run finished or was
-// cancelled.
+// cancelled. The notice that a run finished may contain its last event.
 func handleMessage(m *nats.Msg, f func(RunMessage)) {
 	switch runID := contract.RunIDFor(m.Subject); {
-	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
+	case strings.HasPrefix(m.Subject, contract.SubjectEvents), strings.HasPrefix(m.Subject, contract.SubjectDone) && len(m.Data) > 0:
 		f(RunMessage{RunID: runID, Events: m.Data})
 	case strings.HasPrefix(m.Subject, contract.SubjectDone):
 		f(RunMessage{RunID: runID})

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -78,6 +79,23 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	worker.Events("run_3", chunk(2, "another"))
 	if h := handleMessage(t, heard); h.RunID != "run_3" {
 		t.Errorf("received %s %q", h.RunID, h.Events)
+	}
+}
+
+// The notice that a run finished contains the last event, unless it is too large.
+func TestANoticeContainsTheLastEvent(t *testing.T) {
+	t.Parallel()
+	b := dial(t, testkit.NATS(t))
+	watch, heard := listen(t, b)
+	follow(t, watch, "run_1")
+	at := domain.EventID{Fence: 3, N: 7}
+	b.Ended("run_1", "", []byte(`{"id":"run_1"}`), at, domain.RunFailed)
+	if h := handleMessage(t, heard); h.RunID != "run_1" || string(h.Events) != "3 7\nrun.failed {\"run\":{\"id\":\"run_1\"}}\n" {
+		t.Errorf("received %s %q", h.RunID, h.Events)
+	}
+	b.Ended("run_1", "", bytes.Repeat([]byte("x"), 33<<10), at, domain.RunFailed)
+	if h := handleMessage(t, heard); string(h.Events) != "3 7\n" {
+		t.Errorf("received %.100q", h.Events)
 	}
 }
 

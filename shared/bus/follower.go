@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// follower receives the messages about the ids that a process follows. All ids share one
-// channel and one goroutine. It reports an id as missed if a message did not fit the channel,
-// or if the connection was lost.
+// follower receives the messages about the ids that a process follows. All ids share one channel
+// and one goroutine. It reports an id as missed if a message did not fit into the channel or the
+// connection was lost.
 type follower struct {
 	bus       *Bus
 	subject   func(id string) string
@@ -28,18 +28,18 @@ type followed struct {
 	dropped int                // number of dropped messages at the last check
 }
 
-// newFollower returns a follower whose channel has the capacity buffer. subject returns the subject
-// filter of an id.
+// newFollower returns a follower whose channel has room for buffer messages. subject returns the
+// subject filter for an id.
 func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
 	return &follower{
 		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},
 	}
 }
 
-// Follow subscribes to the messages about an id. Further calls have no effect until Unfollow. The
-// server processes the subscription before anything that this process publishes later; Flush waits
-// until then. If subscribing fails, it is retried by the next Follow of the id, by Run and after a
-// reconnection.
+// Follow subscribes to the messages about an id. Further calls for the id have no effect until
+// Unfollow. The server processes the subscription before messages that this process publishes
+// later; Flush waits until the server has done so. A subscription that fails is retried by the next
+// call for the id, by Run and after a reconnection.
 func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,7 +51,7 @@ func (e *follower) Follow(id string) error {
 	return e.ensure(id, f)
 }
 
-// ensure subscribes to an id unless it is subscribed. The caller must hold e.mu.
+// ensure subscribes to an id unless the follower already has a subscription to it. The caller must hold e.mu.
 func (e *follower) ensure(id string, f *followed) error {
 	if f.sub != nil {
 		return nil
@@ -82,8 +82,8 @@ func (e *follower) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
 func (e *follower) Connected() bool { return e.bus.nc.IsConnected() }
 
 // listen calls handleMessage with every message about a followed id, and missed with each id whose
-// messages may have been missed. It makes these calls from one goroutine until ctx ends. Neither
-// function may block.
+// messages may have been missed. listen makes these calls from one goroutine until ctx ends.
+// Neither function may block.
 func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), missed func(id string)) {
 	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
 	defer e.bus.nc.RemoveStatusListener(connected)
@@ -119,11 +119,11 @@ func (e *follower) missed(notify func(id string), selected func(*followed) bool)
 	}
 }
 
-// hasDropped reports whether messages did not fit the channel since the last call.
+// hasDropped reports whether messages did not fit into the channel since the last call.
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {
-		return false // the subscription or the connection is closed
+		return false // fails only if the subscription or the connection is closed
 	}
 	f.dropped = dropped
 	return true

@@ -38,8 +38,8 @@ type Lane struct {
 // Lane returns a lane's view. It sends nothing yet.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
-// Fetch calls f with job messages as they arrive. It returns after limit messages, after wait,
-// or on an error. It opens the stream and the consumer again if they are gone.
+// Fetch calls f with job messages as they arrive. It returns after limit messages, after the
+// duration wait, or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
@@ -99,7 +99,7 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 		return time.Time{}, false, nil // delivered meanwhile
 	}
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("reading oldest job message: %w", err)
+		return time.Time{}, false, fmt.Errorf("reading the oldest job message: %w", err)
 	}
 
 	return msg.Time, true, nil

@@ -19,14 +19,14 @@ const (
 	probeName    = "probe" // name of the consumer that receives probes
 )
 
-// ErrNotStored is returned by CheckJobs if the server answers and the stream exists, but a message
+// ErrNotStored is returned by CheckJobs if the server responds and the stream exists, but a message
 // was not stored in time, for example because the disk is full. After a failed write a server
-// rejects every message of the stream, even when there is space again. RemakeStream repairs it.
+// rejects all messages for the stream, even when there is space again. RemakeStream repairs it.
 var ErrNotStored = errors.New("the server does not store messages")
 
-// CheckJobs returns nil if the job stream exists, stores messages and delivers them. It
-// publishes a message and receives one, because a NATS server with a full disk still answers
-// pings. It takes at most two seconds.
+// CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a
+// message and receives one, because a NATS server with a full disk still responds to pings. It
+// takes at most two seconds.
 func (b *Bus) CheckJobs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 
 	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
 	if full(err) {
-		return nil // full of job messages; further runs wait as rows
+		return nil // the stream is full of job messages; further runs wait as rows in the database
 	}
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)

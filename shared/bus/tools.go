@@ -20,10 +20,10 @@ var (
 	// ErrNoToolWorker means that no tool worker took the call: no worker is running, or none has a
 	// free slot. A worker that was frozen at that time may still execute the call.
 	ErrNoToolWorker = errors.New("no tool worker took the call")
-	// ErrToolsAway wraps ErrNoToolWorker: the bus was unreachable, so the state of the workers is
-	// unknown. A worker may have taken the call just before.
+	// ErrToolsAway wraps ErrNoToolWorker. It means that the bus was unreachable, so the state of
+	// the workers is unknown. A worker may have taken the call just before the connection failed.
 	ErrToolsAway = fmt.Errorf("%w: the bus was unreachable", ErrNoToolWorker)
-	// ErrToolLost means that a worker took the call and then fell silent.
+	// ErrToolLost means that a worker took the call and then sent nothing for too long.
 	ErrToolLost = errors.New("the tool worker was lost")
 	// ErrToolRefused means that a worker rejected the capability or could not read the call.
 	ErrToolRefused = errors.New("the tool worker rejected the call")
@@ -34,13 +34,13 @@ var (
 // errAbsent means that no worker is subscribed.
 var errAbsent = errors.New("no subscriber")
 
-// Timeouts of a call. The worker's timeouts are in tools_serve.go.
+// Timeouts for a call on the caller's side. The worker's timeouts are in tools_serve.go.
 const (
 	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
-	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
-	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
-	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
-	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
+	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
+	clockLeeway    = 5 * time.Second         // how far a worker's clock may be ahead
+	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that it was too late
+	maxAbsence     = 500 * time.Millisecond  // how long workers may be missing; long enough for them to reconnect
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
 	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
 	silenceTimeout = 6 * time.Second         // three missed beats
@@ -60,8 +60,8 @@ type ToolCaller struct {
 	calls map[string]*toolCall
 }
 
-// toolCall is a pending call. Sending to its channels never blocks: surplus beats are dropped,
-// and the first final message is enough.
+// toolCall is a pending call. Sending to its channels never blocks: beats that do not fit are
+// dropped, and only the first final message counts.
 type toolCall struct {
 	alive chan struct{}  // receives a value for each sign of life; capacity 1
 	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
@@ -72,14 +72,14 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
 	sub, err := b.nc.Subscribe(c.inbox+".*", c.handleMessage)
 	if err != nil {
-		return nil, fmt.Errorf("subscribing for tools' answers: %w", err)
+		return nil, fmt.Errorf("subscribing to the replies of tools: %w", err)
 	}
 	_ = sub.SetPendingLimits(-1, -1) // bounded by the pending calls
 	c.sub = sub
 	return c, nil
 }
 
-// Close ends the subscription. Pending calls end as if the workers were lost.
+// Close ends the subscription. Pending calls then fail as if their workers were lost.
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
 // handleMessage passes a message from a tool worker, or the server's "no responders", to the
@@ -106,9 +106,9 @@ func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	}
 }
 
-// Call executes a call on a tool worker and returns its answer, a contract.ToolReply. It
-// returns shortly after the deadline at the latest. Its errors are ErrNoToolWorker,
-// ErrToolsAway, ErrToolLost, ErrToolRefused, ErrToolTooLarge and those of ctx.
+// Call executes a call on a tool worker and returns the worker's reply, a contract.ToolReply. It
+// returns shortly after the deadline at the latest. Its errors are ErrNoToolWorker, ErrToolsAway,
+// ErrToolLost, ErrToolRefused, ErrToolTooLarge and the errors of ctx.
 //
 // Call offers a call repeatedly for a limited time, because a worker may be frozen, have no free
 // slot, or reject the capability. A frozen worker may accept an old offer late, so two workers
@@ -129,8 +129,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 
 	outage, absent := time.Now().Add(maxOutage), maxAbsence
 	for {
-		// If the connection was interrupted meanwhile, workers may have been unreachable rather than
-		// absent.
+		// If the connection is interrupted during the offers, workers may be unreachable rather
+		// than absent.
 		here := c.presence()
 		notTaken, answer, err := c.offerRepeatedly(ctx, msg, absent)
 		if !notTaken || here.connected && c.presence() == here {
@@ -139,7 +139,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptTimeout // workers have to reconnect too, so they get the full time
+		absent = acceptTimeout // workers have to reconnect, too, so they get the full time
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 			return false, answer, err
 		}
 
-		// A rejection says more than silence, so it is the error to report.
+		// A rejection says more than a missing reply, so it is the error to report.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
@@ -182,8 +182,8 @@ func (c *ToolCaller) presence() presence {
 	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
 
-// offer sends a call once, waits until a worker takes it, and then for the answer. If notTaken is
-// true, the call may be offered again; err is the reason.
+// offer sends a call once, waits until a worker takes it, and then waits for the reply. If notTaken
+// is true, the call may be offered again; err is the reason.
 func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (notTaken bool, answer []byte, err error) {
 	token := strconv.FormatUint(c.last.Add(1), 36)
 	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
@@ -208,7 +208,7 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 	return awaitAccepted(ctx, call, within)
 }
 
-// awaitAccepted waits until a worker takes a call, and then for its answer.
+// awaitAccepted waits until a worker takes a call, and then for the worker's reply.
 func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (notTaken bool, answer []byte, err error) {
 	late := time.NewTimer(within)
 	defer late.Stop()
@@ -248,7 +248,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// awaitAnswer waits for the answer of a call that a worker has taken.
+// awaitAnswer waits for the reply to a call that a worker has taken.
 func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
 	// Each beat of the worker restarts the timer.
 	silence := time.NewTimer(silenceTimeout)
@@ -272,7 +272,7 @@ func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }
 
-// ended returns the answer in a call's final message, or the error that this message reports.
+// ended returns the reply in a call's final message, or the error that this message reports.
 func ended(m *nats.Msg) ([]byte, error) {
 	switch stageFor(m) {
 	case contract.StageAnswer:

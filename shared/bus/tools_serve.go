@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	beatInterval = 2 * time.Second // how often a worker shows that a call is alive
-	cancelGrace  = 2 * time.Second // for cancelled calls to send their answers
+	beatInterval = 2 * time.Second // how often a worker reports that it is still processing a call
+	cancelGrace  = 2 * time.Second // time for cancelled calls to send their replies
 )
 
 // ToolMessage is a call received from the bus.
@@ -47,11 +47,11 @@ type toolServer struct {
 }
 
 // ServeTool accepts calls of a kind of tool, shared with all other workers that serve it. handle
-// executes a call and must return by the end of its context, which is the call's deadline at the
-// latest. If handle returns false, the call is rejected.
+// executes a call and must return when its context ends, at the latest at the call's deadline. If
+// handle returns false, the call is rejected.
 //
-// stop rejects further calls, lets running calls finish until its context ends, and then cancels
-// the remaining calls.
+// stop rejects further calls and lets running calls finish. When its context ends, it cancels the
+// calls that are still running.
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
@@ -66,7 +66,7 @@ func (b *Bus) ServeTool(
 		cancel()
 		return nil, fmt.Errorf("subscribing to calls of %s: %w", kind, err)
 	}
-	_ = b.flush(work) // after this worker has reported ready, callers find it; without a connection, once it is restored
+	_ = b.flush(work) // callers find this worker once it has reported ready or, without a connection, once the connection is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
@@ -104,8 +104,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	go s.serve(work, call, m.Reply, turn)
 }
 
-// serve waits for the call's turn, executes it, and answers. While it waits or
-// works, it sends beats.
+// serve waits for the call's turn, executes the call, and sends the reply. While it waits or works,
+// it sends beats.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.pool.release(turn)
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline.Add(clockLeeway))
@@ -124,7 +124,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		}
 	}
 
-	// The turn may have come at the moment when the caller stopped waiting.
+	// The call's turn may come at the moment when its caller stops waiting.
 	if ctx.Err() != nil {
 		s.sendStage(reply, contract.StageBusy, nil)
 		return
@@ -160,12 +160,12 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil { // the caller treats silence as a lost worker
-		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
+		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot send a message about a tool call")
 	}
 }
 
-// level returns the log level for a message that could not be sent. Only lost answers are warnings,
-// so that an outage does not flood the log with lost beats.
+// level returns the log level for a message that could not be sent. Only lost replies are warnings,
+// so that lost beats do not flood the log during an outage.
 func level(stage contract.ToolStage) zerolog.Level {
 	if stage == contract.StageAnswer {
 		return zerolog.WarnLevel
@@ -173,12 +173,12 @@ func level(stage contract.ToolStage) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// stop ends the service. Calls that arrived and were not read yet are rejected, so that another
-// worker takes them.
+// stop ends the service. Calls that have arrived but were not read yet are rejected, so that
+// another worker takes them.
 func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
 
-	// From now on further calls get StageBusy, so that their callers try another worker.
+	// From now on, calls that arrive get StageBusy, so that their callers try another worker.
 	idle := s.pool.close()
 	_ = sub.Drain() // fails only if the connection is closed
 	select {
@@ -194,5 +194,5 @@ func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel co
 		}
 	}
 
-	_ = s.nc.FlushTimeout(flushTimeout) // a lost answer is in the ledger, or the call is repeated
+	_ = s.nc.FlushTimeout(flushTimeout) // if the reply is lost, the result is in the ledger, or the call is repeated
 }

@@ -18,8 +18,8 @@ import (
 // single owner on a worker with two slots uses only one slot.
 //
 // The queue is divided equally among the waiting owners, and always among at least two. An owner
-// that arrived when there were fewer owners may have more calls waiting than its share, but cannot
-// add calls. The queue may therefore grow for later owners, up to twice its length.
+// that arrived when there were fewer owners may have more waiting calls than its share, but cannot
+// add calls. For later owners, the queue may therefore grow to twice its configured length.
 type slotPool struct {
 	slots, queue, limit int
 	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers
@@ -39,7 +39,7 @@ type toolTurn struct {
 	begun bool // guarded by slotPool.mu
 }
 
-// newSlotPool returns a pool of at least one slot. An owner may take all but an eighth of them.
+// newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved ones, which are an eighth.
 func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{
@@ -55,8 +55,8 @@ func newSlotPool(cfg ToolServing) *slotPool {
 	return p
 }
 
-// acquire returns a turn for a call, which starts immediately or waits. It returns nil if
-// there is no room.
+// acquire returns a turn for a call, which starts immediately or waits. It returns nil if the queue
+// has no room for the call.
 func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *slotPool) release(turn *toolTurn) {
 	}
 }
 
-// close stops giving turns; waiting calls keep theirs. The channel is closed when all
-// turns are returned.
+// close stops handing out turns; calls that already wait keep their turns. The channel is closed
+// when all turns have been returned.
 func (p *slotPool) close() (idle <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,15 +132,15 @@ func (p *slotPool) mayQueue(owner string) bool {
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
 
-// closeIfIdle closes idle if no turn is left. The caller of this and of the following functions
-// must hold p.mu. No turn starts or waits after the last one was returned.
+// closeIfIdle closes idle if no turn is left. The caller of this function and of those below must
+// hold p.mu. After the last turn is returned, no turn starts or waits.
 func (p *slotPool) closeIfIdle() {
 	if p.closed && p.running == 0 && len(p.waiting) == 0 {
 		close(p.idle)
 	}
 }
 
-// begin gives a slot to a turn.
+// begin gives a turn a slot.
 func (p *slotPool) begin(turn *toolTurn) {
 	p.running++
 	p.inUse[turn.owner]++

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// pool returns the configuration of slots that are shared among owners.
+// pool returns a configuration whose slots are divided among the owners of calls.
 func pool(slots, queue int) ToolServing {
 	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
 
-//nolint:dupword // a step that comes twice is meant twice
+//nolint:dupword // a repeated step is intentional
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	// The step "a" is a call of the owner a, and "-a" ends its oldest call. After "=" come the
+	// The step "a" is a call by the owner a, and "-a" ends a's oldest call. After "=" follow the
 	// owners whose calls start.
 	for name, c := range map[string]struct {
 		slots, queue int
@@ -94,8 +94,8 @@ func TestAClosedPoolReportsWhenItIsIdle(t *testing.T) {
 	<-newSlotPool(pool(1, 1)).close()
 }
 
-// TestNoOwnerHoldsMoreThanAShare has owners that always have more calls than there are slots, and
-// calls of equal duration. For every number of slots, a new owner's call starts when the calls that
+// In TestNoOwnerHoldsMoreThanAShare, owners always have more calls than there are slots, and all
+// calls take equally long. For every number of slots, a new owner's call starts when the calls that
 // were running at its arrival have ended. From then on no owner has more than an equal share.
 func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
 			acquire := func(owner string) {
-				for range 2 * slots { // more than it gets, and more than its part of the queue
+				for range 2 * slots { // more calls than its slots and its part of the queue together
 					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}
@@ -114,7 +114,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 			for n := 1; n < owners; n++ {
 				acquire(string(rune('a' + n)))
 			}
-			for round := range 20 { // 30 s each: all running calls end
+			for round := range 20 { // each call takes 30 s, so all running calls end
 				began := slices.DeleteFunc(slices.Clone(all), func(turn *toolTurn) bool { return !turn.begun })
 				for _, turn := range began {
 					p.release(turn)

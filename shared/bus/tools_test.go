@@ -30,7 +30,7 @@ func caller(t *testing.T, url string) *bus.ToolCaller {
 	return c
 }
 
-// serve starts a tool worker, which stops at the end of the test at the latest.
+// serve starts a tool worker, which stops when the test ends, if not before.
 func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := dial(t, url).ServeTool(kind, cfg, handle)
@@ -82,7 +82,7 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	// A subscriber that never answers, like a frozen worker, and one that never has a free slot.
+	// One subscriber never replies, like a frozen worker, and one never has a free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
 		if subject == "nobody" {
 			continue
@@ -211,12 +211,12 @@ func TestALongCallIsNotLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serve(t, url, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
-		<-time.After(7 * time.Second) // longer than the silence after which a worker counts as lost
+		<-time.After(7 * time.Second) // longer than the time without messages after which a worker counts as lost
 		return []byte("done"), true
 	})
 	c := caller(t, url)
 	var all sync.WaitGroup
-	for range 2 { // the second one waits for its turn, and sends beats meanwhile
+	for range 2 { // the second call waits for its turn, and beats are sent while it waits
 		all.Go(func() {
 			if got, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(got) != "done" {
 				t.Errorf("got %q, %v", got, err)
@@ -293,7 +293,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	// Two workers with different keys, as during a key rotation.
+	// Two workers have different keys, as during a key rotation.
 	none := func(bus.ToolMessage) (string, bool) { return "", false }
 	serve(t, url, bus.ToolServing{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
 	serve(t, url, bus.ToolServing{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
@@ -304,7 +304,7 @@ func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 			done++
 		}
 	}
-	if done < 7 { // each is offered many times; missing the right worker every time has a chance of one in thousands
+	if done < 7 { // each call is offered many times; the probability that it never reaches the right worker is one in thousands
 		t.Errorf("%d of 8 calls were made", done)
 	}
 }
@@ -354,7 +354,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
 	stopped := make(chan struct{})
 	go func() { stop(t.Context()); close(stopped) }()
-	for range 20 { // new calls, and calls that came just before, are served by another worker
+	for range 20 { // another worker serves new calls and calls that came just before
 		if answer, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(answer) != "new" {
 			t.Errorf("got %q, %v", answer, err)
 		}
@@ -411,7 +411,8 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 }
 
 // TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the server. One lasts
-// longer than the time in which a worker must accept a call, the other longer than a caller waits.
+// longer than the time in which a worker must accept a call, and the other lasts longer than a
+// caller waits.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
@@ -433,7 +434,7 @@ func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 		err    error
 	}
 	got := make(chan outcome, 1)
-	late := time.NewTimer(2500 * time.Millisecond) // by then a missing worker has caused an error
+	late := time.NewTimer(2500 * time.Millisecond) // by this time, a missing worker would have caused an error
 	defer late.Stop()
 	go func() {
 		answer, err := c.Call(t.Context(), kind, "c", []byte("b"), soon())

@@ -18,15 +18,15 @@ const (
 	voicePingChecks    = 20                     // checks between two pings: 2 s
 )
 
-// voiceBoard has the local ends of all voice sessions of a process. They share one
-// subscription, in which the last token of the subject identifies the session, and one
-// goroutine that finds silent sessions.
+// voiceBoard has the local ends of all voice sessions of a process. They share one subscription,
+// whose subjects end in a token that identifies the session, and one goroutine that finds silent
+// sessions.
 type voiceBoard[In voiceControl] struct {
 	nc       *nats.Conn
 	log      zerolog.Logger
 	inbox    string
 	sub      *nats.Subscription
-	patience int           // checks that a session may be silent for; delayed checks count once, so a frozen process loses nothing
+	patience int           // checks for which a session may be silent; delayed checks count as one, in case the process was frozen
 	pings    bool          // this end must send pings
 	closes   func(In) bool // reports whether the other end closes the session with this frame
 	last     atomic.Uint64 // last token
@@ -45,7 +45,7 @@ func (v *voiceBoard[In]) start() error {
 	if err != nil {
 		return fmt.Errorf("subscribing for voice frames: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1) // bounded per session: a session whose reader lags is lost
+	_ = sub.SetPendingLimits(-1, -1) // bounded per session instead: a session whose reader lags is lost
 	v.sub = sub
 	go v.watch()
 	return nil
@@ -85,7 +85,7 @@ func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
-	case w == nil: // ended here without the other end's knowledge, or a worker accepted an expired offer
+	case w == nil: // the session ended here and the other end does not know, or a worker accepted an expired offer
 		v.sendStage(m.Reply, "", contract.StageEnded)
 	case m.Header == nil:
 		if over, reason := w.take(m.Data); over || reason != "" {
@@ -126,8 +126,8 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	v.sendStage(*peer, "", contract.StageEnded)
 }
 
-// sendStage publishes a message that is not a frame. If it is lost, the other end notices the
-// silence.
+// sendStage publishes a message that is not a frame. If the message is lost, the other end notices
+// the silence.
 func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
 	if to == "" {
 		return
@@ -145,7 +145,7 @@ func (v *voiceBoard[In]) watch() {
 
 	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
-	cut := func(*voiceWire[In]) {} // ends only the sessions with an interrupted connection
+	cut := func(*voiceWire[In]) {} // ends only the sessions whose connection was interrupted
 	for checks := 1; !v.nc.IsClosed(); {
 		select {
 		case <-v.stopped:
@@ -164,8 +164,8 @@ func (v *voiceBoard[In]) watch() {
 	v.check(cut)
 }
 
-// check calls f for each session. It ends sessions during which the connection was interrupted,
-// because messages were lost.
+// check calls f for each session. If the connection was interrupted during a session, check ends
+// the session, because messages were lost.
 func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	v.mu.Lock()
 	for _, w := range v.wires {
@@ -186,7 +186,7 @@ func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	v.snapshot = v.snapshot[:0]
 }
 
-// listen ends a session whose other end is silent for too long.
+// listen ends a session if the other end has been silent for too long.
 func (v *voiceBoard[In]) listen(w *voiceWire[In]) {
 	if w.peer.Load() == nil || w.active.Swap(false) {
 		w.silent = 0
@@ -203,7 +203,7 @@ func (v *voiceBoard[In]) close() {
 	closed := v.closed
 	v.closed = true
 
-	// Sessions are ended without the lock, because end takes it.
+	// The sessions are ended after the lock is released, because end takes the lock.
 	wires := make([]*voiceWire[In], 0, len(v.wires))
 	for _, w := range v.wires {
 		wires = append(wires, w)

@@ -44,11 +44,11 @@ func (c *VoiceCaller) Close() { c.board.close() }
 
 // Open finds a worker with a free slot for a session, until ctx ends. It skips busy workers, and
 // keeps trying while no worker is running. body is a contract.VoiceOpen, and capability authorizes
-// it. Its errors are ErrNoVoiceWorker and, if a worker has rejected every offer for some time,
-// ErrVoiceRefused.
+// it. The error is ErrNoVoiceWorker, or ErrVoiceRefused if workers have rejected every offer for
+// some time.
 //
-// A frozen worker may accept an old offer late. Open then notifies it immediately that the offer
-// has expired.
+// A frozen worker may accept an old offer late. The worker is then notified immediately that the
+// offer has expired.
 func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) (*VoiceLine, error) {
 	msg := &nats.Msg{Subject: contract.SubjectVoiceOpen, Data: body, Header: nats.Header{contract.HeaderCapability: {capability}}}
 	for began := time.Now(); ; {
@@ -57,7 +57,7 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 			return line, nil
 		}
 		if !errors.Is(err, ErrNoVoiceWorker) && !errors.Is(err, ErrVoiceRefused) {
-			return nil, fmt.Errorf("opening voice line: %w", err)
+			return nil, fmt.Errorf("opening a voice session: %w", err)
 		}
 		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptTimeout { // another worker may have another key
 			return nil, err
@@ -75,7 +75,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, nats.ErrConnectionClosed
 	}
 
-	// The wire exists before the offer is sent, because frames may follow the acceptance immediately.
+	// The session's local end must exist before the offer is sent, because frames may follow the acceptance immediately.
 	msg.Reply = wire.own
 	if err := c.board.nc.PublishMsg(msg); err != nil {
 		c.board.end(wire, voiceStop)
@@ -94,7 +94,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 	return &VoiceLine{wire}, nil
 }
 
-// awaitAccepted waits until a worker takes a session.
+// awaitAccepted waits until a worker accepts a session.
 func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contract.VoiceReport]) error {
 	late := time.NewTimer(offerTimeout)
 	defer late.Stop()
@@ -103,7 +103,7 @@ func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contrac
 		return ErrNoVoiceWorker
 	case <-late.C:
 		return ErrNoVoiceWorker
-	case <-wire.ended: // the connection was interrupted, or the worker took it and gave up
+	case <-wire.ended: // the connection was interrupted, or the worker accepted the session and gave up
 		return ErrNoVoiceWorker
 	case m := <-wire.answers:
 		switch stageFor(m) {
@@ -117,7 +117,7 @@ func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contrac
 	}
 }
 
-// VoiceLine is an ingress's end of a voice session. It is safe for concurrent use.
+// VoiceLine is the ingress's end of a voice session. It is safe for concurrent use.
 type VoiceLine struct {
 	wire *voiceWire[contract.VoiceReport]
 }
@@ -133,9 +133,9 @@ func (l *VoiceLine) Audio(at int64, pcm []byte) error {
 	return l.wire.audio(contract.VoiceAudio{At: at, PCM: pcm})
 }
 
-// Frames returns the frames from the worker, in order and without gaps. The channel is closed
-// after the received frames when the session is closed or lost: because its reader lagged, the
-// worker was silent for 1.5 s or gave up, or the bus was unreachable.
+// Frames returns the frames from the worker, in order and without gaps. When the session is closed
+// or lost, the channel is closed after the frames that have arrived. A session is lost if its
+// reader lags, the worker is silent for 1.5 s or gives up, or the bus is unreachable.
 func (l *VoiceLine) Frames() <-chan contract.VoiceFrame[contract.VoiceReport] { return l.wire.frames }
 
 // Close ends the session and notifies the worker. A second call does nothing.

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-//nolint:paralleltest // it counts goroutines and bytes of the whole process
+//nolint:paralleltest // it counts the goroutines and bytes of the whole process
 func TestLinesReleaseTheirResources(t *testing.T) {
 	server := testkit.NATS(t)
 	served := make(chan struct{}, 8)
@@ -51,13 +51,13 @@ func TestLinesReleaseTheirResources(t *testing.T) {
 	goroutines, bytes := settledMemory(t, 0)
 	use(1000)
 	afterwards, more := settledMemory(t, goroutines)
-	if afterwards > goroutines || more > bytes+2<<20 { // a remaining session would take 16 KiB or more
+	if afterwards > goroutines || more > bytes+2<<20 { // a session that remains would take 16 KiB or more
 		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
 	}
 }
 
-// settledMemory returns the numbers of goroutines and heap bytes once the goroutines have decreased
-// to want or no longer decrease.
+// settledMemory waits until the number of goroutines has decreased to want or no longer decreases,
+// and returns the numbers of goroutines and of heap bytes.
 func settledMemory(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
 	check := time.NewTicker(10 * time.Millisecond)
@@ -155,7 +155,7 @@ func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *
 	<-heard
 }
 
-// latencies collects the latencies of frames, which contain their send time.
+// latencies collects the latencies of frames. Each frame contains the time at which it was sent.
 type latencies struct {
 	mu  sync.Mutex
 	all []time.Duration

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks.
+// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks of the sessions.
 func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())

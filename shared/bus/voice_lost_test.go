@@ -45,7 +45,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 		ends <- name
 	})
 	line := open(t, voiceCaller(t, server), "there")
-	for range 2 { // one of them is older by a second
+	for range 2 { // one of the sessions is a second older
 		next(t, line.Frames())
 	}
 	frames := make(chan struct{})
@@ -197,7 +197,7 @@ func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatTakesAnOldOfferIsNotified has a worker accept an offer that has expired.
+// TestAWorkerThatTakesAnOldOfferIsNotified makes a worker accept an expired offer.
 func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)

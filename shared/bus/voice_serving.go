@@ -11,7 +11,7 @@ import (
 	"parley/shared/contract"
 )
 
-// voiceSilentChecks is how long an ingress, which pings every 2 s, may be silent.
+// voiceSilentChecks is the number of checks during which an ingress may be silent. An ingress pings every 2 s.
 const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
 // VoiceServing configures how a worker serves voice sessions.
@@ -37,11 +37,11 @@ type voiceServer struct {
 	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
 }
 
-// ServeVoice accepts voice sessions, shared with all other workers that serve them. If a session is
-// opened again at this worker, it replaces the earlier session of the same name.
+// ServeVoice accepts voice sessions. The sessions are divided among all workers that call it. If a
+// session is opened again at this worker, it replaces the earlier session with the same name.
 //
-// stop rejects further sessions and notifies the open ones that the worker is leaving. It waits for
-// Serve to return until its context ends, and then cancels the remaining sessions.
+// stop rejects further sessions and notifies the open sessions that the worker is leaving. It waits
+// for all calls of Serve to return. When its context ends first, it cancels the remaining sessions.
 func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
@@ -60,7 +60,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 		return nil, fmt.Errorf("subscribing to voice lines: %w", err)
 	}
 
-	_ = b.flush(work) // after this worker has reported ready, callers find it; without a connection, once it is restored
+	_ = b.flush(work) // callers find this worker once it has reported ready or, without a connection, once the connection is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
@@ -80,15 +80,15 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server replies so, and the session ends
+	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server reports that, and the session ends
 	go func() {
 		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})
 	}()
 }
 
-// takeSlot takes a slot for a session, or returns nil if there is none. It ends an earlier session
-// of the same name, whose slot becomes free shortly after.
+// takeSlot takes a slot for a session, or returns nil if none is free. It ends an earlier session
+// with the same name, whose slot becomes free soon afterwards.
 func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 		return nil
 	}
 
-	// The ingress reopens a session only if it has given up the earlier one.
+	// The ingress reopens a session only after it has given up the earlier session with this name.
 	if old := s.lines[line]; old != nil {
 		s.board.end(old, voiceGone)
 	}
@@ -150,8 +150,8 @@ func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 	return ends
 }
 
-// stop ends the service. Openings that arrived and were not read yet are rejected, so that
-// another worker takes them.
+// stop ends the service. Requests to open a session that have arrived but were not read yet are
+// rejected, so that another worker takes them.
 func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
 	ends := s.startLeaving()
@@ -174,7 +174,7 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 	}
 
 	s.board.close()
-	_ = s.board.nc.FlushTimeout(flushTimeout) // if it is lost, the other end notices the silence
+	_ = s.board.nc.FlushTimeout(flushTimeout) // if the message is lost, the other end notices the silence
 }
 
 // WorkerVoiceLine is a worker's end of a voice session. It is safe for concurrent use.

@@ -32,8 +32,8 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 	return c
 }
 
-// serveVoice starts a voice worker, which stops at the end of the test at the latest. The body
-// of an opening is the session's name; the capability "no" is rejected.
+// serveVoice starts a voice worker, which stops when the test ends, if not before. The body of an
+// opening is the session's name; the capability "no" is rejected.
 func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
 	t.Helper()
 	return serveVoiceOn(t, dial(t, url), pool, serve)
@@ -85,7 +85,7 @@ func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	panic("not reached")
 }
 
-// lost waits for the end of a session, and returns how many frames came before it.
+// lost waits for the end of a session, and returns the number of frames that came before the end.
 func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
 	t.Helper()
 	for late := time.After(20 * time.Second); ; before++ {
@@ -112,7 +112,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	panic("not reached")
 }
 
-// keepAlive sends on a session until it ends, so that it is not silent.
+// keepAlive sends frames until the session ends, so that the session is never silent.
 func keepAlive(ctx context.Context, line *bus.WorkerVoiceLine) {
 	beat := time.NewTicker(500 * time.Millisecond)
 	defer beat.Stop()
@@ -126,7 +126,7 @@ func keepAlive(ctx context.Context, line *bus.WorkerVoiceLine) {
 	}
 }
 
-// echoes answers each command with a report and each piece of audio with audio of an answer;
+// echoes responds to each command with a report and to each piece of audio with an answer's audio;
 // otherwise it only pings.
 func echoes(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 	go keepAlive(ctx, line)
@@ -366,7 +366,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 		ended <- len(line.Frames())
 	})
 	line := open(t, voiceCaller(t, url), "a")
-	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker's notice that the session has ended
+	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker reports that the session has ended
 		if n > 10_000_000 {
 			t.Fatal("the line does not end")
 		}
@@ -425,7 +425,7 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	second := open(t, c, "a") // while the first is still being served
 	receive(t, ends)
 	release <- struct{}{}
-	open(t, c, "a") // replaces the first one; the worker still has the latest session of this name
+	open(t, c, "a") // replaces the first session; the worker still has the latest session with this name
 	lost(t, second.Frames())
 	receive(t, ends)
 	close(release)
@@ -485,7 +485,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	}
 }
 
-// raw is a connection for messages that neither our workers nor our ingresses send.
+// raw returns a connection for messages that neither Parley's workers nor its ingresses send.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))

@@ -30,11 +30,11 @@ const (
 	voiceStop   = "this process is stopping"
 )
 
-// errVoiceEnded is the error of sending after the session has ended.
+// errVoiceEnded is returned by a send after the session has ended.
 var errVoiceEnded = errors.New("the voice session has ended")
 
-// voiceControl is a control message to an end of a session: commands to the worker,
-// reports to the ingress.
+// voiceControl is a control message for one end of a session: a command for the worker, or a report
+// for the ingress.
 type voiceControl interface {
 	contract.VoiceCommand | contract.VoiceReport
 }
@@ -58,7 +58,7 @@ type voiceWire[In voiceControl] struct {
 	// in guards the fields of the receiving direction.
 	in     sync.Mutex
 	due    uint32 // number of the next frame
-	unread []int  // sizes of the frames in the channel, and perhaps of some already read
+	unread []int  // sizes of the frames in the channel, and perhaps of some frames that were already read
 	bytes  int    // sum of unread
 	over   bool   // finish was called
 
@@ -70,7 +70,7 @@ type voiceWire[In voiceControl] struct {
 }
 
 // take queues a frame for the reader without waiting. It runs in the subscription's goroutine. If
-// reason is not empty, the session is lost. If over is true, the other end has closed it.
+// reason is not empty, the session is lost. If over is true, the other end has closed the session.
 func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.active.Store(true)
 	if len(data) < voiceHead {
@@ -139,8 +139,8 @@ func (w *voiceWire[In]) finish() bool {
 	return true
 }
 
-// send sends a frame: its number, followed by the content that write appends. If write fails,
-// nothing is sent and the session continues; if sending fails, the session is lost.
+// send sends a frame that consists of its number and the content that write appends. If write
+// fails, nothing is sent and the session continues; if sending fails, the session is lost.
 func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	w.out.Lock()
 	defer w.out.Unlock()
@@ -166,7 +166,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
 
-	// A frame that was not sent leaves no gap.
+	// A frame that was not sent must not leave a gap in the numbers.
 	w.next++
 	return nil
 }

@@ -62,7 +62,7 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 			}
 		}
 	}
-	wait(RunMessage{RunID: "run_2"}) // without another reader: earlier events must be read from the database
+	wait(RunMessage{RunID: "run_2"}) // no other reader is left, so earlier events must be read from the database
 	for _, runID := range []string{"run_1", "run_2"} {
 		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
 		wait(RunMessage{RunID: runID, Events: []byte{}})

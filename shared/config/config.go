@@ -19,7 +19,7 @@ import (
 // Servers are the addresses of the servers that Parley uses.
 type Servers struct {
 	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
-	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
+	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs separated by commas."`
 	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
@@ -27,10 +27,10 @@ type Servers struct {
 // servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
-		return errors.New("DATABASE_URL is not set: give the address of a PostgreSQL server")
+		return errors.New("DATABASE_URL is not set: set it to the URL of a PostgreSQL server")
 	}
 	if s.NATSURL == "" {
-		return errors.New("NATS_URL is not set: give the address of a NATS server with JetStream")
+		return errors.New("NATS_URL is not set: set it to the URL of a NATS server with JetStream")
 	}
 	if s.NATSReplicas < 0 || s.NATSReplicas > 5 {
 		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)
@@ -77,7 +77,7 @@ type Logging struct {
 
 // Telemetry is the configuration of tracing.
 type Telemetry struct {
-	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// address; empty: no traces."`
+	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// URL; empty: no traces."`
 	// CaptureContent has OpenTelemetry's name and meaning.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
 	// CallersDecide may be set only if requests reach the ingress exclusively through the
@@ -192,7 +192,7 @@ func (i Ingress) checkTimes() error {
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
-		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys hold for a day", i.RetentionDefault)
+		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys are valid for a day", i.RetentionDefault)
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
 	}
@@ -236,14 +236,14 @@ func (i Ingress) checkVoice() error {
 // checkWidgets checks the limits of widgets.
 func (i Ingress) checkWidgets() error {
 	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
-		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
+		return fmt.Errorf("widget limits must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
 			i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent)
 	}
 	return nil
 }
 
-// checkOpenID returns an error if the provider is partly configured, or has an unencrypted
-// address on another machine.
+// checkOpenID returns an error if the provider is partly configured, or has an unencrypted URL on
+// another machine.
 func (i Ingress) checkOpenID() error {
 	if i.OIDCIssuer == "" {
 		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {
@@ -254,7 +254,7 @@ func (i Ingress) checkOpenID() error {
 
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
-		return fmt.Errorf("OIDC_ISSUER must be an https:// address, not %q", i.OIDCIssuer)
+		return fmt.Errorf("OIDC_ISSUER must be an https:// URL, not %q", i.OIDCIssuer)
 	}
 	if i.OIDCClientID == "" {
 		return errors.New("OIDC_ISSUER needs OIDC_CLIENT_ID")

@@ -9,7 +9,7 @@ import (
 type Speech struct {
 	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: the first with an audio service, else the second."`
 	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: the first with an audio service, else the second."`
-	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"Address of an OpenAI-compatible audio service, including /v1; default: OPENAI_BASE_URL."`
+	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"URL of an OpenAI-compatible audio service, including /v1; default: OPENAI_BASE_URL."`
 	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service; default: OPENAI_API_KEY."`
 	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Default voice of sessions, such as alloy."`
 	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Maximum voice sessions of a worker; 0: 100 per core."`

@@ -17,9 +17,9 @@ type Workers struct {
 	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Maximum cost of a run, in the currency of MODEL_PRICES; 0: no limit."`
 	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Maximum bytes of model and tool output in a run."`
 	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
-	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, including /v1."`
+	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"URL of an OpenAI-compatible service, including /v1."`
 	AnthropicAPIKey   string  `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"Key for Anthropic."`
-	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"Address of another service with Anthropic's Messages API."`
+	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"URL of another service with Anthropic's Messages API."`
 	ModelPrices       string  `name:"model-prices" env:"MODEL_PRICES" help:"Prices of a million input and output tokens, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest matching name applies."`
 	ToolConcurrency   int     `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls executed simultaneously, of each kind; 0: 32 per core."`
 	SearxngURL        string  `name:"searxng-url" env:"SEARXNG_URL" help:"Address of a SearXNG for web search; its JSON format must be enabled."`

@@ -6,16 +6,16 @@ import (
 	"parley/shared/domain"
 )
 
-// AllOrganizations replaces the organization's id in the subject of a change that may concern
-// any organization, because the publisher has lost track of its unpublished changes.
+// AllOrganizations stands in place of the organization's id in the subject of a change that may
+// concern any organization. Publishers use it if they have lost track of unpublished changes.
 const AllOrganizations = "all"
 
-// ChangeSubject is the subject of changes of an organization's resources of a kind.
+// ChangeSubject returns the subject for changes in an organization's resources of the given kind.
 func ChangeSubject(kind domain.ChangeKind, org string) string {
 	return SubjectChanges + string(kind) + "." + org
 }
 
-// ChangesSubject is the subject filter of all changes of an organization.
+// ChangesSubject returns the subject filter for all changes in an organization.
 func ChangesSubject(org string) string { return SubjectChanges + "*." + org }
 
 // ParseChange is the inverse of ChangeSubject. It returns false for other subjects.

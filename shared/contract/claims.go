@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ClockLeeway is the tolerated difference between the clocks of signer and verifier.
+// ClockLeeway is the tolerated difference between the clocks of the signer and the verifier.
 const ClockLeeway = 5 * time.Second
 
-// errTrailing is the error of claims that are followed by more text.
+// errTrailing is the error for claims that are followed by more text.
 var errTrailing = errors.New("unexpected text after the claims")
 
-// ReadClaims decodes claims whose signature was verified. Unknown fields are an error, because
+// ReadClaims decodes claims whose signature has been verified. Unknown fields are an error, because
 // they may be restrictions that this release does not support.
 func ReadClaims(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -37,7 +37,7 @@ const (
 	HeaderTraceparent = "traceparent"
 )
 
-// Shards is the number of subjects into which a lane is split by organization. An operator can
+// Shards is the number of subjects among which a lane's organizations are divided. An operator can
 // give the organizations of one shard separate consumers without changing the subjects.
 const Shards = 8
 
@@ -55,7 +55,7 @@ const (
 	EndpointRealtime    Endpoint = "v1/realtime"
 )
 
-// JobSubject is the subject of a job message.
+// JobSubject returns the subject of a job message.
 func JobSubject(j domain.Job) string {
 	// All runs of an organization are in the same shard.
 	h := fnv.New32a()
@@ -64,26 +64,26 @@ func JobSubject(j domain.Job) string {
 	return "jobs." + string(j.Lane) + "." + shard + "." + j.RunID
 }
 
-// MsgID is the Nats-Msg-Id of a job message. The stream drops a second publication of the same
-// dispatch; a redispatch has another number and passes.
+// MsgID returns the Nats-Msg-Id of a job message. The stream drops a second publication of the same
+// dispatch. A later dispatch of the run has another number, so its message is stored.
 func MsgID(j domain.Job) string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
 
-// LaneSubject is the subject filter of a lane's consumer.
+// LaneSubject returns the subject filter of a lane's consumer.
 func LaneSubject(lane domain.Lane) string { return "jobs." + string(lane) + ".>" }
 
-// RunIDFor returns the last token of a subject, the run id.
+// RunIDFor returns the last token of a subject, which is the run id.
 func RunIDFor(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// Dedupe is the stable part of a job's message id: a hash of organization, endpoint, and
-// idempotency key or, without a key, run id. Because it depends on the organization,
+// Dedupe returns the stable part of a job's message id: a hash of the organization, the endpoint,
+// and the idempotency key or, without a key, the run id. Because it depends on the organization,
 // organizations cannot suppress each other's messages.
 func Dedupe(org string, endpoint Endpoint, keyOrRunID string) string {
 	sum := Hash(org, string(endpoint), keyOrRunID)
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// Hash returns the SHA-256 of parts. Each part is prefixed with its length, so that different
-// lists of parts do not collide.
+// Hash returns the SHA-256 of parts. Each part is prefixed with its length, so that different lists
+// of parts have different hashes.
 func Hash(parts ...string) []byte {
 	h := sha256.New()
 	var length [8]byte

@@ -8,13 +8,13 @@ import (
 	"parley/shared/domain"
 )
 
-// RunSubject is the subject filter of all messages about a run: its events, its end and
-// its cancellation.
+// RunSubject returns the subject filter for all messages about a run: its events, its end and its
+// cancellation.
 func RunSubject(runID string) string { return "runs.*." + runID }
 
 // EventMessage encodes events for publication: a line with the fence and the number of the first
-// event, then the chunk's lines. Without lines, it notifies watchers to read the events from that
-// number on.
+// event, then the chunk's lines. A message without lines notifies watchers to read the events from
+// that number on.
 func EventMessage(chunk domain.EventChunk) []byte {
 	body := make([]byte, 0, len(chunk.Lines)+24)
 	body = strconv.AppendInt(body, chunk.Fence, 10)

@@ -6,12 +6,12 @@ import (
 	"parley/shared/domain"
 )
 
-// KindSearch is the kind of tool call with which ingresses search documents. It has its own
-// subject and queue group.
+// KindSearch is the kind of tool call with which ingresses search documents. Such calls have their
+// own subject and queue group.
 const KindSearch = "search"
 
-// SearchClaims is the capability of a search: the organization, and the expiry. An organization
-// in the request has no effect.
+// SearchClaims contains the capability for a search: the organization and the expiry. An
+// organization in the request has no effect.
 type SearchClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindSearch
@@ -29,9 +29,9 @@ type SearchRequest struct {
 // SearchReply is the result of a search, best hits first.
 type SearchReply struct {
 	Found []domain.Found `json:"found,omitempty"`
-	// Without lists the failed parts of the search: "vector" if the embeddings
-	// service did not answer.
+	// Without lists the parts of the search that failed: "vector" if the embeddings service did not
+	// respond.
 	Without []string `json:"without,omitempty"`
-	// Unavailable means that nothing could be searched.
+	// Unavailable means that no part of the search was possible.
 	Unavailable bool `json:"unavailable,omitempty"`
 }

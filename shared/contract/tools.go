@@ -25,29 +25,29 @@ const (
 	HeaderStage      = "Parley-Stage"      // on a message to the caller: a ToolStage
 )
 
-// ToolStage is the meaning of a message from a tool worker.
+// ToolStage says what a message from a tool worker means.
 type ToolStage string
 
-// The stages of a call. "accepted" arrives within a second, "working" at intervals from then on,
+// The stages of a call. "accepted" arrives within a second, "working" follows at regular intervals,
 // and one "answer" ends the call.
 const (
 	StageAccepted ToolStage = "accepted"
 	StageWorking  ToolStage = "working"
 	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot; another may have one
-	StageRefused  ToolStage = "refused" // rejected: the capability does not allow it, or the message is invalid
+	StageRefused  ToolStage = "refused" // rejected: the capability does not permit the call, or the message is invalid
 	StageAnswer   ToolStage = "answer"  // the body is a ToolReply
 )
 
-// ToolSubject is the subject of calls of a kind of tool.
+// ToolSubject returns the subject of calls to one kind of tool.
 func ToolSubject(kind string) string { return SubjectTools + kind }
 
-// ToolGroup is the queue group of a kind of tool, so that one worker gets each call.
+// ToolGroup returns the queue group for one kind of tool. The group delivers each call to only one worker.
 func ToolGroup(kind string) string { return "tool-" + kind }
 
 // Operations of a tool request.
 const (
 	OperationCall = "call"
-	OperationList = "list" // list the tools, for kinds whose tools are defined elsewhere
+	OperationList = "list" // lists the tools, for kinds whose tools are defined elsewhere
 )
 
 // ToolRequest is the body of a call.
@@ -59,7 +59,7 @@ type ToolRequest struct {
 	EffectKey string          `json:"effectKey,omitempty"` // set if the call is in the effect ledger
 }
 
-// ToolReply is the answer to a request. If Failure is nil, the call was executed. Otherwise Output
+// ToolReply is the reply to a request. If Failure is nil, the call was executed. Otherwise, Output
 // may contain details.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
@@ -88,8 +88,8 @@ type ToolFailure struct {
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Capability is the verified information about a call: its organization and run, and its
-// expiry. Ids in the call's arguments are not trusted.
+// Capability is the verified information about a call: the organization, the run and the expiry.
+// Ids in the call's arguments are not trusted.
 type Capability struct {
 	OrganizationID string    `json:"org"`
 	RunID          string    `json:"run"`
@@ -101,7 +101,7 @@ type Capability struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// EffectKey is the idempotency key of a call's side effect, which is the same for every attempt.
+// EffectKey returns the idempotency key of a call's side effect, which is the same for every attempt.
 func EffectKey(runID, callID string) string {
 	return "eff_" + base64.RawURLEncoding.EncodeToString(Hash(runID, callID)[:18])
 }

@@ -6,7 +6,7 @@ import "context"
 type traceparentKey struct{}
 
 // WithTraceparent sets the trace of requests to other processes under ctx. An empty traceparent
-// changes nothing.
+// leaves the context unchanged.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx

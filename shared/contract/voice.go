@@ -19,7 +19,7 @@ import (
 //	<ingress's inbox>.<line>    frames to the ingress
 //
 // The reply subject of each message is the sender's subject. A message with a header is not a
-// frame: its stage is the answer to an opening, or StageEnded. A frame follows its 4-byte
+// frame: its stage is the reply to an opening, or StageEnded. A frame is preceded by its 4-byte
 // number; a number alone is a ping.
 const (
 	KindVoice = "voice" // of the capability
@@ -27,7 +27,7 @@ const (
 	SubjectVoiceOpen = "voice.open"
 	VoiceGroup       = "voice"
 
-	// StageEnded means that the sender has no such session, or no longer.
+	// StageEnded means that the sender has no such session, or no longer has it.
 	StageEnded ToolStage = "ended"
 
 	// VoiceRate is the number of audio samples per second on the bus: 16 bit, signed,
@@ -39,7 +39,7 @@ const (
 	// years. The limit prevents overflow in calculations.
 	MaxVoiceSample = 1 << 53
 
-	maxVoiceTime = 60_000 // maximum duration in a detection, in ms: more than any ingress allows
+	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms: more than any ingress allows
 )
 
 // VoiceClaims is the capability of a voice session.
@@ -50,7 +50,7 @@ type VoiceClaims struct {
 	Expires        time.Time `json:"expires"` // the session must be opened before then
 }
 
-// VoiceOpen opens a session, or resumes one whose worker was lost.
+// VoiceOpen opens a session, or resumes a session whose worker was lost.
 type VoiceOpen struct {
 	Line string `json:"line"`
 	// OrganizationID is the organization of the session, as in the claims.
@@ -86,7 +86,7 @@ type VoiceConfig struct {
 // VoiceDetection configures how the worker detects the start and the end of speech.
 type VoiceDetection struct {
 	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must differ from noise
-	PrefixMS  int     `json:"prefixMs"`  // audio before the speech that belongs to it
+	PrefixMS  int     `json:"prefixMs"`  // how much audio before the detected speech is included
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
@@ -112,14 +112,14 @@ func areSamples(samples ...int64) bool {
 // Types of commands.
 const (
 	VoiceConfigure = "configure" // Config applies from now on
-	VoiceCommit    = "commit"    // transcribe samples From to To, which were sent before, as Item; detection restarts after them
+	VoiceCommit    = "commit"    // transcribe the samples From to To, which were already sent, as Item; detection restarts after these
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, which begins at byte Start of Answer and ends it if Last is set; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text, at byte Start of Answer and, if Last is set, its end; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )
 
-// VoiceCommand is a command of the ingress to the worker.
+// VoiceCommand is a command from the ingress to the worker.
 type VoiceCommand struct {
 	Type   string       `json:"type"`
 	Config *VoiceConfig `json:"config,omitempty"`
@@ -127,7 +127,7 @@ type VoiceCommand struct {
 	From   int64        `json:"from,omitempty"`
 	To     int64        `json:"to,omitempty"`
 	Answer string       `json:"answer,omitempty"`
-	Text   string       `json:"text,omitempty"`  // more of the answer in Markdown, as the model wrote it
+	Text   string       `json:"text,omitempty"`  // the next part of the answer in Markdown, as the model wrote it
 	Start  int          `json:"start,omitempty"` // offset of Text in the answer, in bytes
 	Last   bool         `json:"last,omitempty"`  // the answer ends with Text
 	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
@@ -141,16 +141,16 @@ func (c VoiceCommand) inRange() bool {
 // Types of reports.
 const (
 	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
-	VoiceStarted    = "started"    // Item: speech began at the sample From
+	VoiceStarted    = "started"    // Item: speech began at sample From
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
-	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, Samples so far; sent after their audio
+	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
 	VoiceSaid       = "said"       // Answer: all of it was synthesized
-	VoiceFailed     = "failed"     // Failure of Item, of Answer or, if both are empty, of Config
+	VoiceFailed     = "failed"     // Failure: an error with Item, with Answer or, if both are empty, with Config
 	VoiceLeaving    = "leaving"    // the worker is stopping: open the session elsewhere
 )
 
-// VoiceReport is a report of the worker to the ingress.
+// VoiceReport is a report from the worker to the ingress.
 type VoiceReport struct {
 	Type    string        `json:"type"`
 	Heard   int64         `json:"heard,omitempty"` // number of the sample up to which the input was processed
@@ -171,7 +171,7 @@ func (r VoiceReport) inRange() bool {
 	return areSamples(r.Heard, r.Needs, r.From, r.To, r.Samples, int64(r.Start), int64(r.End))
 }
 
-// VoiceFailure is an error. Message is for the caller.
+// VoiceFailure is an error. Message is meant for the caller.
 type VoiceFailure struct {
 	Code    string `json:"code"`            // transcription_failed, speech_failed, unknown_voice, unknown_language, overloaded
 	Param   string `json:"param,omitempty"` // the invalid session parameter: voice, language
@@ -184,17 +184,17 @@ const (
 	frameControl = 'c'
 )
 
-// VoiceAudio is audio of a session. Audio to the worker has no Answer.
+// VoiceAudio is audio in a session. In audio to the worker, Answer is empty.
 type VoiceAudio struct {
 	At     int64  // number of its first sample in the connection's input or in the answer's output
 	Answer string // the spoken answer
-	Start  int    // first byte of the spoken segment in the answer
+	Start  int    // offset of the spoken segment in the answer, in bytes
 	End    int
 	PCM    []byte // samples
 }
 
-// audioHead is the number of bytes before the answer's name in an audio frame: type, At, Start,
-// End, and the length of the name.
+// audioHead is the number of bytes that precede the answer's name in an audio frame: type, At,
+// Start, End, and the length of the name.
 const audioHead = 1 + 8 + 4 + 4 + 1
 
 // Errors of decoding and of encoding frames.

@@ -8,7 +8,7 @@ import (
 // Approval says which calls of a tool require a person's approval.
 type Approval string
 
-// Approval policies: no calls (the default), calls with an unsafe side effect, or all calls.
+// Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or for all calls.
 const (
 	ApprovalNever  Approval = "never"
 	ApprovalUnsafe Approval = "unsafe"
@@ -23,7 +23,7 @@ func (a Approval) Asks(effect SideEffect) bool {
 // ActionKind is the kind of decision that a run in requires_action waits for.
 type ActionKind string
 
-// The kinds: approval of a call, or a report of the outcome of a call that may have been executed.
+// The kinds of decision: to approve a call, or to report the outcome of a call that may have been executed.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"
@@ -45,7 +45,7 @@ type Decision string
 const (
 	DecisionApprove  Decision = "approve"
 	DecisionDeny     Decision = "deny"
-	DecisionHappened Decision = "happened" // the call was executed; its answer is lost
+	DecisionHappened Decision = "happened" // the call was executed; its result is lost
 	DecisionResend   Decision = "resend"   // the call was not executed, or may be executed again
 	DecisionAbandon  Decision = "abandon"  // end the run
 )
@@ -62,5 +62,5 @@ func (k ActionKind) Decisions() []Decision {
 	}
 }
 
-// Takes reports whether a decision is possible for this kind of action.
+// Takes reports whether the decision d is possible for this kind of action.
 func (k ActionKind) Takes(d Decision) bool { return slices.Contains(k.Decisions(), d) }

@@ -10,7 +10,7 @@ type Agent struct {
 	Description    string       `json:"description"`
 	SystemPrompt   string       `json:"systemPrompt"`
 	Model          string       `json:"model"`
-	FallbackModels []string     `json:"fallbackModels"` // tried in order if the model cannot answer
+	FallbackModels []string     `json:"fallbackModels"` // tried in order if the model fails
 	Tools          Tools        `json:"tools"`
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
@@ -19,7 +19,7 @@ type Agent struct {
 	UpdatedAt      Time         `json:"updatedAt"`
 }
 
-// Template is a predefined agent with which every organization and demo visitor may chat.
+// Template is a predefined agent with which all organizations and demo visitors may chat.
 type Template struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
@@ -47,16 +47,16 @@ type Switch struct {
 	Approval Approval `json:"approval,omitempty"`
 }
 
-// CodeTool lets an agent run Python, in a new sandbox for each call. With KeepFiles, the calls
-// of a session share a working folder, which is kept as long as the session.
+// CodeTool lets an agent run Python, in a new sandbox for each call. With KeepFiles, the calls of a
+// session share a working folder, which is kept for as long as the session.
 type CodeTool struct {
 	Enabled   bool     `json:"enabled"`
 	Approval  Approval `json:"approval,omitempty"`
 	KeepFiles bool     `json:"keepFiles,omitempty"`
 }
 
-// KnowledgeTool lets an agent search its organization's documents: all of them, or only those in
-// DocumentIDs, or only the documents with all entries of Metadata.
+// KnowledgeTool lets an agent search its organization's documents: all documents, or only those in
+// DocumentIDs, or only those that have all entries of Metadata.
 type KnowledgeTool struct {
 	Enabled     bool              `json:"enabled"`
 	Approval    Approval          `json:"approval,omitempty"`
@@ -105,13 +105,13 @@ type MCPTool struct {
 	Servers  []MCPServer `json:"servers,omitempty"`
 }
 
-// MCPServer is a remote MCP server. Header values are secrets, like those of an Endpoint.
+// MCPServer is a remote MCP server. Header values are secrets, as in an Endpoint.
 type MCPServer struct {
 	Name    string            `json:"name"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// SideEffect applies to its tools. Empty means unsafe, because the server's own hints
-	// are not trusted.
+	// SideEffect applies to all tools of the server. Empty means unsafe, because the server's own
+	// hints are not trusted.
 	SideEffect SideEffect `json:"sideEffect,omitempty"`
 }
 
@@ -139,12 +139,12 @@ type Config struct {
 }
 
 // mcpNameKept is the number of leading characters of a server's name that the names of its tools
-// always contain. Longer names are cut and end in a hash.
+// always contain. Longer names are truncated and end in a hash.
 const mcpNameKept = 48
 
-// SideEffectFor returns the side effect of a tool by the name that models use,
-// "<server>_<tool>". If several servers match, it returns the most dangerous one. It returns
-// false if no server of the agent matches.
+// SideEffectFor returns the side effect of the tool with the name that models use,
+// "<server>_<tool>". If several servers match, it returns the most dangerous side effect. It
+// returns false if no server of the agent matches.
 func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 	gravest, found := SideEffectNone, false
 	for _, s := range t.Servers {

@@ -31,7 +31,7 @@ const (
 	BudgetMonth BudgetPeriod = "month"
 )
 
-// Budget is a hard limit on consumption in a period. Its JSON form is the API's.
+// Budget is a hard limit on consumption in a period. The HTTP API uses its JSON form.
 type Budget struct {
 	ID        string       `json:"id"`
 	Scope     BudgetScope  `json:"scope"`
@@ -40,7 +40,7 @@ type Budget struct {
 	Period    BudgetPeriod `json:"period"`
 	Limit     int64        `json:"limit"`
 	Used      int64        `json:"used"`     // in this period
-	Reserved  int64        `json:"reserved"` // for running calls, in addition to Used
+	Reserved  int64        `json:"reserved"` // reserved for calls in progress, in addition to Used
 	ResetsAt  Time         `json:"resetsAt"`
 	CreatedAt Time         `json:"createdAt"`
 	UpdatedAt Time         `json:"updatedAt"`

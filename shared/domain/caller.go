@@ -12,7 +12,7 @@ const (
 	CallerDemo   CallerKind = "demo"
 )
 
-// Role is a member's role in an organization.
+// Role is the role of a member in an organization.
 type Role string
 
 // Roles in ascending order.
@@ -51,29 +51,29 @@ type Caller struct {
 	UserID         string // empty for an organization's key and for demo callers
 	KeyID          string // empty unless an API key was used
 	Lineage        string // the first key in the chain of rotations; empty: KeyID
-	Credential     string // the key of rate limits per credential: the key's id, or an id of the login session
-	Client         string // the client's address (/64 for IPv6), while its request is executed
-	DemoClient     string // the client's address (/64 for IPv6), for demo callers only
+	Credential     string // identifies the credential in rate limits: the id of the API key, or an id for the login session
+	Client         string // the client's IP address (/64 for IPv6) during a request
+	DemoClient     string // the client's IP address (/64 for IPv6), only for demo callers
 	Role           Role
-	Visitor        Visitor // visitor of an agent's widget; otherwise zero
+	Visitor        Visitor // set for the visitor of an agent's widget
 }
 
 // Visitor is a user of an agent's widget, and the restrictions of their token.
 type Visitor struct {
-	ID      string // "anonymous:" and a random name, or "id:" and the site's name for them
-	AgentID string // the only agent with which they may chat
-	Origin  string // the only origin whose pages may send the token
+	ID      string // "anonymous:" and a random name, or "id:" and the website's name for the visitor
+	AgentID string // the only agent with which the visitor may chat
+	Origin  string // the only origin from which pages may send the token
 	Client  string // the client address, /64 for IPv6
 }
 
-// Prefixes of visitors' ids. They keep the names chosen by sites and the generated names apart.
+// Prefixes of visitors' ids. They distinguish names chosen by websites from generated names.
 const (
 	VisitorAnonymous = "anonymous:"
 	VisitorKnown     = "id:"
 )
 
-// Principal returns the owner of sessions and chat idempotency keys: the key if one was used,
-// otherwise the user, the widget's visitor, or the demo client. All keys of a chain of
+// Principal returns the owner of sessions and chat idempotency keys: the API key if the caller used
+// one, otherwise the user, the widget's visitor, or the demo client. All keys in a chain of
 // rotations are the same principal.
 func (c Caller) Principal() string {
 	switch {

@@ -3,9 +3,9 @@ package domain
 // DocumentStatus is the state of a document.
 type DocumentStatus string
 
-// The states of a document: queued → processing → ready | failed. It returns from processing to
-// queued if the worker is lost or a transient error ends the attempt. Replacing or retrying a
-// document queues it again.
+// The states of a document: queued → processing → ready | failed. A document returns from
+// processing to queued if the worker is lost or a transient error ends the attempt. Replacing or
+// retrying a document queues it again.
 const (
 	DocumentQueued     DocumentStatus = "queued"
 	DocumentProcessing DocumentStatus = "processing"
@@ -16,25 +16,25 @@ const (
 // DocumentStatuses lists every state, for validation of filters.
 var DocumentStatuses = []DocumentStatus{DocumentQueued, DocumentProcessing, DocumentReady, DocumentFailed}
 
-// Document is a document of an organization that its agents may search and cite. Its JSON
-// form is the API's.
+// Document is a document that an organization's agents may search and cite. The HTTP API uses its
+// JSON form.
 type Document struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
-	MIMEType string            `json:"mimeType"` // as the sender said; once it was read, the detected type
+	MIMEType string            `json:"mimeType"` // the type that the sender declared; after processing, the detected type
 	Bytes    int64             `json:"bytes"`
-	SHA256   *string           `json:"sha256"` // of the content, in hex; nil if not fetched yet
-	URL      *string           `json:"url"`    // the source of its content; nil if the content was uploaded
+	SHA256   *string           `json:"sha256"` // of the content, in hex; nil if the content is not fetched yet
+	URL      *string           `json:"url"`    // the source of the content; nil if the content was uploaded
 	Status   DocumentStatus    `json:"status"`
 	Error    *DocumentError    `json:"error"`
 	Pages    *int              `json:"pages"`     // nil: not known yet, or the format has no pages
 	Done     int               `json:"pagesDone"` // processed pages
 	Chunks   int               `json:"chunks"`
 	Language string            `json:"language"` // BCP 47; "" if unknown
-	Notes    []string          `json:"notes"`    // omitted parts of the content, in full sentences
+	Notes    []string          `json:"notes"`    // sentences that say which parts of the content were omitted
 	Metadata map[string]string `json:"metadata"`
-	// CreatedAt is when it was first sent. UpdatedAt is when it was last replaced,
-	// renamed or processed.
+	// CreatedAt is the time when the document was first sent. UpdatedAt is the time when it was
+	// last replaced, renamed or processed.
 	CreatedAt Time `json:"createdAt"`
 	UpdatedAt Time `json:"updatedAt"`
 }
@@ -45,7 +45,7 @@ type DocumentError struct {
 	Message string `json:"message"`
 }
 
-// Passage is a piece of a document, which is indexed, found and cited.
+// Passage is a piece of a document that can be found and cited.
 type Passage struct {
 	DocumentID string   `json:"documentId"`
 	Name       string   `json:"name"`     // of the document
@@ -53,11 +53,11 @@ type Passage struct {
 	Page       *int     `json:"page"`     // from 1; nil if the format has no pages
 	Headings   []string `json:"headings"` // headings above it, outermost first
 	Text       string   `json:"text"`
-	// StartIndex and EndIndex are its position, in Unicode code points, in the text of its
-	// page, or of the document if it has no pages.
+	// StartIndex and EndIndex are the passage's position, in Unicode code points, in the text of
+	// the page, or in the text of the document if it has no pages.
 	StartIndex int `json:"startIndex"`
 	EndIndex   int `json:"endIndex"`
-	// Box is its position on the page, or nil if the format has no positions.
+	// Box is the passage's position on the page, or nil if the format has no positions.
 	Box *Box `json:"box"`
 }
 
@@ -68,6 +68,6 @@ type Box [4]float64
 // Found is a passage found by a search.
 type Found struct {
 	Passage
-	Score     float64  `json:"score"`     // above 0; the best hit comes first; not comparable between searches
+	Score     float64  `json:"score"`     // above 0; the best hit has the highest score; scores of different searches are not comparable
 	MatchedBy []string `json:"matchedBy"` // some of text, trigram, vector
 }

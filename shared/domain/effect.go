@@ -12,26 +12,26 @@ type EffectState string
 //	(none) ──┴─► ready ──► sending ──► done
 //	                          └── outcome unknown: idempotent → ready, same key; unsafe → awaiting
 const (
-	EffectReady    EffectState = "ready"    // committed, not sent: the attempt with its fence may send it
+	EffectReady    EffectState = "ready"    // stored but not sent: the attempt with the same fence may send the call
 	EffectAwaiting EffectState = "awaiting" // a person must decide
-	EffectSending  EffectState = "sending"  // a tool worker is about to send it, or has sent it
+	EffectSending  EffectState = "sending"  // a tool worker is about to send the call, or has sent it
 	EffectDone     EffectState = "done"     // its outcome is known and stored
-	EffectDenied   EffectState = "denied"   // a person denied it; it was never sent
-	EffectHappened EffectState = "happened" // a person reported that it was executed; its answer is lost
-	EffectVoid     EffectState = "void"     // no worker took it; it was not sent and never will be
+	EffectDenied   EffectState = "denied"   // a person denied the call; it was never sent
+	EffectHappened EffectState = "happened" // a person reported that the call was executed; its result is lost
+	EffectVoid     EffectState = "void"     // no worker took the call; it was not sent and never will be
 )
 
 // Effect is an entry of the effect ledger: a tool call of a run that must not be repeated
 // freely, or that requires approval.
 type Effect struct {
 	CallID     string
-	Name       string // of the tool, as the model calls it
+	Name       string // name of the tool, as the model uses it
 	Input      json.RawMessage
 	SideEffect SideEffect
 	Key        string // sent as Idempotency-Key, the same in every attempt
 	State      EffectState
-	Sent       bool            // sending has begun once, so it may have been sent
-	Outcome    json.RawMessage // set in EffectDone: the tool worker's reply
+	Sent       bool            // sending has begun at least once, so the call may have been sent
+	Outcome    json.RawMessage // the tool worker's reply, in state EffectDone
 }
 
 // Waiting returns the decision that an effect in EffectAwaiting waits for.

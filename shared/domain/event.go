@@ -38,7 +38,7 @@ var (
 	StartedID = EventID{Fence: 1, N: 1}
 )
 
-// String returns the id as the API shows it: "<fence>.<n>".
+// String returns the id in the form that the API uses: "<fence>.<n>".
 func (id EventID) String() string { return string(id.Append(nil)) }
 
 // Append appends the id to b.
@@ -62,7 +62,7 @@ func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:
 		return id.N == last.N+1
-	case last.Fence == 0: // the run's first start precedes all other events of attempts
+	case last.Fence == 0: // the run's first start precedes all events that attempts publish
 		return id == StartedID && last == CreatedID
 	default:
 		return id.Fence > last.Fence && id.N == 1
@@ -89,9 +89,19 @@ type Event struct {
 	Data []byte
 }
 
+// Last reports whether the event is the last one of its run's log.
+func (e Event) Last() bool {
+	switch e.Type {
+	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
 // EventChunk contains consecutive events of one attempt as they are stored and sent. Each line is
-// an event: its type, a space and its data. The first line has the number First, and the following
-// lines count up.
+// an event: its type, a space and its data. The event in the first line has the number First, and
+// the numbers increase by one from line to line.
 type EventChunk struct {
 	Fence int64
 	First int
@@ -106,7 +116,7 @@ func AppendEventLine(lines []byte, kind string, data []byte) []byte {
 	return append(lines, '\n')
 }
 
-// Events parses a chunk. The data of the events share the chunk's memory.
+// Events parses a chunk. The events' data shares the chunk's memory.
 func (c EventChunk) Events() ([]Event, error) {
 	events := make([]Event, 0, bytes.Count(c.Lines, []byte{'\n'}))
 	n := c.First
@@ -139,7 +149,7 @@ func eventType(kind []byte) string {
 	return string(kind)
 }
 
-// CreatedEvent is the first event of every log. It is derived from the run's row.
+// CreatedEvent returns the first event of every log, which is derived from the run's row.
 func CreatedEvent(run Run) (Event, error) {
 	data, err := json.Marshal(struct {
 		AgentID    *string `json:"agentId"`
@@ -154,26 +164,26 @@ func CreatedEvent(run Run) (Event, error) {
 	return Event{ID: CreatedID, Type: EventRunCreated, Data: data}, nil
 }
 
-// StartedEvent is the event of a run's first start. It is derived from the run's row.
+// StartedEvent returns the event of a run's first start, which is derived from the run's row.
 func StartedEvent(at Time) Event {
 	data := at.UTC().AppendFormat([]byte(`{"startedAt":"`), timeLayout)
 	return Event{ID: StartedID, Type: EventRunStarted, Data: append(data, `"}`...)}
 }
 
-// DeltaData is the data of an event with a piece of the answer.
+// DeltaData returns the data of an event with a piece of the answer.
 func DeltaData(text string) ([]byte, error) {
 	return json.Marshal(struct {
 		Text string `json:"text"`
 	}{text})
 }
 
-// RestartedData is the data of the first event of a later attempt. The attempt continues after the
-// number of steps in afterStep.
+// RestartedData returns the data of the first event of a later attempt. The attempt continues after
+// the first afterStep steps.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }
 
-// EndedEvent is the last event of a finished run's log. result is the rendered run object.
+// EndedEvent returns the last event in the log of a finished run. result is the rendered run object.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

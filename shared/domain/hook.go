@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// HookSource is the kind of sender of a hook's deliveries. It determines their
-// signature and their ids.
+// HookSource is the kind of service that sends a hook's deliveries. It determines how deliveries
+// are signed and identified.
 type HookSource string
 
 // The sources of hooks.
@@ -26,8 +26,8 @@ const SendersKept = 30 * 24 * time.Hour
 // HookSources lists every source, for validation.
 var HookSources = []HookSource{HookGitHub, HookStripe, HookSlack, HookStandard, HookHMAC, HookToken}
 
-// Hook is an endpoint for deliveries from a source, each of which starts a run of an agent. Its
-// JSON form is the API's.
+// Hook is an endpoint for deliveries from a source, each of which starts a run of an agent. The
+// HTTP API uses its JSON form.
 type Hook struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
@@ -36,7 +36,7 @@ type Hook struct {
 	Source           HookSource    `json:"source"`
 	URL              string        `json:"url"`                 // the address for deliveries
 	Secret           string        `json:"secret"`              // "***"
-	PreviousUntil    *Time         `json:"previousSecretUntil"` // the previous secret is also valid until then; nil: there is none
+	PreviousUntil    *Time         `json:"previousSecretUntil"` // until then, the previous secret is also valid; nil: there is no previous secret
 	SignatureHeader  string        `json:"signatureHeader"`     // for hmac and token; otherwise ""
 	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the id is derived from the body
 	MessageTemplate  string        `json:"messageTemplate"`
@@ -51,17 +51,17 @@ type Hook struct {
 // HookFilter is a condition on a delivery's payload. A run starts only if all filters
 // of the hook match.
 type HookFilter struct {
-	Path  string          `json:"path"`            // e.g. pull_request.labels.0.name; "@event": the name of the event
+	Path  string          `json:"path"`            // for example pull_request.labels.0.name; "@event": the name of the event
 	Op    string          `json:"op"`              // eq, ne, in, contains, exists
-	Value json.RawMessage `json:"value,omitempty"` // a list for in; a boolean for exists, true by default
+	Value json.RawMessage `json:"value,omitempty"` // a list for the operator "in"; a boolean, true by default, for "exists"
 }
 
-// HookCoalesce says which deliveries become one run: deliveries with the same key, each arriving
-// within the window after the previous delivery.
+// HookCoalesce says which deliveries are combined into one run: deliveries with the same key, each
+// of which arrives within the window after the previous one.
 type HookCoalesce struct {
-	Key            string `json:"key"`            // a template like the message's, for example {{pull_request.id}}
+	Key            string `json:"key"`            // a template, as for the message, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery
-	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery: at least the window, at most 3600
+	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery; at least the window and at most 3600
 }
 
 // DeliveryStatus is the result of a delivery.
@@ -81,10 +81,10 @@ type Delivery struct {
 	ID         string         `json:"id"` // the source's id of the delivery
 	HookID     string         `json:"hookId"`
 	Status     DeliveryStatus `json:"status"`
-	Event      string         `json:"event"` // the source's name of the event; "" if it has none
+	Event      string         `json:"event"` // the name that the source gives to the event; "" if it has none
 	RunID      *string        `json:"runId"`
 	Bytes      int64          `json:"bytes"`
-	Kept       bool           `json:"kept"`  // its body is stored, so that it can be delivered again
+	Kept       bool           `json:"kept"`  // whether its body is stored, so that it can be delivered again
 	Error      *RunError      `json:"error"` // the reason of a rejection
 	ReceivedAt Time           `json:"receivedAt"`
 	Duplicates int            `json:"duplicates"` // how often it was sent again

@@ -3,7 +3,7 @@ package domain
 // Lane separates runs that people wait for from runs that machines trigger in bulk.
 type Lane string
 
-// The lanes. Each has its own consumer, and its own slots in a worker.
+// The lanes. Each lane has its own consumer, and its own slots in a worker.
 const (
 	LaneChat       Lane = "chat"
 	LaneAutomation Lane = "automation"
@@ -21,8 +21,8 @@ type Job struct {
 	RunID          string
 	OrganizationID string
 	Lane           Lane
-	Dedupe         string // the stable part of the message id, see contract.Dedupe
-	DispatchNo     int    // number of the dispatch of this run, from 1
+	Dedupe         string // the stable part of the message id; see contract.Dedupe
+	DispatchNo     int    // number of this dispatch of the run, counted from 1
 	ReplyTo        string // inbox of the waiting ingress; may be empty
 	Traceparent    string // may be empty
 }

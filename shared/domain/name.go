@@ -20,7 +20,7 @@ const (
 
 // HiddenRune returns the first character of text that is invisible or changes how the following
 // text is displayed, such as a control or bidirectional character. It returns utf8.RuneError if
-// there is none. Emoji, and scripts with joining letters, may contain the joiners and variation
+// there is none. Emoji, and scripts whose letters join, may contain the joiners and variation
 // selectors that they need.
 func HiddenRune(text string) rune {
 	runes := []rune(text)
@@ -32,9 +32,9 @@ func HiddenRune(text string) rune {
 	return utf8.RuneError
 }
 
-// NameFault returns the reason why text cannot be a name or a visible id: it contains a
-// character that HiddenRune returns, or only white space. It returns "" if there is none. An
-// empty text has no fault.
+// NameFault returns the reason why text cannot be a name or a visible id: it contains a character
+// that HiddenRune returns, or only white space. It returns "" if text has no such fault. An empty
+// text has no fault.
 func NameFault(text string) string {
 	if r := HiddenRune(text); r != utf8.RuneError {
 		return fmt.Sprintf("must not contain %U: control, invisible and bidirectional characters are not allowed", r)
@@ -58,8 +58,8 @@ func hidden(runes []rune, i int) bool {
 	}
 }
 
-// joins reports whether a zero-width joiner next to r changes how the text looks. That is so
-// for emoji, and for letters of every script with joining letters.
+// joins reports whether a zero-width joiner next to r changes how the text looks. It does for
+// emoji, and for the letters of scripts whose letters join.
 func joins(r rune) bool {
 	return unicode.In(r, unicode.So, unicode.Sk, unicode.M) ||
 		unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han, unicode.Hangul)
@@ -82,7 +82,7 @@ func CleanText(text string, maxRunes int) string {
 
 	kept := trimmed(visible(runes))
 	if len(kept) > maxRunes {
-		kept = trimmed(visible(kept[:maxRunes])) // truncation may remove the character that a joiner joins
+		kept = trimmed(visible(kept[:maxRunes])) // truncation may remove the character next to a joiner
 	}
 	return string(kept)
 }

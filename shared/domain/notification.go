@@ -9,14 +9,14 @@ const (
 	NotifyRunRequiresAction = "run.requires_action"
 	NotifyKnowledgeReady    = "knowledge.ready"
 	NotifyKnowledgeFailed   = "knowledge.failed"
-	NotifyPing              = "ping" // a test, sent regardless of the endpoint's events
+	NotifyPing              = "ping" // a test, which is sent regardless of the endpoint's events
 )
 
 // NotificationEvents lists the events that an endpoint may name.
 var NotificationEvents = []string{NotifyRunCompleted, NotifyRunFailed, NotifyRunRequiresAction, NotifyKnowledgeReady, NotifyKnowledgeFailed}
 
-// NotificationEndpoint is an address of an organization that receives notifications according
-// to Standard Webhooks. Its JSON form is the API's.
+// NotificationEndpoint is a URL to which an organization's notifications are sent according to
+// Standard Webhooks. The HTTP API uses its JSON form.
 type NotificationEndpoint struct {
 	ID             string   `json:"id"`
 	URL            string   `json:"url"`
@@ -24,7 +24,7 @@ type NotificationEndpoint struct {
 	Events         []string `json:"events"`
 	AgentID        *string  `json:"agentId"` // only runs of this agent; nil: all
 	Enabled        bool     `json:"enabled"`
-	DisabledReason *string  `json:"disabledReason"` // why the service disabled it; nil if it did not
+	DisabledReason *string  `json:"disabledReason"` // why the service disabled the endpoint; nil if it did not
 	DisabledAt     *Time    `json:"disabledAt"`
 	Secret         string   `json:"secret"` // whsec_… if it was just created, otherwise "***"
 	PreviousUntil  *Time    `json:"previousSecretUntil"`
@@ -51,7 +51,7 @@ type Notification struct {
 	Event         string             `json:"event"`
 	Status        NotificationStatus `json:"status"`
 	Attempts      int                `json:"attempts"`
-	ResponseCode  *int               `json:"responseStatus"` // of the last attempt; nil if there was no response
+	ResponseCode  *int               `json:"responseStatus"` // status of the response to the last attempt; nil if there was no response
 	Error         *string            `json:"error"`          // of the last attempt
 	NextAttemptAt *Time              `json:"nextAttemptAt"`
 	CreatedAt     Time               `json:"createdAt"`

@@ -1,6 +1,6 @@
 package domain
 
-// Playback is the played part of an interrupted spoken answer.
+// Playback says which part of an interrupted spoken answer was played.
 type Playback struct {
 	Text    string // empty: nothing was played
 	AudioMS int64

@@ -9,7 +9,7 @@ import (
 // RunStatus is the state of a run.
 type RunStatus string
 
-// The states of a run; see the package's drawing.
+// The states of a run; see the diagram in the package comment.
 const (
 	RunQueued         RunStatus = "queued"
 	RunRunning        RunStatus = "running"
@@ -35,7 +35,7 @@ func (s RunStatus) Terminal() bool {
 	}
 }
 
-// Run is one execution of an agent or template. Its JSON form is the API's run object.
+// Run is one execution of an agent or template. Its JSON form is the run object in the HTTP API.
 type Run struct {
 	ID           string     `json:"id"`
 	Status       RunStatus  `json:"status"`
@@ -52,7 +52,7 @@ type Run struct {
 	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
-	// CitationsRemoved is the number of citations by the model that were invalid.
+	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
 	CitationsRemoved int     `json:"citationsRemoved,omitempty"`
 	Attempts         int     `json:"attempts"`
 	IdempotencyKey   *string `json:"idempotencyKey"`
@@ -78,7 +78,7 @@ type Output struct {
 
 // Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code points, to
 // the words that support them. In a tool's result, a citation describes a source, and CitedText is
-// the whole text that the model was given.
+// the whole text given to the model.
 type Citation struct {
 	ID         int     `json:"id"`
 	Type       string  `json:"type"`
@@ -89,7 +89,7 @@ type Citation struct {
 	EndIndex   int     `json:"endIndex"`
 	DocumentID *string `json:"documentId"`
 	Page       *int    `json:"page"`
-	SourceID   *string `json:"sourceId"` // id of the text as it was read, for GET /api/sources
+	SourceID   *string `json:"sourceId"` // id of the stored text, for GET /api/sources
 }
 
 // ToolCall is one use of a tool in a run.
@@ -116,9 +116,9 @@ type RunError struct {
 	Message string `json:"message"`
 }
 
-// Input is the input of a run: the message, and further keys that are passed to the agent as
-// data. A request that contains its conversation has the earlier messages as history, and may
-// have further instructions.
+// Input is the input of a run: the message, and further keys that are passed to the agent as data.
+// If the request contained the whole conversation, History has the earlier messages, and
+// Instructions may have further instructions.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
@@ -126,7 +126,7 @@ type Input struct {
 	Instructions string          `json:"instructions,omitempty"`
 }
 
-// Exchange is one message of a conversation and its answer.
+// Exchange is one message in a conversation and the answer to it.
 type Exchange struct {
 	Message string `json:"message"`
 	Answer  string `json:"answer"`
@@ -149,8 +149,8 @@ func (r *Run) Render() ([]byte, error) {
 	return b, nil
 }
 
-// End makes the run terminal at the time finished. It expires after retentionSeconds, or never if
-// retentionSeconds is zero.
+// End makes the run terminal at the time finished. The run expires after retentionSeconds, or never
+// if retentionSeconds is zero.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if retentionSeconds > 0 {

@@ -7,8 +7,8 @@ const (
 	maxSummaryCalls = 128
 )
 
-// RunSummary is a run as lists show it. Its JSON form is the API's. Only the run object has the
-// whole message, the output, the citations, and the inputs and outputs of tools.
+// RunSummary is a run as shown in lists. The HTTP API uses its JSON form. Only the run object has
+// the whole message, the output, the citations, and the inputs and outputs of tools.
 type RunSummary struct {
 	ID           string            `json:"id"`
 	Status       RunStatus         `json:"status"`
@@ -42,11 +42,11 @@ type ToolCallSummary struct {
 	DurationMS int64  `json:"durationMs"`
 }
 
-// RequiredActionSummary is a required action whose input is left out if it is large.
+// RequiredActionSummary is a required action whose input is omitted if it is large.
 type RequiredActionSummary struct {
 	RequiredAction
 
-	InputCut bool `json:"inputCut,omitempty"` // the input is null here, and the run object has it
+	InputCut bool `json:"inputCut,omitempty"` // the input is null here because it is large; the run object has it
 }
 
 // CutSummary truncates the message to 500 characters and the tool calls to 128.
@@ -65,7 +65,7 @@ func (r *RunSummary) CutSummary() {
 	}
 }
 
-// FirstRunes returns the first n characters of a text, and whether there are more.
+// FirstRunes returns the first n characters of a text, and whether the text is longer.
 func FirstRunes(text string, n int) (first string, more bool) {
 	for at := range text {
 		if n == 0 {

@@ -11,7 +11,7 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // Time is a time whose JSON form is RFC 3339 in UTC with milliseconds.
 type Time struct{ time.Time }
 
-// At truncates a time to milliseconds in UTC, so that the stored and the shown time are equal.
+// At truncates a time to milliseconds in UTC, so that the stored time equals the displayed time.
 func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
 // AtPtr is At for optional fields. It returns nil for the zero time.

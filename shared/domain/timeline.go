@@ -1,6 +1,6 @@
 package domain
 
-// SpanKind is the kind of a span of a timeline.
+// SpanKind is the kind of a span in a timeline.
 type SpanKind string
 
 // The kinds of spans: waiting for a worker, an attempt by a worker, a model call within an attempt,
@@ -25,27 +25,27 @@ const (
 	SpanLost      SpanStatus = "lost"
 )
 
-// Span is a part of a run's time. Model and tool calls are within their attempt; within one
-// attempt only tool calls overlap.
+// Span is a part of a run's time. Spans of model and tool calls lie within the span of their
+// attempt. Within an attempt, only tool calls overlap.
 type Span struct {
 	Kind         SpanKind   `json:"kind"`
 	Name         string     `json:"name"`
-	Attempt      int        `json:"attempt"` // number of the attempt; for "queue" the next attempt, for "wait" the previous one
+	Attempt      int        `json:"attempt"` // number of the attempt; for "queue" that of the next attempt, for "wait" that of the previous one
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
 	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress
 	ToolCallID   string     `json:"toolCallId,omitempty"`
 	Model        string     `json:"model,omitempty"`
-	InputTokens  *int64     `json:"inputTokens,omitempty"` // this and the next two are set for a completed turn
+	InputTokens  *int64     `json:"inputTokens,omitempty"` // this field and the next two are set for a completed turn
 	OutputTokens *int64     `json:"outputTokens,omitempty"`
 	CostMicros   *int64     `json:"costMicros,omitempty"`
-	Message      string     `json:"message,omitempty"` // the reason of its result; for "wait" the decision
+	Message      string     `json:"message,omitempty"` // the reason for its result; for "wait", the decision
 }
 
-// Timeline shows how the time of a run was spent. Its JSON form is the API's.
+// Timeline shows how the time of a run was spent. The HTTP API uses its JSON form.
 type Timeline struct {
 	RunID  string    `json:"runId"`
 	Status RunStatus `json:"status"`
-	Input  Input     `json:"input"` // the run's input, which run objects do not contain
+	Input  Input     `json:"input"` // the run's input, which run objects lack
 	Spans  []Span    `json:"spans"` // ordered by StartedAt
 }

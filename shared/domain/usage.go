@@ -2,8 +2,8 @@ package domain
 
 import "strconv"
 
-// Consumption is the number and the usage of runs. Its JSON form is the API's. Open runs are
-// counted only in Runs.
+// Consumption is a number of runs and their usage. The HTTP API uses its JSON form. Unfinished runs
+// are counted only in Runs.
 type Consumption struct {
 	Runs         int64  `json:"runs" db:"runs"`
 	Completed    int64  `json:"completed" db:"completed"`
@@ -14,7 +14,7 @@ type Consumption struct {
 	OutputTokens int64  `json:"outputTokens" db:"output_tokens"`
 	CostMicros   int64  `json:"costMicros" db:"cost_micros"`
 	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of calls of codeExecution
-	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // from acceptance to the end, of finished runs; nil if there are none
+	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // time from acceptance to the end of finished runs; nil if there are none
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
@@ -37,7 +37,7 @@ type UsageInterval struct {
 	Consumption
 }
 
-// UsageReport is the consumption of an organization's runs per interval, from From until To.
+// UsageReport is the consumption of an organization's runs per interval, between the times From and To.
 type UsageReport struct {
 	Interval string          `json:"interval"` // hour or day, in UTC
 	From     Time            `json:"from"`
@@ -49,7 +49,7 @@ type UsageReport struct {
 
 // UsageGroup is the consumption of the runs of an agent or template, of a key, or of an automation.
 type UsageGroup struct {
-	ID     *string `json:"id" db:"id"`         // nil: runs without such an id, or Others
+	ID     *string `json:"id" db:"id"`         // nil: the runs without such an id, or the group of Others
 	Others bool    `json:"others" db:"others"` // the sum of all groups that are not shown separately
 	Consumption
 }
@@ -76,5 +76,5 @@ type AutomationRun struct {
 	Status     RunStatus `json:"status"`
 	CreatedAt  Time      `json:"createdAt"`
 	FinishedAt *Time     `json:"finishedAt"`
-	Kept       bool      `json:"kept"` // false: the run was removed after its retention, and nothing else is known
+	Kept       bool      `json:"kept"` // false: the run was removed after its retention, and only these fields are known
 }

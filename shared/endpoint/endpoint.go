@@ -56,7 +56,7 @@ func Parse(raw string) (*Template, error) {
 
 	scheme, rest, found := strings.Cut(raw, "://")
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
-		return nil, errors.New("must be an address that begins with https:// or http://")
+		return nil, errors.New("must be a URL that begins with https:// or http://")
 	}
 
 	end := len(rest)

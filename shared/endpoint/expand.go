@@ -199,7 +199,7 @@ func Scalar(value any) (string, error) {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	default:
-		return "", fmt.Errorf("must be a text, a number or a boolean")
+		return "", fmt.Errorf("must be a string, a number or a boolean")
 	}
 }
 
@@ -219,7 +219,7 @@ func Scalars(value any) ([]string, error) {
 	for i, v := range list {
 		text, err := Scalar(v)
 		if err != nil {
-			return nil, fmt.Errorf("must be a text, a number, a boolean or a list of them")
+			return nil, fmt.Errorf("must be a string, a number, a boolean or a list of them")
 		}
 		texts[i] = text
 	}

@@ -3,9 +3,9 @@
 //
 //	failpoint.Here(failpoint.ClaimAfter)
 //
-// Without the build tag failpoints, this is an empty function that the compiler removes. With
-// the tag, an environment variable assigns actions to points. The process prints an action on
-// its standard error just before it takes it:
+// Without the build tag failpoints, this is an empty function that the compiler removes. With the
+// tag, an environment variable assigns actions to points. The process writes an action to its
+// standard error just before it takes the action:
 //
 //	PARLEY_FAILPOINTS=claim.after=kill,turn.before=stop@2
 //

@@ -7,66 +7,66 @@ type Point string
 const (
 	// AcceptBefore is in an ingress, before it inserts runs.
 	AcceptBefore Point = "accept.before"
-	// AcceptAfter is in an ingress: the insert is committed, and no job message is published.
+	// AcceptAfter is in an ingress: the insert is committed, but no job message is published.
 	AcceptAfter Point = "accept.after"
-	// PublishJobAfter is in any process that publishes job messages: the message is sent and
-	// not acknowledged.
+	// PublishJobAfter is in any process that publishes job messages: the message is sent but not
+	// acknowledged.
 	PublishJobAfter Point = "ring.after"
-	// ClaimBefore is in an agent worker: it has received a job message and has not claimed the run.
+	// ClaimBefore is in an agent worker: it has received a job message but has not claimed the run.
 	ClaimBefore Point = "claim.before"
-	// ClaimAfter is in an agent worker: it has claimed the run and done nothing.
+	// ClaimAfter is in an agent worker: it has claimed the run and not done anything else.
 	ClaimAfter Point = "claim.after"
-	// TurnBefore is in an agent worker: the model has called tools, and its turn is
-	// not in the journal.
+	// TurnBefore is in an agent worker: the model has called tools, but its turn is not in the
+	// journal.
 	TurnBefore Point = "turn.before"
-	// TurnAfter is in an agent worker: the model's turn is in the journal, and no tool is called.
+	// TurnAfter is in an agent worker: the model's turn is in the journal, but no tool has been called.
 	TurnAfter Point = "turn.after"
-	// EffectAfter is in an agent worker: the ledger has the effect, and no tool
-	// worker has the call.
+	// EffectAfter is in an agent worker: the ledger has the effect, but no tool worker has the
+	// call.
 	EffectAfter Point = "effect.after"
 	// SendBefore is in a tool worker, before it records in the ledger that the
 	// effect is being sent.
 	SendBefore Point = "send.before"
-	// SendAfter is in a tool worker: the ledger records that the effect is being sent, and
-	// nothing has been sent.
+	// SendAfter is in a tool worker: the ledger records that the effect is being sent, but no data
+	// has been sent.
 	SendAfter Point = "send.after"
-	// OutcomeBefore is in a tool worker: the receiver has answered, and the ledger does not
-	// have the outcome.
+	// OutcomeBefore is in a tool worker: the receiver has responded, but the ledger does not have
+	// the outcome.
 	OutcomeBefore Point = "outcome.before"
-	// OutcomeAfter is in a tool worker: the ledger has the outcome, and the agent
-	// worker has no answer.
+	// OutcomeAfter is in a tool worker: the ledger has the outcome, but the agent worker has no
+	// reply.
 	OutcomeAfter Point = "outcome.after"
-	// ToolBefore is in an agent worker: a tool has answered, and the answer is not in the journal.
+	// ToolBefore is in an agent worker: a tool has returned its result, but the result is not in the journal.
 	ToolBefore Point = "tool.before"
-	// ToolAfter is in an agent worker: the tool's answer is in the journal, and the model
-	// does not have it.
+	// ToolAfter is in an agent worker: the tool's result is in the journal, but the model does not
+	// have it.
 	ToolAfter Point = "tool.after"
-	// ParkAfter is in an agent worker: the run waits for a person, and no notice is published.
+	// ParkAfter is in an agent worker: the run waits for a person, but no notice is published.
 	ParkAfter Point = "park.after"
-	// FinishBefore is in an agent worker: it has a run's result, and none of it is written.
+	// FinishBefore is in an agent worker: it has a run's result, but no part of the result is written.
 	FinishBefore Point = "finish.before"
-	// FinishAfter is in an agent worker: the result is committed, and no notice is published.
+	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
-	// DoneAfter is in an agent worker: the done notice is published, and the job message is
-	// not acknowledged.
+	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
+	// acknowledged.
 	DoneAfter Point = "done.after"
-	// HandOverBefore is in an agent worker: a finished run has freed its slot, and no
-	// other run has it.
+	// HandOverBefore is in an agent worker: a finished run has freed its slot, but no other run has
+	// the slot.
 	HandOverBefore Point = "handover.before"
-	// HandOverAfter is in an agent worker: another run has the slot, and its job message
-	// is not published.
+	// HandOverAfter is in an agent worker: another run has the slot, but its job message is not
+	// published.
 	HandOverAfter Point = "handover.after"
-	// AnswerBefore is in an ingress: it has received a run's result, and no waiting request has it.
+	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the result.
 	AnswerBefore Point = "answer.before"
-	// PutBackAfter is in an agent worker: the run is requeued, and its job message is
-	// not acknowledged.
+	// PutBackAfter is in an agent worker: the run is requeued, but its job message is not
+	// acknowledged.
 	PutBackAfter Point = "putback.after"
-	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, and none is dispatched.
+	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is dispatched.
 	RequeueAfter Point = "requeue.after"
-	// DispatchAfter is in a sweeper: waiting runs have slots, and their job messages
-	// are not published.
+	// DispatchAfter is in a sweeper: waiting runs have slots, but their job messages are not
+	// published.
 	DispatchAfter Point = "dispatch.after"
-	// RedispatchAfter is in a sweeper: unclaimed runs have a new dispatch number, and their job
+	// RedispatchAfter is in a sweeper: unclaimed runs have a new dispatch number, but their job
 	// messages are not published.
 	RedispatchAfter Point = "redispatch.after"
 )

@@ -22,11 +22,11 @@ type armed struct {
 	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // how many more times the point must be reached; the action is taken once
+	left int // how many more times the point must be reached; the action is taken only once
 }
 
-// table is parsed once. An invalid value ends the process, because a test without its
-// fault would pass.
+// table is parsed once. An invalid value ends the process, because a test would pass without its
+// fault.
 var table = sync.OnceValue(func() map[Point]*armed {
 	points, err := parse(os.Getenv(variable))
 	if err != nil {
@@ -51,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // wait for the signal, which freezes all threads, but not immediately this one
+		time.Sleep(a.pause) // wait for the signal, which freezes all threads, although this thread not immediately
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)

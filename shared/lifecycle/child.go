@@ -16,7 +16,7 @@ type Child struct {
 }
 
 // StartChild starts cmd. On Linux the kernel sends onDeath to the child when this process dies,
-// even by SIGKILL; elsewhere the child must be found by its own records. Other settings in
+// even by SIGKILL; elsewhere the child must be found by other means. Other settings in
 // cmd.SysProcAttr are kept.
 func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
@@ -34,9 +34,9 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	return child, nil
 }
 
-// keep starts the process and waits for it on one locked thread. Linux ties the death signal to
-// the forking thread, not to the process: if the goroutine could move, the runtime might end
-// that thread and the child would get the signal.
+// keep starts the process and waits for it on one locked thread. Linux ties the death signal to the
+// forking thread and not to the process: if the goroutine could move to another thread, the runtime
+// might end the first thread, and the child would get the signal.
 func (c *Child) keep(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -50,10 +50,10 @@ func (c *Child) keep(started chan<- error) {
 	close(c.done)
 }
 
-// PID is the process's id. The system does not reuse it before Done is closed.
+// PID returns the process's id. The system does not reuse the id before Done is closed.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// Done is closed when the process has ended and was waited for.
+// Done returns a channel that is closed when the process has ended and has been reaped.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Err returns nil while the process runs and after it exited with status 0, otherwise the error

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Bounds of the percentage that CollectSeldom sets.
+// Limits on the percentage that CollectSeldom sets.
 const (
-	heapRoom     = 64 << 20 // bytes that may be allocated between two collections while little memory is in use
+	heapRoom     = 64 << 20 // number of bytes that may be allocated between two collections while little memory is in use
 	minPercent   = 100      // Go's default
 	maxPercent   = 400
 	roomInterval = time.Second
 )
 
-// CollectSeldom makes the garbage collector run less often while little memory is in use, until
-// ctx ends. A process with a small heap and many allocations would otherwise spend a tenth of
-// its time on collections. It costs up to 64 MiB of memory. The heap size is checked once a
+// CollectSeldom makes the garbage collector run less often while little memory is in use, until ctx
+// ends. A process with a small heap and many allocations would otherwise spend a tenth of its time
+// on collections. CollectSeldom costs up to 64 MiB of memory. The heap size is checked once a
 // second. CollectSeldom does nothing if GOGC is set in the environment.
 func CollectSeldom(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
@@ -30,7 +30,7 @@ func CollectSeldom(ctx context.Context) {
 	go func() {
 		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
-		// The memory to which the collector applies the percentage.
+		// These metrics sum up the memory to which the collector applies the percentage.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		for {
 			select {

@@ -1,7 +1,7 @@
 // Package lifecycle runs the components of a process together and stops them in order.
 //
-// A Group starts its components in the order they were added and stops them in the reverse
-// order, so that the first ones, on which the others usually depend, stop last. The first
+// A Group starts its components in the order in which they were added and stops them in the reverse
+// order, so that the first components, on which the others usually depend, stop last. The first
 // component that ends, fails or panics stops the whole group.
 //
 //	Run(ctx)

@@ -13,13 +13,13 @@ import (
 // defaultStopTimeout leaves enough time to drain for 25 s.
 const defaultStopTimeout = 30 * time.Second
 
-// lastGrace is how long the remaining components may take after StopTimeout, when all of
-// them are cancelled.
+// lastGrace is the time that the remaining components get after StopTimeout, when all of them are
+// cancelled.
 const lastGrace = time.Second
 
 // Group is a set of named components that run and stop together. The zero value is ready.
 type Group struct {
-	// StopTimeout bounds stopping all components together. Zero means 30 s.
+	// StopTimeout is the time limit for stopping all components together. Zero means 30 s.
 	StopTimeout time.Duration
 
 	members []*member
@@ -40,9 +40,9 @@ func (g *Group) Add(name string, run func(context.Context) error) {
 	g.members = append(g.members, &member{name: name, run: run, done: make(chan struct{})})
 }
 
-// Run starts all components, waits until ctx ends or one of them does, and stops them in
-// reverse order. It returns their errors joined, each with its component's name, or nil after a
-// clean stop. A Group runs once.
+// Run starts all components, waits until ctx or one of the components ends, and stops them in
+// reverse order. It returns the components' errors joined, each with the name of its component, or
+// nil after a clean stop. A Group can run only once.
 func (g *Group) Run(ctx context.Context) error {
 	ended := make(chan *member, len(g.members))
 	for _, m := range g.members {
@@ -75,7 +75,7 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// start runs the component in a goroutine, and sends it to ended when it returns.
+// start runs the component in a goroutine, and sends the component to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
@@ -101,7 +101,7 @@ func call(ctx context.Context, run func(context.Context) error) (err error) {
 	return run(ctx)
 }
 
-// stop cancels the components from the last to the first, each after the one before has returned.
+// stop cancels the components from the last to the first, each after the previous one has returned.
 func (g *Group) stop() error {
 	timeout := g.StopTimeout
 	if timeout <= 0 {
@@ -154,7 +154,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 	return fmt.Errorf("stopping took longer than %s, still running: %s", timeout, strings.Join(stuck, ", "))
 }
 
-// failure returns the component's error with its name. It returns nil while it runs and
+// failure returns the component's error with its name. It returns nil while the component runs and
 // after a clean end.
 func (m *member) failure() error {
 	select {

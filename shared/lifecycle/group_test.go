@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record is a list of events in the order of their occurrence.
+// record is a list of events in the order in which they occurred.
 type record struct {
 	mu   sync.Mutex
 	seen []string
@@ -28,8 +28,7 @@ func (r *record) String() string {
 	return strings.Join(r.seen, " ")
 }
 
-// until returns a component that runs until its context ends, records that under name
-// and returns err.
+// until returns a component that runs until its context ends, then records name and returns err.
 func (r *record) until(name string, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

@@ -14,8 +14,8 @@ import (
 // ends, even by a crash.
 type Lock struct{ file *os.File }
 
-// LockFile takes the lock at path without waiting and writes this process's id into it. If
-// another process holds it, it returns ErrLocked with the id of that process.
+// LockFile takes the lock at path without waiting and writes this process's id into it. If another
+// process holds the lock, it returns ErrLocked with the id of that process.
 func LockFile(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -28,7 +28,7 @@ func LockFile(path string) (*Lock, error) {
 		return nil, err
 	}
 
-	// The content is only information for people; the lock is in the kernel.
+	// The file's content is only information for people; the kernel keeps the lock.
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
@@ -42,7 +42,7 @@ func LockFile(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// flock calls flock(2), and again if a signal interrupted it.
+// flock calls flock(2), and repeats the call if a signal interrupts it.
 func flock(file *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), how)
@@ -52,7 +52,7 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// describe adds the path and, if known, the process that holds the lock to an error.
+// describe adds to an error the path and, if known, the process that holds the lock.
 func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)
@@ -66,18 +66,18 @@ func describe(file *os.File, path string, err error) error {
 	return fmt.Errorf("%s: %w", path, ErrLocked)
 }
 
-// File is the open lock file. A child process that inherits it holds the lock too, and
+// File returns the open lock file. A child process that inherits the file also holds the lock, and
 // keeps it after Leave.
 func (l *Lock) File() *os.File { return l.file }
 
-// Leave closes the lock file. The lock is held as long as a process that inherited it is alive.
+// Leave closes the lock file. The lock is held as long as a process that inherited the file is alive.
 func (l *Lock) Leave() error { return l.file.Close() }
 
-// Unlock releases the lock, also for processes that inherited it. It does not remove the file,
+// Unlock releases the lock, even if other processes have inherited it. It does not remove the file,
 // because two processes could then lock two files with the same name.
 func (l *Lock) Unlock() error {
-	// Closing alone would not release it: a child that is being started has a copy of the open
-	// file until it executes its program.
+	// Closing the file would not be enough to release the lock: a child that is being started has a
+	// copy of the open file until it executes its program.
 	if err := flock(l.file, syscall.LOCK_UN); err != nil && !errors.Is(err, syscall.EBADF) {
 		return errors.Join(fmt.Errorf("unlocking: %w", err), l.file.Close())
 	}

@@ -10,8 +10,9 @@ import (
 // probeTimeout bounds a Probe.
 const probeTimeout = 3 * time.Second
 
-// Probe requests a URL of this machine once, for example http://127.0.0.1:8080/readyz, and returns
-// an error unless the status is 200. It is the health check of containers that have no HTTP client.
+// Probe sends one request to a URL on this machine, for example http://127.0.0.1:8080/readyz, and
+// returns an error unless the status is 200. It is the health check of containers that have no HTTP
+// client.
 func Probe(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -28,7 +29,7 @@ func Probe(ctx context.Context, url string) error {
 
 	defer func() { _ = response.Body.Close() }() // only the status is needed
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("probing: %s answered with %s", url, response.Status)
+		return fmt.Errorf("probing: %s returned %s", url, response.Status)
 	}
 
 	return nil

@@ -242,8 +242,8 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	if !child.Ended() || child.Err() == nil {
 		t.Fatalf("ended by a signal, but says %v", child.Err())
 	}
-	// A process that another test starts at this moment also has the lock, until it
-	// executes its program.
+	// A process that another test starts at this moment also holds the lock, until it executes its
+	// program.
 	last, err := LockFile(path)
 	for end := time.Now().Add(10 * time.Second); errors.Is(err, ErrLocked) && time.Now().Before(end); last, err = LockFile(path) {
 		<-time.After(time.Millisecond)

@@ -14,7 +14,7 @@ import (
 
 // body is a response body, decoded and limited in size.
 type body struct {
-	ctx     context.Context //nolint:containedctx // of the exchange, which lasts until the body is read
+	ctx     context.Context //nolint:containedctx // context of the exchange, which lasts until the body is read
 	cancel  context.CancelFunc
 	raw     io.ReadCloser
 	coding  string
@@ -43,8 +43,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 
-	// The decoder reads a header, which may wait for the network. Only a caller that reads pays for
-	// it.
+	// Creating the decoder reads a header, which may wait for the network. So it is created only
+	// when the caller reads.
 	if b.decoded == nil {
 		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
 			b.err = b.explain(b.err)
@@ -73,8 +73,8 @@ func (b *body) Close() error {
 	return err
 }
 
-// tooLarge is the error of a body that exceeds the limit.
-func tooLarge() error { return &Error{Message: "The answer is too large.", Err: ErrTooLarge} }
+// tooLarge returns the error for a body that exceeds the limit.
+func tooLarge() error { return &Error{Message: "The response is too large.", Err: ErrTooLarge} }
 
 // explain converts an error of reading or decoding the body to an *Error. It returns nil and
 // io.EOF unchanged.
@@ -87,13 +87,13 @@ func (b *body) explain(err error) error {
 	case b.ctx.Err() != nil:
 	case corrupt, errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
 		errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum):
-		return &Error{Message: "The answer's compression is invalid.", Err: err}
+		return &Error{Message: "The response's compression is invalid.", Err: err}
 	}
 	return describe(b.ctx, err, false)
 }
 
-// decoder decodes a content coding. The encoded input is limited too, because a stream may
-// never produce output.
+// decoder decodes a content coding. The encoded input is limited, too, because a stream may never
+// produce output.
 func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
@@ -109,13 +109,13 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	switch coding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(in)
-	case "deflate": // zlib's format by definition, but often the bare stream
+	case "deflate": // by definition zlib's format, but often the bare deflate stream
 		if len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
 			return zlib.NewReader(in)
 		}
 		return flate.NewReader(in), nil
 	default:
-		return nil, &Error{Message: "The answer has an encoding that was not requested."}
+		return nil, &Error{Message: "The response has an encoding that was not requested."}
 	}
 }
 
@@ -125,7 +125,7 @@ type limitedReader struct {
 	left int64
 }
 
-// Read returns ErrTooLarge if there is more.
+// Read returns ErrTooLarge if there is more data.
 func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, tooLarge()

@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// Check validates an address as written, so that the user who sets it gets an immediate error. Its
-// port is allowed, like the port of Options.Origin. The addresses to which its name resolves are
+// Check validates a URL as written, so that the user who sets it gets an immediate error. Any port
+// is allowed, like the port of Options.Origin. The addresses to which the host's name resolves are
 // checked only when a connection is made. Errors are of type *Error.
 //
-// An address without https:// is valid only if the operator has allowed it.
+// A URL without https:// is valid only if the operator has allowed its host.
 func (c *Client) Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
-		return refuse("The address is not valid.")
+		return refuse("The URL is not valid.")
 	}
 
 	to, err := targetFor(u)
@@ -23,12 +23,12 @@ func (c *Client) Check(address string) error {
 		return err
 	}
 
-	// The operator has opened the address if it is in the allow list by name or by a network.
+	// The operator has allowed the host if the allow list contains it by name or by network.
 	literal, err := netip.ParseAddr(to.host)
 	isLiteral := err == nil
 	opened := c.guard.exact[to.hostPort()] || isLiteral && c.guard.public.SafeAddr(literal) != nil && c.guard.open.SafeAddr(literal) == nil
 	if to.scheme != "https" && !opened {
-		return refuse("The address must begin with https://.")
+		return refuse("The URL must begin with https://.")
 	}
 	if !isLiteral {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// zone is the data of a test's name server. Each name has a list of answers to successive
-// questions; the last answer is repeated. Questions for A and AAAA are counted separately.
+// zone is the data of a test's name server. Each name has a list of responses to successive
+// queries; the last response is repeated. Queries for A and AAAA records are counted separately.
 type zone struct {
 	answers map[string][][]string
 	any     []string // for names that are not listed
@@ -23,7 +23,7 @@ type zone struct {
 	asked map[dnsmessage.Question]int
 }
 
-// lookup returns the addresses for a question.
+// lookup returns the addresses that answer a query.
 func (z *zone) lookup(q dnsmessage.Question) ([]netip.Addr, bool) {
 	turns, known := z.answers[strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))]
 	if !known {

@@ -10,13 +10,13 @@ import (
 
 // Kinds of errors that callers distinguish.
 var (
-	ErrRefused  = errors.New("refused")   // the address is not allowed, or a redirect must not be followed
+	ErrRefused  = errors.New("refused")   // the URL is not allowed, or a redirect must not be followed
 	ErrTooLarge = errors.New("too large") // the body exceeds the limit
 )
 
 // Error is a failed request.
 type Error struct {
-	Message string // for model and caller: the reason, without any address
+	Message string // the reason, for the model and the caller, without any URL or address
 	NotSent bool   // certainly no part of the request was sent
 	Err     error  // internal cause, may be nil
 }
@@ -27,12 +27,12 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// refuse returns the error of an address that is not allowed.
+// refuse returns the error for a URL that is not allowed.
 func refuse(message string) *Error { return &Error{Message: message, Err: ErrRefused} }
 
-// AsError converts the error of a client from HTTP, or of reading its response's body. It hides
-// the text of any other error, because errors of net/http contain the address, which may
-// contain secrets of a caller.
+// AsError converts an error from a client that HTTP returned, or from reading a response's body, to
+// an *Error. It hides the text of other errors, because net/http's errors contain the URL, which
+// may contain a caller's secrets.
 func AsError(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -43,12 +43,12 @@ func AsError(err error) *Error {
 	return &Error{Message: "The request failed.", Err: err}
 }
 
-// unreachable is the message if no connection was made. All failures of a name share it: different
-// messages would reveal, about other networks, whether a name has no address, cannot be resolved,
-// or leads to a forbidden or unresponsive address.
+// unreachable is the message if no connection was made. It is the same for all failures to reach a
+// name: different messages would reveal whether a name in another network has no address, cannot be
+// resolved, or leads to a forbidden or unresponsive address.
 const unreachable = "The host could not be reached."
 
-// describe converts an error of the exchange to one with a public message.
+// describe converts an error in the exchange to an error with a public message.
 func describe(ctx context.Context, err error, notSent bool) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}

@@ -14,13 +14,13 @@ import (
 // metadata contains public addresses at which cloud providers serve a machine's secrets.
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
-// errForbidden is the error for hosts written as addresses.
-var errForbidden = refuse("The address leads to a host that is not allowed.")
+// errForbidden is the error for forbidden hosts that are written as IP addresses.
+var errForbidden = refuse("The URL leads to a host that is not allowed.")
 
-// errPort is the error for ports that are not allowed on any address.
-var errPort = refuse("The address has a port that is not allowed.")
+// errPort is the error for ports that are not allowed on any host.
+var errPort = refuse("The URL has a port that is not allowed.")
 
-// guard decides about each address when a connection is made.
+// guard decides, when a connection is made, whether its address is allowed.
 type guard struct {
 	public *ssrf.Guardian  // only the public internet
 	open   *ssrf.Guardian  // also the networks of the allow list
@@ -67,14 +67,14 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	return g, nil
 }
 
-// permit lists the destinations that one use of the client may reach in addition to the guard's.
+// permit contains the destinations that one use of the client may reach, in addition to those that the guard allows.
 type permit struct {
 	port    uint16 // port of the origin; 0: no origin
 	trusted string // host:port; "": no trusted host
 }
 
-// checkPort checks a port before the host's name is resolved. A port in the allow list passes
-// here and is checked with its address later.
+// checkPort checks a port before the host's name is resolved. A port that occurs in the allow list
+// passes here, and is checked together with the address later.
 func (g *guard) checkPort(p permit, to target) error {
 	if to.port == p.port || slices.Contains(g.ports, to.port) || to.hostPort() == p.trusted {
 		return nil
@@ -88,7 +88,7 @@ func (g *guard) checkPort(p permit, to target) error {
 }
 
 // check decides about a socket before it is connected. host is the host in the request. All
-// refusals of a name have the same message.
+// rejections for a name have the same message.
 func (g *guard) check(p permit, host, network, address string) error {
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
@@ -104,7 +104,7 @@ func (g *guard) judge(p permit, host, network, address string) error {
 		return errForbidden
 	}
 
-	// Entries with host and port are exact, so they outrank all other rules.
+	// Entries with a host and port are exact, so they take precedence over all other rules.
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
@@ -122,9 +122,9 @@ func (g *guard) judge(p permit, host, network, address string) error {
 	return nil
 }
 
-// isOwn reports whether an address may be this service or one of its servers, even in an
-// allowed network. The servers are often on other machines of a private network and use the
-// same ports there.
+// isOwn reports whether an address may belong to this service or one of its servers; such addresses
+// are forbidden even in an allowed network. The servers are often on other machines in a private
+// network and use the same ports there.
 func (g *guard) isOwn(to netip.AddrPort) bool {
 	if !slices.Contains(g.own, to.Port()) {
 		return false

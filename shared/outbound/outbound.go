@@ -1,13 +1,14 @@
-// Package outbound is the only client for connections to the outside: pages, endpoints, MCP
-// servers, webhooks.
+// Package outbound is the only client for requests to other servers: pages, endpoints, MCP servers,
+// webhooks.
 //
 //	request ─► address as written ─► name ─► every address it resolves to ─► connection ─► capped, decoded answer
 //	           scheme, host, origin          checked as the socket is made
 //
-// An address is checked when the connection is made, not earlier, because a name may resolve to
-// different addresses each time. Each redirect is checked in the same way. Only ports 80 and
-// 443 of the public internet are allowed, except what the operator allows (Config.Allow,
-// Options.Trusted) and the port of the origin that an organization listed (Options.Origin).
+// Addresses are checked when a connection is made, not earlier, because a name may resolve to
+// different addresses each time. Each redirect is checked in the same way. Only ports 80 and 443 on
+// the public internet are allowed, in addition to the destinations that the operator allows
+// (Config.Allow, Options.Trusted) and the port of the origin that an organization has listed
+// (Options.Origin).
 package outbound
 
 import (
@@ -18,11 +19,11 @@ import (
 
 // Config defines what a process may reach in addition to the public internet.
 type Config struct {
-	// Allow is OUTBOUND_ALLOW. "host:port" allows this host and port, wherever the name points
-	// to. A CIDR allows addresses, at the ports that are allowed anyway.
+	// Allow is the value of OUTBOUND_ALLOW. "host:port" allows this host and port, whatever address
+	// the name has. A CIDR network allows its addresses, at the ports that are allowed anyway.
 	Allow []string
-	// OwnPorts are the ports of this service and its servers. They are refused on this machine's
-	// addresses and on all non-public ones, unless Allow contains exactly this host:port.
+	// OwnPorts are the ports of this service and its servers. They are forbidden on this machine's
+	// addresses and on all non-public addresses, unless Allow contains exactly this host:port.
 	OwnPorts []int
 	Resolver *net.Resolver // nil: the system's
 	// Around, if set, wraps the transport of each client, for example to measure requests.
@@ -31,11 +32,11 @@ type Config struct {
 
 // Options are the settings of one use of the client.
 type Options struct {
-	Timeout   time.Duration // of the whole exchange with all redirects, until the last byte of the body; default 30 s
-	MaxBytes  int64         // of the decoded body, default 2 MiB; reading more returns ErrTooLarge
-	Redirects int           // maximum number to follow, at most 3; 0: the redirect is the response
-	Origin    string        // "https://host:port": all requests and redirects must stay there, and its port is allowed
-	Trusted   string        // "host:port" set by the operator: allowed even if private
+	Timeout   time.Duration // time limit for the whole exchange with all redirects, until the last byte of the body; 30 s by default
+	MaxBytes  int64         // maximum size of the decoded body, 2 MiB by default; reading more returns ErrTooLarge
+	Redirects int           // maximum number of redirects to follow, at most 3; 0: the redirect is the response
+	Origin    string        // "https://host:port": all requests and redirects must stay at this origin, whose port is allowed
+	Trusted   string        // "host:port" set by the operator: allowed even at a private address
 	Fresh     bool          // a new connection per request, so that net/http never retries a request
 }
 
@@ -56,7 +57,7 @@ type Client struct {
 	tune     func(*http.Transport) // for tests that need their own certificates
 }
 
-// New returns a Client. It returns an error if an entry of Allow is invalid.
+// New returns a Client. It returns an error if an entry in Allow is invalid.
 func New(cfg Config) (*Client, error) {
 	g, err := newGuard(cfg.Allow, cfg.OwnPorts)
 	if err != nil {
@@ -65,9 +66,9 @@ func New(cfg Config) (*Client, error) {
 	return &Client{guard: g, resolver: cfg.Resolver, around: cfg.Around}, nil
 }
 
-// HTTP returns an HTTP client for one use. It shares no connections with other uses, which may
-// have different permissions. Keep it as long as its connections should stay open. Its errors
-// contain an *Error: see AsError.
+// HTTP returns an HTTP client for one use. The HTTP client shares no connections with other uses,
+// which may have different permissions. Keep it for as long as its connections should stay open.
+// Its errors contain an *Error: see AsError.
 func (c *Client) HTTP(o Options) *http.Client {
 	t := newTransport(c, o)
 	if c.around == nil {

@@ -454,8 +454,8 @@ func TestTimeIsCapped(t *testing.T) {
 	}
 }
 
-// raw serves raw bytes: it reads each connection's request up to the empty line, and then sends the
-// response.
+// raw starts a server that sends raw bytes: it reads each connection's request up to the empty
+// line, and then sends answer.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
 	l := listen(t, "127.0.0.1:0")
@@ -643,7 +643,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// mayBeDialled decides independently of the guard which addresses are allowed.
+// mayBeDialled reports, independently of the guard's code, whether an address is allowed.
 func mayBeDialled(to netip.AddrPort, open netip.Prefix) bool {
 	addr := to.Addr()
 	if to.String() == "10.0.0.5:9000" {

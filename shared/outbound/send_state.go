@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// sendingKey is the context key of the hook of WithSending.
+// sendingKey is the context key for the hook that WithSending sets.
 type sendingKey struct{}
 
 // WithSending makes the client call hook when the connection for a request is ready, just
@@ -17,31 +17,31 @@ func WithSending(ctx context.Context, hook func(ctx context.Context) error) cont
 	return context.WithValue(ctx, sendingKey{}, hook)
 }
 
-// sendingHook returns the hook of WithSending, or nil.
+// sendingHook returns the hook that WithSending has set, or nil.
 func sendingHook(ctx context.Context) func(context.Context) error {
 	hook, _ := ctx.Value(sendingKey{}).(func(context.Context) error)
 	return hook
 }
 
-// sendState records whether sending a request has begun. After abandon, it never begins.
+// sendState records whether the sending of a request has begun. After abandon, it never begins.
 type sendState struct {
-	ctx  context.Context //nolint:containedctx // of the request; a write has no context
+	ctx  context.Context //nolint:containedctx // context of the request, because a write has no context
 	hook func(context.Context) error
 
 	mu      sync.Mutex
 	begun   bool  // a byte may have been sent
 	refused error // why sending must not begin
-	hookErr error // the error of hook, if that is why
+	hookErr error // the error from hook, if that is the reason why sending never begins
 }
 
-// trace passes w to the connection that the request will use.
+// trace returns a trace that passes w to the connection that the request will use.
 func (w *sendState) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if c, ok := info.Conn.(*conn); ok {
 			c.sendState.Store(w)
 			return
 		}
-		w.mu.Lock() // an unknown kind of connection: assume that it has sent something
+		w.mu.Lock() // an unknown kind of connection: assume that it has sent a part of the request
 		defer w.mu.Unlock()
 		w.begun = true
 	}}

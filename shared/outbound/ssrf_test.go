@@ -39,7 +39,7 @@ var forbiddenURLs = []string{
 	"http://127.0.0.1:0%d:1/", "http://127.0.0.1:+%d/", "http://127.0.0.1: %d/", "http://127.0.0.1:%d%%20/", "http://good.test:0/", "http://good.test:65536/",
 }
 
-// The same networks, as resolved by a name server.
+// Addresses in the same networks, in the form in which a name server returns them.
 var forbiddenAddresses = []string{
 	"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.100.100.200", "169.254.169.254", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16", "224.0.0.1", "255.255.255.255",
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
@@ -54,7 +54,7 @@ type testEnv struct {
 
 	mu     sync.Mutex
 	dialed []netip.AddrPort
-	next   string // redirect target of the good host; empty: no redirect
+	next   string // where the good host redirects to; empty: no redirect
 }
 
 const goodAddress = "127.0.0.2"
@@ -86,7 +86,7 @@ func newTestEnv(t *testing.T, z *zone) *testEnv {
 	}
 	w.client = client
 	w.good = "good.test:" + strconv.Itoa(w.port)
-	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // so that nothing is refused because of its port
+	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // so that no host is refused because of its port
 	w.client.guard.seen = func(_ string, to netip.AddrPort) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -118,7 +118,7 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// wantUntouched fails the test if any host except the allowed one was dialled.
+// wantUntouched fails the test if a host other than the allowed one was dialed.
 func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
@@ -129,8 +129,7 @@ func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	}
 }
 
-// get sends a request. If Go's parser rejects an address, get constructs the URL without the
-// parser.
+// get sends a request. If Go's parser rejects the URL, get constructs it without the parser.
 func (w *testEnv) get(t *testing.T, address string, o Options) (status int, at *url.URL, err error) {
 	t.Helper()
 	o.Fresh = true
@@ -201,7 +200,7 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		w.next, w.dialed = address, nil
 		w.mu.Unlock()
 		_, at, err := w.get(t, "http://"+w.good+"/start", Options{Redirects: 3})
-		// Go may parse the address as a path on the same host, which is allowed. All others must fail.
+		// Go may parse the URL as a path on the same host, which is allowed. All other requests must fail.
 		if err == nil && at.Host != w.good {
 			t.Errorf("%q: got %v", address, at)
 		}
@@ -275,7 +274,7 @@ func TestErrorsRevealNothingAboutTheNetwork(t *testing.T) {
 			}
 		}
 		// A port that is allowed nowhere is refused without a DNS query.
-		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that is not allowed." {
+		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The URL has a port that is not allowed." {
 			t.Errorf("%s, another port: %v", name, err)
 		}
 		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":8081/"); AsError(err).Message != "The host could not be reached." {
@@ -295,7 +294,7 @@ func TestRebinding(t *testing.T) {
 			t.Fatalf("%s: the first answer is allowed: %v", address, err)
 		}
 		status, _, err := w.get(t, at, Options{})
-		// Only an IPv6 address: the answer for A is empty and contains nothing to dial.
+		// The name has only an IPv6 address: the response for A is empty and contains no address to dial.
 		if err == nil {
 			t.Errorf("%s: got %v", address, status)
 		}

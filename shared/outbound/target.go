@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// urlBytes and hostBytes are the maximum lengths of an address and of a host name, in bytes.
+// urlBytes and hostBytes are the maximum lengths of a URL and of a host name, in bytes.
 const (
 	urlBytes  = 8 << 10
 	hostBytes = 253
@@ -26,24 +26,24 @@ type target struct {
 	port   uint16
 }
 
-// hostPort is the notation of entries of the allow list.
+// hostPort returns the target in the notation of the allow list.
 func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
 
-// errHost is the error of an address without a usable host.
-var errHost = refuse("The address has no valid host.")
+// errHost is the error for a URL without a usable host.
+var errHost = refuse("The URL has no valid host.")
 
 // targetFor returns the destination of a URL. It rejects URLs in which different parsers might
 // see different hosts.
 func targetFor(u *url.URL) (target, error) {
 	switch {
 	case u == nil || u.Scheme != "http" && u.Scheme != "https":
-		return target{}, refuse("The address must begin with http:// or https://.")
+		return target{}, refuse("The URL must begin with http:// or https://.")
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return target{}, refuse("The address must not contain a user name or password.")
+		return target{}, refuse("The URL must not contain a user name or password.")
 	case u.Opaque != "" || strings.ContainsFunc(u.RawQuery, isControl):
-		return target{}, refuse("The address is not valid.")
+		return target{}, refuse("The URL is not valid.")
 	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
-		return target{}, refuse("The address is too long.")
+		return target{}, refuse("The URL is too long.")
 	}
 
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
@@ -53,7 +53,7 @@ func targetFor(u *url.URL) (target, error) {
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
 		port, err := portFor(u.Host[at+1:])
 		if err != nil {
-			return target{}, refuse("The address has no valid port.")
+			return target{}, refuse("The URL has no valid port.")
 		}
 		name, t.port = u.Host[:at], port
 	}
@@ -66,7 +66,7 @@ func targetFor(u *url.URL) (target, error) {
 // isControl reports whether the character is a control character of ASCII.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// defaultPort is the port of a URL without one.
+// defaultPort returns the port of a URL that does not specify one.
 func defaultPort(scheme string) uint16 {
 	if scheme == "https" {
 		return 443
@@ -110,7 +110,7 @@ func hostFor(name string) (string, error) {
 	// notation is allowed here.
 	addr, err := netip.ParseAddr(ascii)
 	if err != nil || !addr.Is4() {
-		return "", refuse("The address has a host that is neither a name nor a plain IP address.")
+		return "", refuse("The URL has a host that is neither a name nor a plain IP address.")
 	}
 
 	return addr.String(), nil
@@ -124,7 +124,7 @@ func literalFor(inner string) (string, error) {
 	case !closed || err != nil || !addr.Is6():
 		return "", errHost
 	case addr.Zone() != "" || addr.Is4In6():
-		return "", refuse("The address leads to a host that is not allowed.")
+		return "", refuse("The URL leads to a host that is not allowed.")
 	}
 	return addr.String(), nil
 }
@@ -134,8 +134,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// endsInNumber reports whether URL parsers take the host for an IPv4 address because
-// of its last label.
+// endsInNumber reports whether URL parsers would treat the host as an IPv4 address because of its
+// last label.
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {
@@ -154,7 +154,7 @@ func originFor(text string) (target, error) {
 	return targetFor(u)
 }
 
-// hostPortFor parses an entry of the allow list.
+// hostPortFor parses an entry in the allow list.
 func hostPortFor(text string) (string, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// transport sends single requests: the first one of an exchange and its redirects.
+// transport sends single requests: the first request in an exchange, and its redirects.
 type transport struct {
 	client     *Client
 	options    Options
@@ -36,7 +36,7 @@ func newTransport(c *Client, o Options) *transport {
 	o.Redirects = min(max(o.Redirects, 0), maxRedirects)
 	t := &transport{client: c, options: o}
 	t.base = &http.Transport{
-		Proxy:                  nil, // the environment's proxy would bypass the address check
+		Proxy:                  nil, // a proxy from the environment would bypass the address check
 		DialContext:            t.dial,
 		DialTLSContext:         t.dialTLS,
 		DisableCompression:     true, // body decodes, within its limits
@@ -83,7 +83,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		defer cancel() // only after describe has checked whether ctx has ended
 
-		// After abandon a late connection cannot send the request anymore.
+		// After abandon, a late connection can no longer send the request.
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
@@ -103,13 +103,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections implements the method of the same name of http.Client.
+// CloseIdleConnections is called by the method of http.Client that has the same name.
 func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
 // admit checks everything that is visible in a request before its host is resolved.
 func (t *transport) admit(req *http.Request) (target, error) {
 	if t.optionsErr != nil {
-		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
+		return target{}, &Error{Message: "The URL is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
 	}
 
 	to, err := targetFor(req.URL)
@@ -119,13 +119,13 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case req.Host != "" && req.Host != req.URL.Host:
 		return to, refuse("The request has two different hosts.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The address leads to a different host than the listed one.")
+		return to, refuse("The URL leads to a host other than the listed one.")
 	}
 
 	return to, t.client.guard.checkPort(t.permit, to)
 }
 
-// deadline is the end of the exchange. A redirect does not extend it.
+// deadline returns the time at which the exchange must end. A redirect does not extend it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
 	if req.Response != nil && req.Response.Request != nil {
@@ -155,14 +155,14 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 	return out
 }
 
-// redirect decides whether a redirect is followed. It is http.Client's CheckRedirect.
+// redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
 	}
 
 	if len(via) > t.options.Redirects {
-		return refuse("The address redirects too many times.")
+		return refuse("The URL redirects too many times.")
 	}
 
 	next.Header.Del("Referer") // an address may contain a secret
@@ -171,7 +171,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 		return nil
 	}
 	if next.Method != http.MethodGet && next.Method != http.MethodHead || next.Body != nil && next.Body != http.NoBody {
-		return refuse("The address redirects a request with content to another host.")
+		return refuse("The URL redirects a request with content to another host.")
 	}
 
 	for name := range next.Header {
@@ -233,7 +233,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	return &conn{Conn: secure}, nil
 }
 
-// urlHost is the target as a URL's host, without a default port.
+// urlHost returns the target in the form of a URL's host, without the scheme's default port.
 func (t target) urlHost() string {
 	if t.port != defaultPort(t.scheme) {
 		return t.hostPort()

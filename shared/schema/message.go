@@ -99,7 +99,7 @@ func problems(e *jsonschema.ValidationError) []problem {
 	}
 }
 
-const noForm = "fits none of the allowed forms, at best: "
+const noForm = "matches none of the allowed forms; closest: "
 
 // pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
 // its innermost keys.

@@ -47,7 +47,7 @@ func TestCheckNamesTheLocation(t *testing.T) {
 		`{"id":1,"lines":[{"sku":"xx","n":1},{"sku":"x","n":1}]}`: "/lines/1/sku: minLength: got 1, want 2",
 		`{"id":1,"lines":[{"n":0}]}`:                              "/lines/0: missing property 'sku'; /lines/0/n: exclusiveMinimum: got 0, want 0",
 		`{"id":1,"lines":[1,2,3,4]}`:                              "/lines: maxItems: got 4, want 3; /lines/0: got number, want object; /lines/1: got number, want object; and more",
-		`{"id":1,"who":{"mail":3}}`:                               "/who/mail: fits none of the allowed forms, at best: got number, want string",
+		`{"id":1,"who":{"mail":3}}`:                               "/who/mail: matches none of the allowed forms; closest: got number, want string",
 		`{"id":1,"a/b~c":1}`:                                      "/a~1b~0c: got number, want boolean",
 		`[]`:                                                      "not a JSON object",
 		`null`:                                                    "not a JSON object",

@@ -9,7 +9,7 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// pageSize is how many values are listed at a time.
+// pageSize is the number of values that are listed at a time.
 const pageSize = 1000
 
 // Values lists the sealed values of the database. The store implements it.
@@ -33,10 +33,10 @@ type State string
 const (
 	Current State = "current" // the first key, with which new values are sealed
 	Old     State = "old"     // opens values that it sealed earlier
-	Missing State = "missing" // values need it, and SECRETS_KEY does not contain it
+	Missing State = "missing" // values need the key, but SECRETS_KEY does not contain it
 )
 
-// Total is the number of values that need the key.
+// Total returns the number of values that need the key.
 func (k Key) Total() int {
 	total := 0
 	for _, n := range k.Values {
@@ -48,9 +48,9 @@ func (k Key) Total() int {
 // Removable reports whether the key may be removed from SECRETS_KEY.
 func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 
-// Count counts the values that need each key: first the keys of SECRETS_KEY in order, then the
-// missing ones. A value that needs two keys counts once for each key. It reads one index entry per
-// value. progress, if not nil, is called with the number of entries read.
+// Count counts the values that need each key: first for the keys in SECRETS_KEY, in order, and then
+// for the missing keys. A value that needs two keys counts once for each key. It reads one index
+// entry per value. progress, if not nil, is called with the number of entries read.
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key
 	for n, keyID := range box.KeyIDs() {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	batchRows  = 16 // values that one transaction reseals; a delivery may have 1 MiB
+	batchRows  = 16 // number of values that one transaction reseals; a delivery may have 1 MiB
 	listedRows = 500
-	maxPasses  = 20 // per kind; all passes except the first handle values that were locked or added meanwhile
+	maxPasses  = 20 // number of passes per kind; all passes except the first handle values that were locked or added in the meantime
 )
 
 // Resealing is the interface for resealing values. The store implements it.
@@ -25,13 +25,13 @@ type Resealing interface {
 // Outcome is the result of Reseal.
 type Outcome struct {
 	Resealed int
-	Unopened int // values that no key opens; they are unchanged
-	Busy     int // values that another transaction had locked at every try
+	Unopened int // number of values that cannot be opened with any key; they are unchanged
+	Busy     int // number of values that another transaction had locked at every try
 }
 
-// Reseal seals every value of the database with the box's current key while the service runs.
-// Each batch is a separate transaction, so it can be interrupted and started again. It calls
-// unopened for each value that no key opens, and progress after each batch.
+// Reseal seals every value of the database with the box's current key while the service runs. Each
+// batch is a separate transaction, so Reseal can be interrupted and started again. It calls
+// unopened for each value that cannot be opened with any key, and progress after each batch.
 func Reseal(
 	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
@@ -50,12 +50,12 @@ type resealRun struct {
 	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
-	again    bool // not the first pass: values that no key opens are already counted
+	again    bool // not the first pass: values that cannot be opened are already counted
 }
 
 // kind reseals the values of a kind until all that can be opened have the current key. Resealed
-// values move in the list, so a pass sees each value once. Further passes handle values that
-// were locked or added meanwhile.
+// values move in the list, so a pass sees each value once. Further passes handle values that were
+// locked or added in the meantime.
 func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	busy := 0
 	for pass := range maxPasses {
@@ -84,8 +84,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	return nil
 }
 
-// combination reseals the values that need a combination of keys, and returns how many were
-// locked by another transaction.
+// combination reseals the values that need a combination of keys, and returns the number of values
+// that were locked by another transaction.
 func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
 	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
@@ -124,8 +124,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	}
 }
 
-// batch reseals the values of a batch, and returns how many were locked. If one of them is locked,
-// it tries each value separately.
+// batch reseals the values in a batch, and returns the number of values that were locked. If a
+// value is locked, it tries each value separately.
 func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {
@@ -166,7 +166,7 @@ type resealer struct {
 	current string
 }
 
-// has reports whether the box has all keys of a combination.
+// has reports whether the box has all keys in a combination.
 func (r resealer) has(combination string) bool {
 	known := r.box.KeyIDs()
 	for keyID := range strings.SplitSeq(combination, ",") {
@@ -177,7 +177,7 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// location identifies where a value is stored, for the box.
+// location returns the location of a value, with which the box seals it.
 func location(kind sealdb.Kind, org, id string) string {
 	switch kind {
 	case sealdb.KindWidget:

@@ -39,7 +39,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 	return strings.Join(out, ", ")
 }
 
-// reseal reseals everything, and returns the outcome and the values that were not opened.
+// reseal reseals everything, and returns the outcome and the values that could not be opened.
 func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting string) (sealed.Outcome, []string, error) {
 	t.Helper()
 	var unopened []string
@@ -62,7 +62,7 @@ const (
 	all      = 9
 )
 
-// Every kind of value is counted with its key and resealed, and then no longer needs the old key.
+// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old key.
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -132,7 +132,7 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 	}
 }
 
-// During a rotation a row has two secrets, possibly with two keys. An expired one is dropped.
+// During a rotation a row has two secrets, possibly with two keys. An expired secret is dropped.
 func TestResealPairs(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -160,7 +160,7 @@ func TestResealPairs(t *testing.T) {
 	}
 }
 
-// Secrets of a deleted agent are dropped, with any key, because nothing uses them.
+// The secrets of a deleted agent are dropped, whatever their key, because they are no longer used.
 func TestResealDropsDeletedSecrets(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -199,7 +199,7 @@ func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value,
 	return s.Store.Reseal(ctx, org, values, by)
 }
 
-// An interrupted run is continued by the next one, regardless of the point of the interruption.
+// An interrupted run is continued by the next run, wherever it was interrupted.
 func TestResealIsResumed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -227,7 +227,7 @@ func TestResealIsResumed(t *testing.T) {
 	}
 }
 
-// Concurrent changes of agents and hooks are not lost: each changed resource is complete, with the
+// Concurrent changes to agents and hooks are not lost: each changed resource is complete, with the
 // secrets that the change set.
 func TestResealLosesNoEdit(t *testing.T) {
 	t.Parallel()

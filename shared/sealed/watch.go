@@ -18,10 +18,10 @@ import (
 
 const (
 	checkInterval = 10 * time.Minute
-	checkRetry    = 5 * time.Second // retry interval after a check that the database did not answer
+	checkRetry    = 5 * time.Second // retry interval after a check to which the database did not respond
 )
 
-// Watch reports the sealed values that this process cannot open to the operator.
+// Watch reports to the operator the sealed values that this process cannot open.
 type Watch struct {
 	box       *secrets.Box
 	log       zerolog.Logger
@@ -32,17 +32,17 @@ type Watch struct {
 }
 
 // NewWatch returns the watch of a part of a process. Parts that share a registry share their
-// metrics, and only the first one checks the database.
+// metrics, and only the first part checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
 		box: box, log: log, reported: map[sealdb.Kind]string{},
 		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_secrets_unopened_total",
-			Help: "Encrypted values that no key of SECRETS_KEY could decrypt when needed, by kind.",
+			Help: "Encrypted values that were needed but could not be decrypted with any key in SECRETS_KEY, by kind.",
 		}, []string{"kind"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_secrets_missing_keys",
-			Help: "Keys that encrypted values in the database need and SECRETS_KEY does not have, by kind.",
+			Help: "Keys that encrypted values in the database need but SECRETS_KEY lacks, by kind.",
 		}, []string{"kind"}),
 	}
 
@@ -59,7 +59,7 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics of sealed values: %w", err)
+		return nil, fmt.Errorf("registering metrics for sealed values: %w", err)
 	}
 
 	for _, kind := range sealdb.Kinds {
@@ -69,8 +69,8 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	return w, nil
 }
 
-// OpenText opens a sealed text. If no key opens it, it is reported and the error is
-// sealdb.ErrUnopened.
+// OpenText opens a sealed text. If the text cannot be opened with any key, OpenText reports that
+// and returns sealdb.ErrUnopened.
 func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	plain, err := w.box.Open(sealed, location(kind, org, id))
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	w.Unopened(v)
 }
 
-// Unopened reports a sealed value that was needed and could not be opened.
+// Unopened reports a sealed value that was needed but could not be opened.
 func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
 	why := "its key is not in SECRETS_KEY"

@@ -51,7 +51,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, name, kind string) float
 	return -1
 }
 
-// At its start a process logs which keys it lacks, once for each kind of value, and continues.
+// When it starts, a process logs which keys it lacks, once for each kind of value, and continues.
 func TestMissingKeysAreLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -111,7 +111,7 @@ func (s *seen) SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, erro
 	return s.Values.SealedKeys(ctx, kind)
 }
 
-// A process that has all keys, and one that cannot check yet, log nothing.
+// A process that has all keys and a process that cannot check yet log nothing.
 func TestNoMissingKeys(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -133,7 +133,7 @@ func TestNoMissingKeys(t *testing.T) {
 	}
 }
 
-// The log distinguishes a changed value from one that needs another key.
+// The log distinguishes a value that was changed from a value that needs another key.
 func TestWhyAValueIsNotOpened(t *testing.T) {
 	t.Parallel()
 	box, log := sealedtest.Box(t, sealedtest.KeyA), &lines{}

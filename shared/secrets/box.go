@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ErrSealed means that none of the keys opens a value at its location.
+// ErrSealed means that a value cannot be opened with any of the keys at its location.
 var ErrSealed = errors.New("cannot decrypt a stored value")
 
 const (
@@ -29,9 +29,9 @@ type Box struct {
 	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
 }
 
-// NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several separated
-// by commas. New values are sealed with the first one, so a key is rotated by putting a new key in
-// front of it.
+// NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
+// separated by commas. New values are sealed with the first key, so a key is rotated by putting a
+// new key before it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {
@@ -80,11 +80,11 @@ func readKey(text string) ([]byte, error) {
 	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // the text is never shown
 }
 
-// KeyIDs returns the ids of the keys in the order of the setting. The first one seals.
+// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first one.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
-// secret, because the key cannot be derived from it.
+// secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
@@ -127,21 +127,21 @@ func (b *Box) Open(sealed, associated string) (string, error) {
 	return string(plain), nil
 }
 
-// AgentHeaders is the location of an agent's header secrets, for Seal and Open.
+// AgentHeaders returns the location of an agent's header secrets, for Seal and Open.
 func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
 }
 
-// WidgetIdentity is the location of the secret that signs an agent's visitors, for Seal and Open.
+// WidgetIdentity returns the location of the secret with which the identities of an agent's visitors are signed, for Seal and Open.
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }
 
-// Hook is the location of a hook's secrets, for Seal and Open.
+// Hook returns the location of a hook's secrets, for Seal and Open.
 func Hook(organizationID, hookID string) string { return "hook:" + organizationID + ":" + hookID }
 
-// NotificationEndpoint is the location of the secrets that sign an endpoint's notifications,
-// for Seal and Open.
+// NotificationEndpoint returns the location of the secrets with which an endpoint's notifications
+// are signed, for Seal and Open.
 func NotificationEndpoint(organizationID, endpointID string) string {
 	return "notification endpoint|" + organizationID + "|" + endpointID
 }

@@ -87,7 +87,7 @@ func isToken(s, start string) bool {
 	return len(s) == tokenLen && strings.HasPrefix(s, start) && strings.Trim(s[len(start):], base62) == ""
 }
 
-// Hash is the SHA-256 that is stored instead of a credential.
+// Hash returns the SHA-256 that is stored instead of a credential.
 func Hash(credential string) []byte {
 	sum := sha256.Sum256([]byte(credential))
 	return sum[:]
@@ -95,11 +95,11 @@ func Hash(credential string) []byte {
 
 // randomSecret returns random base62 characters, each with equal probability.
 func randomSecret() string {
-	const fair = 256 / len(base62) * len(base62) // larger bytes would favour the first characters
+	const fair = 256 / len(base62) * len(base62) // larger bytes would favor the first characters
 	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {
-		_, _ = rand.Read(buf[:]) // never fails: the runtime would end the process
+		_, _ = rand.Read(buf[:]) // never fails: the runtime would end the process instead
 		for _, b := range buf {
 			if int(b) >= fair {
 				continue

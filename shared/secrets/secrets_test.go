@@ -99,7 +99,7 @@ func TestAPIKeys(t *testing.T) {
 	if got, ok := APIKeyID(k.Key); !ok || got != k.ID {
 		t.Errorf("read id %q, %v; want %q", got, ok, k.ID)
 	}
-	for i := range k.Key { // a change of any single character is detected
+	for i := range k.Key { // every change of a single character is detected
 		wrong := []byte(k.Key)
 		wrong[i]++
 		if _, ok := APIKeyID(string(wrong)); ok {

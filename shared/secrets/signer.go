@@ -25,7 +25,7 @@ type Signer struct {
 }
 
 // NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. A key is
-// rotated like a Box's: it is put first after every process has it.
+// rotated like the key of a Box: it is put first only after every process has it.
 func NewSigner(setting string) (*Signer, error) {
 	s := &Signer{}
 	for n, text := range strings.Split(setting, ",") {
@@ -33,7 +33,7 @@ func NewSigner(setting string) (*Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading secrets key %d: %w", n+1, err)
 		}
-		// A separate key: knowledge about one use of the setting reveals nothing about the others.
+		// A separate key is derived, so that knowledge about one use of the setting reveals nothing about the other uses.
 		key, err := hkdf.Key(sha256.New, secret, nil, signerPurpose, sha256.Size)
 		if err != nil {
 			return nil, fmt.Errorf("deriving signing key %d: %w", n+1, err)
@@ -44,13 +44,13 @@ func NewSigner(setting string) (*Signer, error) {
 	return s, nil
 }
 
-// Sign returns a token for claims about body: base64url(claims) + "." + base64url(HMAC-SHA256).
+// Sign returns a token that binds the claims to body: base64url(claims) + "." + base64url(HMAC-SHA256).
 func (s *Signer) Sign(claims, body []byte) string {
 	return encodeToken(claims) + "." + encodeToken(sign(s.keys[0], claims, body))
 }
 
-// Verify returns the claims of a token that Sign created for this body with any of the keys,
-// otherwise ErrUnsigned.
+// Verify returns the claims of a token that Sign has created for this body with any of the keys.
+// For other tokens it returns ErrUnsigned.
 func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // the decoder would ignore line breaks
 		return nil, ErrUnsigned
@@ -72,7 +72,7 @@ func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	return nil, ErrUnsigned
 }
 
-// sign is unambiguous, because the body's hash at the end has a fixed length.
+// sign computes the signature. Its input is unambiguous, because the body's hash at the end has a fixed length.
 func sign(key, claims, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, key)

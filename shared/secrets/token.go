@@ -15,15 +15,15 @@ import (
 const (
 	tokenPurpose = "parley sealed token v1"
 	saltSize     = 24
-	maxSealed    = 4 << 10 // characters of a token; longer ones are not decoded
-	maxSecret    = 6 << 10 // of a client secret, which contains settings; proxies accept 8 KiB per header
+	maxSealed    = 4 << 10 // maximum number of characters in a token; longer tokens are not decoded
+	maxSecret    = 6 << 10 // the same for a client secret, which contains settings; proxies accept 8 KiB per header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"
 	clientStart  = "ek_" // OpenAI's clients recognize secrets for browsers by this prefix
 )
 
-// ClientSecretRoom is the maximum number of bytes in a client secret.
+// ClientSecretRoom is the maximum number of bytes of content in a client secret.
 const ClientSecretRoom = maxSecret/4*3 - keyIDSize - saltSize - 16
 
 // SealWidgetToken seals the content of a widget token.
@@ -66,9 +66,9 @@ func IsClientSecret(s string) bool { return strings.HasPrefix(s, clientStart) }
 // IsWidgetToken reports whether a bearer token has the prefix of a widget token.
 func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
 
-// sealToken seals with a separate key per token, derived with a random salt: clients may
-// request any number of tokens, and a cipher with random nonces is safe only for a limited
-// number per key. Opening requires the same start and place.
+// sealToken seals with a separate key per token, derived with a random salt: clients may request
+// any number of tokens, and a cipher with random nonces is safe only for a limited number of
+// messages per key. Opening requires the same start and place.
 func (b *Box) sealToken(start string, plain []byte, place string) string {
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {

@@ -26,7 +26,7 @@ func open(t *testing.T) *store.Store {
 	return s
 }
 
-// openRaw also returns the database as a superuser sees it.
+// openRaw also returns the database opened as a superuser.
 func openRaw(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
 	return openAt(t, testkit.Postgres(t))
@@ -268,7 +268,7 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, "")
-	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond that is displayed as this millisecond
+	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond of the displayed millisecond
 	for _, at := range []time.Time{newest.Add(-time.Hour), newest, newest.Add(-time.Second)} {
 		if err := s.Accounts.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
 			t.Fatal(err)
@@ -280,8 +280,8 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// Passwords of an address that are set concurrently get the same salt, so that a login computes one
-// key per salt and cost.
+// Passwords that are set concurrently for one email address get the same salt, so that a login
+// computes one key per salt and cost.
 func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

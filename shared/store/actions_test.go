@@ -25,7 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// TestDecisions makes each decision about each kind of action, and then makes each decision again.
+// TestDecisions makes each decision about each kind of action, and then repeats it.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -89,7 +89,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-func wantField(t *testing.T, err error, field string) { //nolint:unparam // what is at fault is what the test says
+func wantField(t *testing.T, err error, field string) { //nolint:unparam // the test names the field that it expects
 	t.Helper()
 	e, ok := errors.AsType[*apierr.Error](err)
 	if !ok || e.Code != apierr.InvalidRequest || len(e.Fields) != 1 || e.Fields[0].Field != field {
@@ -152,7 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, lost, and sent again. The second decision is not mistaken for the first one.
+// A call is approved, its outcome is lost, and a second decision is needed to send the call again. The second decision is not mistaken for
+// the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -301,7 +302,7 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 		}
 		return things
 	}
-	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // calls decided by persons may not occur in a round
+	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // a round may contain no calls that people decide
 		b.chaos(doing)
 	}
 	if things := never(); len(things) > 0 {
@@ -317,8 +318,8 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// chaos makes many workers execute random operations on a few runs concurrently, while the runs are
-// erased. It counts the successful operations.
+// chaos makes many workers execute random operations on a few runs concurrently, while these runs
+// are erased. It counts the successful operations.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup

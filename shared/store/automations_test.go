@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// automationRun accepts a run of an automation.
+// automationRun accepts a run of an automation and returns the run's id.
 func (b *testEnv) automationRun(automation, trigger, session string) string {
 	b.Helper()
 	r := b.run("", session)

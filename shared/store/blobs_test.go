@@ -66,7 +66,7 @@ func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
 
-	// The statement with which the previous release erases. It deletes steps.
+	// The previous release erases with this statement, which deletes the steps.
 	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
 	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
@@ -84,7 +84,7 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // a fake size, with which little more than two fit into a statement
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size: little more than two contents of it fit into a statement
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
@@ -95,9 +95,10 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	}
 }
 
-// storeBlocked stores a content while another transaction is writing its second chunk, and calls f
-// once the storing waits for that transaction. Then the other transaction rolls back. storeBlocked
-// returns the result of storing the content. f may interrupt it by calling its argument.
+// storeBlocked stores a content while another transaction is writing the content's second chunk,
+// and calls f once the storing waits for that transaction. After f the other transaction rolls
+// back. storeBlocked returns the result of storing the content. f can interrupt the storing by
+// calling its argument.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -205,15 +206,15 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	}
 }
 
-// A content that is swept, or removed with another file, before it is linked is written again.
-// Storing it again restarts the hour in which it must be linked.
+// If a content is swept, or removed together with another file, before it is linked, it is written
+// again. Storing it again restarts the hour in which it must be linked.
 func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
 	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The row is locked by the chunk that is being written, and is deleted right after that.
+		// The transaction that writes a chunk locks the row. This statement deletes the row right after that transaction.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
 		b.awaitWaiters(2)
 	})
@@ -236,8 +237,8 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// storeUnlinked stores a content and calls f when it is completely written and not linked yet. letGo
-// lets it continue.
+// storeUnlinked stores a content and calls f when the content is completely written and not linked
+// yet. f calls letGo to let the storing continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -274,8 +275,8 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked. It may have been complete and be removed just before or
-// during linking, or it may be in the process of being written again.
+// An incomplete content is not linked. A complete content may be removed just before or during
+// linking, and it may be in the process of being written again.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -318,7 +319,7 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A content that is due for removal is not removed while a transaction links to it.
+// A content that is due for removal is not removed while a transaction is linking a file to it.
 func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -357,8 +358,8 @@ func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// The same contents are stored repeatedly while the last files that refer to them are removed: no
-// file loses its content, and no content remains at the end.
+// While the last files that refer to some contents are removed, the same contents are stored
+// repeatedly. No file loses its content, and no content remains at the end.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -391,7 +392,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 	r.wantStored("in the end", "0 contents 0 chunks 0 files")
 }
 
-// The same content stored twice concurrently is stored once.
+// If the same content is stored by two callers concurrently, the database contains it once.
 func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -414,7 +415,7 @@ func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 	b.wantStored("in the end", "2 contents 6 chunks 12 files")
 }
 
-// A large file is read without being completely in memory. Not parallel, because allocations of
+// A large file is read without holding all of it in memory. Not parallel, because allocations of
 // other tests would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
@@ -453,7 +454,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 }
 
 // The cost of reading files depends neither on the files of other sessions nor on earlier calls
-// that wrote the same names.
+// that wrote files with the same names.
 func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

@@ -146,7 +146,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := b.s.Executions.Journal(t.Context(), goesOn.Held(), 1, [][]byte{step}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(t.Context(), goesOn.Held(), 1, step); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	for metric, want := range map[domain.BudgetMetric]int64{
@@ -178,7 +178,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	}
 }
 
-// Holds of an attempt that has ended count as used; other holds stay.
+// Amounts that an ended attempt still holds of a budget count as used; the holds of other attempts stay.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -263,7 +263,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 		}
 	}
 	opened("made", 1)
-	b.exec(`DELETE FROM budget_counts`) // as at the beginning of a period
+	b.exec(`DELETE FROM budget_counts`) // as it is at the beginning of a period
 	if err := b.s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
 		t.Error(err)
 	}
@@ -299,7 +299,7 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 }
 
 // A budget that is created during a call counts the call when the call ends, exactly once, whether
-// or not other budgets have a hold for it.
+// or not other budgets hold an amount for the call.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

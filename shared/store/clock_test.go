@@ -7,7 +7,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// step moves the database's clock by moving the stored times of open runs.
+// step simulates a change of the database's clock: it moves the stored times of open runs into the past.
 func (b *testEnv) step(by time.Duration) {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1),
@@ -43,8 +43,8 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	}
 }
 
-// Setting the clock back prolongs leases and waits. Those that become too long are shortened, and
-// the others are unchanged.
+// Setting the clock back prolongs leases and waits. Leases and waits that become too long are
+// shortened, and the others are unchanged.
 func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -29,8 +29,8 @@ func (m *hookEnv) release() []string {
 	return orgs
 }
 
-// deliveriesOf returns the delivery ids in a run's input, and the id of the delivery that its
-// payload is from.
+// deliveriesOf returns the delivery ids in a run's input, and the id of the delivery from which the
+// payload was taken.
 func (m *hookEnv) deliveriesOf(runID string) (ids []string, newest string) {
 	m.Helper()
 	var raw []byte
@@ -181,7 +181,7 @@ func TestAWindowEndsAfterTheNewestAndAtLastAfterTheFirst(t *testing.T) {
 	}
 }
 
-// Bursts from two ingresses while two sweepers release: every delivery is in exactly one run.
+// Bursts of deliveries arrive at two ingresses while two sweepers release runs: every delivery ends up in exactly one run.
 func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -242,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// Whatever ends a run that collects deliveries, the next delivery begins another run.
+// However a run that is collecting deliveries ends, the next delivery starts another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -307,8 +307,8 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	}
 }
 
-// An acceptance whose reply was lost may commit between the lookup and the second try. The second
-// try then leaves its rows alone.
+// A transaction whose reply was lost may commit between the lookup of its rows and the second try.
+// The second try then leaves these rows unchanged.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -393,7 +393,7 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// The accepting process may die at any point: either everything is stored, or nothing.
+// The accepting process may die at any point: either everything is stored or nothing is.
 func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -21,7 +21,7 @@ const actsForCredential = "credential"
 
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
-	call       string // its expression in FROM; $1 is the credential, which is also the transaction's user
+	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
 	credential string // which of a holder's ids and hashes the call takes
 	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
 }
@@ -43,10 +43,10 @@ var credentialCalls = map[string]credentialCall{
 }
 
 // holder is an organization with all the data that a credential gives access to: ids, hashes and
-// texts that no other organization has.
+// texts, all different from those of other organizations.
 type holder map[string]string
 
-// newHolder creates an organization. Its owner has proven their address and is invited to the
+// newHolder creates an organization. Its owner has a proven email address and is invited to the
 // host's organization.
 func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host accountdb.Account) holder {
 	t.Helper()
@@ -96,9 +96,9 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 }
 
-// A function that acts for a credential returns only data that belongs to the credential. Whichever
-// organizations the transaction acts for, the function returns no data of another organization, and
-// no rows for another id.
+// A function that acts for a credential returns only data that belongs to the credential. For
+// whatever organizations the transaction acts, the function returns no data of other organizations,
+// and no rows for another id.
 func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -140,8 +140,8 @@ func without(of holder, name string) []string {
 	return slices.Collect(maps.Values(rest))
 }
 
-// result returns the function's result, or the ids of the rows that it changes, in a transaction of
-// the service that acts for some organizations.
+// result returns the function's result, or the ids of the rows that it changes, in a transaction
+// that the service runs for the given organizations.
 func (c credentialCall) result(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
 	t.Helper()
 	if strings.Contains(c.call, "decode(") {

@@ -65,7 +65,8 @@ func definersOnThePage(t *testing.T) map[string]definer {
 }
 
 // Each SECURITY DEFINER function is in the table in docs/security.md with its tables. A function
-// that takes an organization acts for it, and then checks that the transaction does too.
+// with an organization parameter acts for that organization, and checks that the transaction does,
+// too.
 func TestDefinersAreOnThePage(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -108,8 +109,8 @@ func TestDefinersAreOnThePage(t *testing.T) {
 	}
 }
 
-// definerCalls call the functions that act for an organization: $1 is the organization, $2 the
-// prefix of its lexemes, $3 its documents and $4 the agent.
+// definerCalls contains calls of the functions that act for an organization: $1 is the
+// organization, $2 the prefix of its lexemes, $3 the organization's documents and $4 its agent.
 var definerCalls = map[string]string{
 	"known_terms":    `known_terms($1, $2, '{secret}') WHERE $3::text[] IS NOT NULL`,
 	"search_terms":   `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`,
@@ -119,8 +120,8 @@ var definerCalls = map[string]string{
 }
 
 // In a transaction for one organization, the functions that act for an organization return no rows
-// for the ids of another organization. For the organization's own ids they return rows, which shows
-// that the calls are correct.
+// for the ids of another organization. For the acting organization's own ids they return rows,
+// which shows that the calls are correct.
 func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -161,8 +162,8 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	}
 }
 
-// rowsFor counts the rows that a function returns in a transaction of the service that acts for
-// some organizations.
+// rowsFor counts the rows that a function returns in a transaction that the service runs for the
+// given organizations.
 func rowsFor(t *testing.T, s *store.Store, acting, call string, args ...any) (rows int) {
 	t.Helper()
 	tx, err := s.SQL().BeginTx(t.Context(), nil)

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -123,8 +124,8 @@ func TestDeliveriesAreListed(t *testing.T) {
 	wantCode(t, out[0].Err, apierr.NotFound)
 }
 
-// A rejected delivery may get a run when it is sent again: the agent or the hook's filter may
-// have been fixed.
+// A rejected delivery may start a run when it is sent again, because the agent or the hook's filter
+// may have been fixed.
 func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -291,7 +292,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
-	for _, want := range []int{2, 1} { // the second round is the last; then the hook is removed
+	for _, want := range []int{2, 1} { // the hook is removed after the second and last round
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
 			t.Errorf("checked %d, %v; want %d", n, err, want)
 		}
@@ -326,10 +327,11 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// lostAnswerConnector makes connections that, once, lose the reply to a successful commit.
+// lostAnswerConnector makes connections that, once, lose the reply to a successful commit, or to a
+// successful statement that accepts simple deliveries.
 type lostAnswerConnector struct {
 	driver.Connector
-	armed atomic.Bool
+	armed, armedSimple atomic.Bool
 }
 
 type deafConn struct {
@@ -357,6 +359,30 @@ func (d *lostAnswerConnector) Connect(ctx context.Context) (driver.Conn, error) 
 		conn, conn.(driver.ConnPrepareContext), conn.(driver.ConnBeginTx), conn.(driver.NamedValueChecker),
 		conn.(driver.SessionResetter), conn.(driver.Validator), d,
 	}, nil
+}
+
+// deafStmt is a statement that, once, is executed and loses its reply.
+type deafStmt struct {
+	driver.Stmt
+	driver.StmtQueryContext
+
+	by *lostAnswerConnector
+}
+
+func (c *deafConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := c.ConnPrepareContext.PrepareContext(ctx, query)
+	if err != nil || !strings.Contains(query, "accept_deliveries") {
+		return stmt, err
+	}
+	return deafStmt{stmt, stmt.(driver.StmtQueryContext), c.by}, nil
+}
+
+func (s deafStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.StmtQueryContext.QueryContext(ctx, args)
+	if err == nil && s.by.armedSimple.CompareAndSwap(true, false) {
+		return nil, errors.Join(io.ErrUnexpectedEOF, rows.Close())
+	}
+	return rows, err
 }
 
 func (c *deafConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -396,6 +422,22 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 		t.Errorf("answers %+v", out)
 	}
 	if n := m.count(`SELECT count(*) FROM runs`); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+
+	two, filtered, late := m.delivery("two"), m.delivery("filtered"), m.delivery("late")
+	filtered.Status, filtered.Run = domain.DeliveryFiltered, nil
+	late.Run.CallerKind = domain.CallerUser
+	by.armedSimple.Store(true)
+	out = m.deliver(two, m.delivery("one"), filtered, late)
+	if by.armedSimple.Load() {
+		t.Fatal("no reply was lost")
+	}
+	if out[0].Existing || out[0].Run.Run.ID != two.Run.ID || !out[1].Existing || out[1].Run.Run.ID != one.Run.ID ||
+		out[2].Existing || out[2].Delivery.Status != domain.DeliveryFiltered || out[3].Delivery.Status != domain.DeliveryRefused {
+		t.Errorf("answers after a lost reply %+v", out)
+	}
+	if n := m.count(`SELECT count(*) FROM runs`); n != 3 {
 		t.Errorf("%d runs", n)
 	}
 }

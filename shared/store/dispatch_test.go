@@ -58,8 +58,8 @@ func (m *meter) read(f func()) int {
 	return m.total() - before
 }
 
-// total is the number of reads so far. A connection reports its reads when it ends, so total closes
-// the store and opens it again.
+// total returns the number of reads so far. A connection reports its reads when it is closed, so
+// total closes the store and opens it again.
 func (m *meter) total() (n int) {
 	m.Helper()
 	if err := m.s.Close(); err != nil {
@@ -136,7 +136,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 	}
 }
 
-// If a run waits for a run of another lane in its session, it is dispatched when that run finishes.
+// If a run waits for a run in its session that belongs to another lane, it is dispatched when that run finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -189,8 +189,8 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	wantIDs(t, "dispatched", jobs, run.RunID)
 }
 
-// While a transaction holds a snapshot, the dead entries of all later runs remain. Accepting,
-// finishing and dispatching read few of them.
+// While a transaction holds a snapshot, the dead index entries of all later runs remain. Accepting,
+// finishing and dispatching runs reads few of these entries.
 func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	t.Parallel()
 	b := newMeter(t)
@@ -218,7 +218,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	}
 	for range runs / (4 * limit) {
-		flood(4 * limit) // three times as many runs as slots wait
+		flood(4 * limit) // three times as many runs wait as there are slots
 		b.look()
 	}
 	n := b.read(func() {
@@ -227,12 +227,12 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	})
 	t.Logf("%d entries a run", n/measured)
-	// A claim, a finish and an acceptance find their rows by keys: about ten entries.
+	// Claiming, finishing and accepting find their rows by keys, and read about ten entries together.
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
-	// The sweeper looks once a second. It may read each dead entry once; each run leaves some
-	// entries in every index.
+	// The sweeper looks for waiting runs once a second. It may read each dead entry once; each run
+	// leaves some entries in every index.
 	n = b.read(b.look)
 	t.Logf("%d entries a look", n)
 	if n > 10*runs {
@@ -274,7 +274,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// Runs that acceptance left waiting are dispatched once a count has found free slots.
+// Runs that were not dispatched when they were accepted are dispatched once counting finds free slots.
 func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -297,7 +297,7 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 	}
 }
 
-// Overdue runs of several organizations end in turn: one organization does not wait for a thousand
+// Overdue runs of several organizations are ended in turn: no organization waits for a thousand
 // overdue runs of another.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()

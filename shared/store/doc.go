@@ -1,6 +1,6 @@
-// Package store is Parley's PostgreSQL access. Each domain has one package with plain SQL
-// through sqlx and lib/pq; package pg provides the connection pool and the transactions. Every
-// function on rows of an organization takes the organization as a parameter.
+// Package store is Parley's PostgreSQL access. Each domain has one package with plain SQL through
+// sqlx and lib/pq; package pg provides the connection pool and the transactions. Every function
+// that reads or writes rows of an organization takes the organization as a parameter.
 //
 // The domain packages import each other in one direction:
 //

@@ -76,8 +76,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	b.wantFound("shared", "kept shared")
 }
 
-// If a large document is read again, its term counts are removed in one transaction, whose
-// statements are bounded too.
+// If a large document is processed again, its term counts are removed in one transaction, whose
+// statements are bounded, too.
 func TestALargeDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -60,8 +60,8 @@ func (b *testEnv) number(query string, args ...any) (n int) {
 	return n
 }
 
-// If a run gets a document's text while the document is being deleted, the run counts as a reader:
-// the deletion waits for it, checks again, and erases it.
+// A run that gets a document's text while the document is being deleted counts as a reader. The
+// deletion waits for the run's transaction, checks again for readers, and erases the run.
 func TestDeletingWaitsForNewReaders(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -96,13 +96,13 @@ func TestDeletingWaitsForNewReaders(t *testing.T) {
 	}
 }
 
-// A run may find a document ready but reach its row only during the removal. It then waits and does
-// not get the text.
+// A run may see that a document is ready but reach the document's row only during the removal. The
+// run then waits and does not get the text.
 func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	docs := []string{r.ready("1"), r.ready("2")}
-	slices.Sort(docs) // the order in which they are locked
+	slices.Sort(docs) // the order in which the documents are locked
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
 	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
@@ -130,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until giving waits for the row of the document that is being removed, rather than
-// for the preceding document's row.
+// waitsFor waits until giving (the result of a call in progress) is blocked by the row of the
+// document that is being removed, and not by the preceding document's row.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -22,7 +22,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// ready creates a processed document with marked name and text.
+// ready creates a processed document whose name and text contain the canary.
 func (r *storedEnv) ready(more string) string {
 	r.Helper()
 	content := r.upload([]byte("content of " + canary + more))
@@ -50,7 +50,7 @@ func (b *testEnv) deleteDocument(documentID string) []executiondb.Ended {
 	return ended
 }
 
-// turn is a run of a session with a marked answer, which has read documents.
+// turn finishes a run of a session that has read documents. The run's answer contains the canary.
 func (r *storedEnv) turn(session, key string, documents ...string) *executiondb.Claimed {
 	r.Helper()
 	run := r.chat("usr_1", session, "ask "+key)
@@ -63,7 +63,7 @@ func (r *storedEnv) turn(session, key string, documents ...string) *executiondb.
 func (r *storedEnv) answered(session, key, answer string, documents ...string) string {
 	r.Helper()
 	c := r.turn(session, key, documents...)
-	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + answer + `"}`)}); err != nil || !ok {
+	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, []byte(`{"text":"`+answer+`"}`)); err != nil || !ok {
 		r.Fatalf("journal: %v, %v", ok, err)
 	}
 	r.keep(c.Held(), domain.Source{Text: answer})
@@ -204,7 +204,7 @@ func TestGivingDocuments(t *testing.T) {
 	if given, kept, err := r.s.Knowledge.GiveDocuments(ctx, stale, []string{one}); err != nil || kept || given != nil {
 		t.Errorf("under another fence: %v, %v, %v", given, kept, err)
 	}
-	// The statement with which the previous release erases a run.
+	// The previous release erases a run with this statement.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) VALUES ($1, $2, 1, 1, '{}')`, held.RunID, r.org)
 	r.raw(`DELETE FROM steps WHERE run_id = $1`, held.RunID)
 	if n := r.number(`SELECT count(*) FROM run_documents`); n != 0 {
@@ -232,8 +232,8 @@ func TestDeletingADocumentBeingRead(t *testing.T) {
 	}
 }
 
-// If the process dies meanwhile, the document can be deleted again, and searches do not find it in
-// between.
+// If the process dies during a deletion, the document can be deleted again, and searches do not
+// find it in the meantime.
 func TestDeletingThatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"documents", "sessions"} {
@@ -266,7 +266,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 	}
 }
 
-// Deleting a document that very many runs have read takes many short transactions.
+// Deleting a document that very many runs have read uses many short transactions.
 func TestDeletingADocumentThousandsHaveRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -328,7 +328,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // two seconds, or longer if no run has read a deleted document by then
+	go func() { // at least two seconds, and until a run has read a document that is deleted
 		defer close(over)
 		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
 			<-time.After(time.Second)

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// process makes a document ready, with two chunks and under a new fence.
+// process makes a document ready, with two chunks and a new fence.
 func (b *testEnv) process(documentID string) {
 	b.Helper()
 	b.exec(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, documentID)
@@ -32,7 +32,7 @@ func (b *testEnv) held(documentID string) knowledgedb.LeasedDocument {
 	return held
 }
 
-// index writes the same rows as a worker that reads a document.
+// index writes the same rows as a worker that processes a document.
 func (b *testEnv) index(held knowledgedb.LeasedDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -142,7 +142,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	}
 	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
 
-	// twice in one call, together with others
+	// One call contains the same document twice, together with others.
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
 	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
@@ -236,7 +236,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents for which there was no room are removed
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // the contents for which there was no room are removed, too
 	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
@@ -389,8 +389,8 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	}
 }
 
-// A document's name is indexed. A renamed document is therefore read again, even while a worker is
-// reading it.
+// A document's name is indexed. A renamed document is therefore processed again, even if a worker
+// is processing it at that time.
 func TestRenamedDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState inserts the call "c" and brings it to a state.
+// inState inserts the effect of the call "c" and brings it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -81,8 +81,10 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	case "folder":
 		_, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, "c")
 		return kept, err
+	case "step":
+		return b.s.Executions.Journal(b.Context(), held, 1, []byte(`{}`))
 	case "tools":
-		return b.s.Executions.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
+		return b.s.Executions.KeepToolSet(b.Context(), held, []byte(`[]`))
 	}
 	b.Fatalf("no such thing: %s", what)
 	return false, nil
@@ -112,7 +114,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// Later attempts find the state of a call's effect, and may run the call only if it is safe.
+// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -152,11 +154,11 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the outcome is true, and no person has decided otherwise
+			b.does("end", first, tc.left == "sending") // the lost worker's outcome is true, and no person has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has taken over the effect
+			for _, what := range []string{"begin", "end", "void"} { // not allowed before the next attempt has taken over the effect
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the ledger's entry counts
@@ -237,7 +239,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b.wantEffect(held.RunID, "sending sent")
 }
 
-// race runs functions concurrently and returns which of them succeeded.
+// race runs functions concurrently and reports for each whether it succeeded.
 func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	t.Helper()
 	done = make([]bool, len(things))
@@ -279,8 +281,8 @@ func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	}
 }
 
-// A worker that was wrongly considered lost begins or finishes sending while another attempt
-// continues its run.
+// A worker that was wrongly considered lost begins or finishes sending a call while another attempt
+// continues the run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -308,25 +310,44 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Writes that arrive while the run is being taken from its worker wait, and then write nothing.
+// Writes by a worker that arrive while its run is being taken away wait for the takeover, and then change nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for what, left := range map[string]string{
-		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
-		"files": "ready", "no files": "ready", "folder": "ready",
+		"park": "awaiting", "keep": "ready", "tools": "ready", "files": "ready", "no files": "ready", "folder": "ready",
 	} {
 		held := b.claimedRun()
 		b.inState(held, left, domain.SideEffectUnsafe)
-		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
-		b.during(what, taking, held.RunID, func() {
+		b.during(what, `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`, held.RunID, waitsForLock, func() {
 			b.does(what, held, false)
 		})
 	}
 }
 
-// during runs f while a transaction has made a change, and commits once f waits for it.
-func (b *testEnv) during(what, change, runID string, f func()) {
+// Writes that share a statement with those of other runs wait for no lock. They are repeated until the
+// run has been taken from its worker, and then write nothing.
+func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	for what, left := range map[string]string{"step": "ready", "prepare": "ready", "begin": "ready", "void": "ready", "end": "sending"} {
+		held := b.claimedRun()
+		b.inState(held, left, domain.SideEffectUnsafe)
+		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
+		repeats := `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%write\_progress%'
+			AND state = 'idle' AND query_start > '` + b.text(`SELECT clock_timestamp()::text`) + `'`
+		b.during(what, taking, held.RunID, repeats, func() {
+			b.does(what, held, false)
+		})
+	}
+}
+
+// waitsForLock counts the transactions that wait for a lock.
+const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+
+// during makes a change in a transaction, runs f, and commits the transaction once the query counts f among those
+// that wait for the change.
+func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -341,7 +362,7 @@ func (b *testEnv) during(what, change, runID string, f func()) {
 		f()
 	}()
 	for waiting := "0"; waiting == "0" && !isClosed(done); {
-		waiting = b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		waiting = b.text(waits)
 	}
 	if isClosed(done) {
 		b.Errorf("%s did not wait", what)

@@ -28,7 +28,7 @@ func (r *storedEnv) leaks() string {
 		r.Fatalf("tables %s, %v", tables, err)
 	}
 	found := ""
-	for table := range strings.FieldsSeq(tables) { // a row's text contains all its columns
+	for table := range strings.FieldsSeq(tables) { // the text form of a row contains all its columns
 		if n := r.number(fmt.Sprintf(`SELECT count(*) FROM %q t WHERE strpos(t::text, $1) > 0`, table), canary); n > 0 {
 			found += fmt.Sprintf("%s:%d ", table, n)
 		}
@@ -59,13 +59,13 @@ func TestErasingLeavesNothing(t *testing.T) {
 	work := func(run queuedb.NewRun) *executiondb.Claimed {
 		t.Helper()
 		c := r.mustClaim(r.accept(wideWindow, run)[0].Run.Run.ID)
-		ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + canary + `"}`)})
+		ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, []byte(`{"text":"`+canary+`"}`))
 		if err != nil || !ok {
 			t.Fatalf("journal: %v, %v", ok, err)
 		}
 		r.raw(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, 1, 1, $4)`,
 			c.RunID, r.org, c.Fence, `message.delta {"text":"`+canary+`"}`)
-		if ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 0, [][]byte{[]byte(`["` + canary + `"]`)}); err != nil || !ok {
+		if ok, err := r.s.Executions.KeepToolSet(t.Context(), c.Held(), []byte(`["`+canary+`"]`)); err != nil || !ok {
 			t.Fatalf("tool set: %v, %v", ok, err)
 		}
 		r.prepare(c.Held(), domain.Effect{CallID: "c", Name: "pay", Input: []byte(`"` + canary + `"`)}, true)
@@ -109,7 +109,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 
 	// A worker of an erased run writes nothing.
-	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
 	if kept, err := r.s.Executions.Extend(ctx, []lease.Held{running.Held()}); err != nil || len(kept.Extended)+len(kept.Locked) != 0 {
@@ -207,7 +207,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// TestErasingWhileMessagesArrive: each message is either in the erased session, or in a new one.
+// TestErasingWhileMessagesArrive: each message belongs either to the erased session or to a new one.
 func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -224,14 +224,14 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					t.Errorf("accepting: %+v, %v", out, err)
 					return
 				}
-				// Some are claimed and finished, if possible.
+				// Some of the runs are claimed and finished, if possible.
 				claims, err := r.s.Executions.Claim(t.Context(), []string{out.Run.Run.ID})
 				if err != nil {
 					t.Errorf("claiming: %v", err)
 					return
 				}
 				if c := claims[0].Run; c != nil {
-					if _, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{}`)}); err != nil {
+					if _, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, []byte(`{}`)); err != nil {
 						t.Errorf("journal: %v", err)
 					}
 					if _, err := r.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{{Held: c.Held(), Chunk: executiondb.Chunk{FirstN: 1, LastN: 1, Events: "a {}"}}}); err != nil {

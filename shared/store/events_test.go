@@ -83,7 +83,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.save(true, c.Held(), chunk(2, 3)) // the reply to a checkpoint was lost
 	b.save(true, c.Held(), chunk(4, 6))
 	b.save(true, c.Held(), chunk(7, 7), chunk(8, 9))
-	b.save(true, c.Held(), chunk(8, 10)) // another reply was lost, and more events have been added meanwhile
+	b.save(true, c.Held(), chunk(8, 10)) // another reply was lost, and more events were added in the meantime
 	log := b.log(runID, 0, 0)
 	b.wantChunks("while it runs", log, 1, chunk(2, 3), chunk(4, 6), chunk(7, 7), chunk(8, 10))
 	if log.Run.Run.Status != domain.RunRunning || log.Run.Run.StartedAt == nil || log.EndFence != 0 {
@@ -93,7 +93,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
 	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
 
-	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // a checkpoint whose reply was lost has stored some of them
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // a checkpoint whose reply was lost has stored some of the events
 		t.Fatal("not saved")
 	}
 	ended := b.log(runID, 1, 3)
@@ -185,7 +185,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	b.wantChunks("the rejected", b.log(broken, 0, 0), 0)
 }
 
-// During a rollout, an attempt of this release publishes events, and the previous
+// During a rollout, an attempt by this release publishes events, and a process of the previous
 // release ends the run.
 func TestAnOlderBinarysEndComesAfterTheSentEvents(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder returns the files that a call finds as text: their names, and the contents of short files.
+// folder returns, as text, the files that a call finds: their names, and the contents of short files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -88,7 +88,7 @@ func (b *testEnv) wantFolder(what string, held lease.Held, call, want string) {
 	}
 }
 
-// inSession claims a run of a session.
+// inSession accepts and claims a run of a session.
 func (b *testEnv) inSession(session string) *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
@@ -196,8 +196,8 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes a run over repeats the call. The files of the earlier attempt are removed,
-// and that attempt can store no more files.
+// An attempt that takes over a run repeats the call. The files that the earlier attempt stored for
+// the call are removed, and the earlier attempt can store no more files.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -282,8 +282,8 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	}
 }
 
-// An organization's files are counted as the bytes of their contents plus 4 KiB per file. Equal
-// contents count once. The count is exact under concurrency.
+// The size of an organization's files is the number of bytes in their contents plus 4 KiB per file.
+// Equal contents count once. The count is exact under concurrency.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
@@ -320,7 +320,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // concurrent calls see each other's bytes, but each other's rows only after the commit
+	for n := range 12 { // concurrent calls see each other's bytes, but not each other's rows before the commit
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -340,7 +340,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 }
 
-// A session has at most a thousand names. Further ones are rejected until some are removed;
+// A session has at most a thousand file names. Further names are rejected until some are removed;
 // existing files may change.
 func TestASessionsNamesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -376,8 +376,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// Removed names appear again when the runs that removed them are gone; the newest
-	// ones are returned.
+	// Removed files appear again when the runs that removed them are gone; the newest files are
+	// returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
@@ -386,7 +386,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c8", nil, made("b", "")))
 }
 
-// Small files are read with one statement, in any order; ids may be repeated.
+// Several small files are read with one statement. Their ids may be in any order and may be repeated.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -412,7 +412,7 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files take as many transactions as one; a large one takes one per chunk.
+// A hundred small files need as many transactions as one small file; a large file needs one per chunk.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -448,7 +448,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	held := b.claimedRun()
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
-	b.during("adding", adding, b.org, func() {
+	b.during("adding", adding, b.org, waitsForLock, func() {
 		_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", []blobdb.NewFile{made("x", "12345")}, nil, 10+4096)
 		if kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("11 of 10 bytes: %v, %v", kept, err)
@@ -457,7 +457,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// Contents are read at any position, and only the needed pieces are loaded.
+// Contents can be read from any position, and only the needed pieces are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

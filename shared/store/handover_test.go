@@ -10,15 +10,16 @@ import (
 )
 
 // queue inserts runs directly into the sessions numbered from first to last, n runs for each
-// session. The first run of each session gets the state head, "parked" or "backoff"; the other runs
-// wait.
+// session. The first run of each session gets the state head; the other runs wait. The state is
+// "waiting", "backoff", "parked", or "parked by the previous release", which did not delay such runs.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
-			deadline, not_before)
+			deadline, not_before, parked_at)
 		SELECT format('run_%s_%s', lpad(q::text, 6, '0'), s), $1, $2, 1000000 + s, q, 'automation',
-			CASE WHEN q = 1 AND $6 = 'parked' THEN 'requires_action' ELSE 'queued' END, false, 0, '', '', '', now() + interval '1 day',
-			CASE WHEN q = 1 AND $6 = 'backoff' THEN now() + interval '1 hour' END
+			CASE WHEN q = 1 AND $6 LIKE 'parked%' THEN 'requires_action' ELSE 'queued' END, false, 0, '', '', '', now() + interval '1 day',
+			CASE WHEN q > 1 THEN NULL WHEN $6 = 'backoff' THEN now() + interval '1 hour' WHEN $6 = 'parked' THEN 'infinity' END,
+			CASE WHEN q = 1 AND $6 LIKE 'parked%' THEN now() END
 		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
 }
 
@@ -31,7 +32,7 @@ func (b *testEnv) handOver(places int) []string {
 	return ids(jobs)
 }
 
-// pages returns the number of pages that dispatching the next runs reads, and rolls the dispatch
+// pages returns the number of pages that are read to dispatch the next runs. The dispatch is rolled
 // back.
 func (b *testEnv) pages(function string, places int) int {
 	b.Helper()
@@ -62,12 +63,12 @@ func (b *testEnv) pages(function string, places int) int {
 	return plan[0].Plan.Hit + plan[0].Plan.Read
 }
 
-// Sixty thousand runs that wait for a parked run of their session cost the dispatch of other runs
-// nothing.
+// Sixty thousand runs that wait for a parked run of their session do not slow down the dispatch of
+// other runs.
 func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.handOver(1) // plans the statement while the tables are empty
+	b.handOver(1) // makes PostgreSQL plan the statement while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
 	if got := b.handOver(2); len(got) != 0 {
@@ -92,8 +93,8 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	}
 }
 
-// If the oldest runs of all sessions may start, the dispatch reads only those runs and dispatches
-// them in order.
+// If the oldest runs of all sessions may start, only those runs are read, and they are dispatched
+// in order.
 func TestDispatchTakesTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -113,15 +114,15 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	}
 }
 
-// An organization has the maximum number of parked runs, each with other runs waiting for it. All
-// sessions between them are dispatched in turn.
+// An organization has the maximum number of parked runs, and other runs wait for each of them. The
+// runs of the sessions in between are dispatched in order.
 func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked/2, 3, "parked")
 	b.queue(executiondb.MaxParked/2+1, executiondb.MaxParked/2+40, 2, "waiting")
 	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+executiondb.MaxParked/2)
-	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked")
+	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked by the previous release")
 	seen := map[string]bool{}
 	for range 9 {
 		for _, id := range b.handOver(5) {

@@ -41,8 +41,8 @@ func (b *testEnv) loseDocuments() {
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
 }
 
-// serverStarted makes the database's functions use another start time of the server; the server of
-// the test has just started, which would hide lost leases.
+// serverStarted makes the database's functions use another start time of the server. The test's
+// server has just started, so leases would not count as lost yet.
 func (b *testEnv) serverStarted(when string) {
 	b.Helper()
 	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
@@ -64,8 +64,8 @@ func termsIn(chunks []knowledgedb.NewChunk) (counts knowledgedb.TermCounts) {
 
 const longAgo = `'-infinity'::timestamptz`
 
-// A document may wait for any time while workers are running. From its first claim on, it has an
-// hour.
+// A document may wait for any length of time while workers are running. It must be finished within
+// an hour after its first claim.
 func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -126,7 +126,7 @@ func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	deadline("given back the second time", 50*time.Minute)
 }
 
-// chunkFor returns a chunk of words, which are its text and its terms.
+// chunkFor returns a chunk whose text and terms are the given words.
 func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	c := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
 	for i, w := range words {
@@ -154,7 +154,7 @@ func (b *testEnv) wantCounted(what string) {
 	}
 }
 
-// attempt is a worker that reads a document step by step. It dies after its last step.
+// attempt is a worker that processes a document step by step and dies after its last step.
 type attempt struct {
 	*testEnv
 	held  knowledgedb.LeasedDocument
@@ -177,7 +177,7 @@ func (a *attempt) step(what string) (bool, error) {
 	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
-	for range 2 { // like a worker that got no answer
+	for range 2 { // like a worker that got no reply
 		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
@@ -185,7 +185,7 @@ func (a *attempt) step(what string) (bool, error) {
 	return true, nil
 }
 
-// interleavings returns every interleaving of two sequences; false is a step of the first one.
+// interleavings returns every interleaving of two sequences; false stands for a step of the first sequence.
 func interleavings(first, second int) (out [][]bool) {
 	if first == 0 && second == 0 {
 		return [][]bool{nil}
@@ -258,7 +258,7 @@ func (b *testEnv) interleave(order []bool, first, second []string) {
 	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
 }
 
-// takeOver claims a document for another worker after the lease of its holder has expired.
+// takeOver claims a document for another worker after the holder's lease has expired.
 func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
@@ -339,7 +339,7 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // of organizations with the same number of claimed documents, in any order
+	slices.Sort(got[:2]) // they belong to organizations with the same number of claimed documents: any order is right
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
@@ -424,7 +424,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // the probability of so few or so many among a quarter is negligible
+	if first < 2 || first > 35 { // with a probability of a quarter, so few or so many are practically impossible
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
@@ -529,8 +529,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	left("with chunks", one.ID, "true")
 }
 
-// A transaction that finishes a document waits longer for other such transactions than for other
-// locks. Meanwhile the document's lease is renewed.
+// A transaction that finishes a document waits longer for another such transaction than it waits
+// for other locks. The document's lease is renewed while it waits.
 func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -579,7 +579,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	}
 }
 
-// awaitText waits until a query returns want. It fails the test if ended receives a value first.
+// awaitText waits until a query returns want. It fails the test if a value arrives on ended first.
 func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// The schema's search functions, called directly instead of by the store, which never uses
-// another organization's arguments.
+// Calls of the schema's search functions, made directly: the store never passes arguments of
+// another organization.
 const (
 	callTerms   = `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
@@ -31,7 +31,7 @@ func (b *testEnv) called(orgs []string, call string, args ...any) string {
 }
 
 // shared is the test data of two organizations: documents with common words and vectors, and rows
-// that claim to belong to one organization but belong to a document of the other.
+// that name one organization but belong to a document of the other.
 type shared struct {
 	own, other        *testEnv
 	ownDoc, otherDoc  string
@@ -95,8 +95,8 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// The documents of other organizations influence neither how rare a word is nor which words are
-// known or similar.
+// The documents of other organizations affect neither how rare a word is nor which words are known
+// or similar.
 func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -142,7 +142,7 @@ func TestUnreadyDocumentsAreNotFound(t *testing.T) {
 	b.document([]byte("unread"))
 	held := b.claimDocument()
 	var chunks []knowledgedb.NewChunk
-	for n := range 130 { // more than are ranked for one hit
+	for n := range 130 { // more chunks than are ranked for one hit
 		c := chunkFor(n, "word", "word", "word")
 		c.Vector = []float32{1, 0}
 		chunks = append(chunks, c)

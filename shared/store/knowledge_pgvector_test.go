@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy checks whether the database or this process computes the scores, and
-// returns the hits.
+// wantComparedBy searches, checks that the scores were computed by the database or, if database is
+// false, by this process, and returns the hits.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
@@ -91,7 +91,7 @@ func withPgvector(t *testing.T) *testEnv {
 }
 
 // pgvector is used even if it is installed after the migration and after documents were indexed. It
-// may be dropped again.
+// may also be dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	b := withPgvector(t)
@@ -99,7 +99,7 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	sought := chunks[40].Vector
 	b.readyDocument(nil, chunks...)
 	want := b.wantComparedBy(false, "without", sought)
-	b.exec(`CREATE TABLE vector (x int)`) // a type of that name, not the extension's
+	b.exec(`CREATE TABLE vector (x int)`) // a type with that name that does not belong to the extension
 	wantSame(t, "beside a table of that name", b.wantComparedBy(false, "beside a table of that name", sought), want)
 	b.exec(`DROP TABLE vector`)
 	b.exec(`CREATE EXTENSION vector`)
@@ -113,8 +113,8 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	wantSame(t, "in a schema of its own", b.wantComparedBy(true, "in a schema of its own", sought), want)
 }
 
-// The zero vector, and vectors that pgvector does not support, give the same results
-// with and without it.
+// Searches with the zero vector or with vectors that pgvector does not support give the same
+// results with and without pgvector.
 func TestPgvectorAtItsLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestPgvectorAtItsLimits(t *testing.T) {
 		t.Run(fmt.Sprint(c.dimensions), func(t *testing.T) {
 			t.Parallel()
 			b := withPgvector(t)
-			chunks := spread(c.chunks, c.dimensions) // all are found, including the zero vector
+			chunks := spread(c.chunks, c.dimensions) // all chunks are found, including the one with the zero vector
 			b.readyDocument(nil, chunks...)
 			want := b.wantComparedBy(false, "without", chunks[3].Vector)
 			b.exec(`CREATE EXTENSION vector`)

@@ -28,7 +28,7 @@ func newVocabulary(seed uint64) *vocabulary {
 
 func (v *vocabulary) word() string { return fmt.Sprintf("w%d", v.zipf.Uint64()) }
 
-// chunk has 120 words, partly of its document's subject.
+// chunk returns a chunk of 120 words, some of which belong to its document's subject.
 func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	words := make([]string, 120)
 	for i := range words {
@@ -39,7 +39,7 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	return chunkFor(n, words...)
 }
 
-// fill indexes documents of 100 chunks each and returns questions about them, each of 3 to 8 words.
+// fill indexes documents with 100 chunks each and returns questions about them with 3 to 8 words each.
 func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
@@ -100,7 +100,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
 }
 
-// measure searches for each question with our function and with the plain query.
+// measure searches for each question with Parley's search function and with the plain query, and returns the durations.
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)

@@ -90,7 +90,7 @@ func TestWordsRank(t *testing.T) {
 	b.readyDocument(nil, chunks...)
 	for question, want := range map[string]string{
 		"bell":         "rope tied rope bell",
-		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // the rare word, then the shorter chunk
+		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // first the chunk with the rare word, then the shorter chunk
 		"rope ring":    "rope ring / ring gloves / rope tied rope bell / rope and bag",
 		"boxing":       "the rest / boxing match", // a heading counts more
 		"bag|gloves":   "ring gloves / rope and bag / gloves long a b c d e f g h i j k l m n o p q s t u v w x y z",
@@ -247,7 +247,7 @@ func TestScopesOfSearches(t *testing.T) {
 }
 
 // The functions can read the rows of all organizations. They must use only the rows of the
-// requested organization, whatever organizations the transaction acts for.
+// requested organization, no matter for which organizations the transaction acts.
 func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

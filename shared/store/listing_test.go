@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// Reading a page costs little more than the page, regardless of the number of organizations and of
-// their rows.
+// Reading a page of a list reads few rows other than those on the page, regardless of the number of
+// organizations and their rows.
 func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

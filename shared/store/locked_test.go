@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations share a database and the batches of a store.
+// twoOrganizations returns two organizations that share a database and the batches of one store.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
@@ -119,7 +119,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch meets the lock, the second batch expects it
+	for range 2 { // the first batch runs into the lock; the second already expects it
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -191,8 +191,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up after the claim. The lookup waits for no lock
-// either.
+// A run that could not be claimed is looked up after the claim, and the lookup does not wait for
+// locks either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -200,7 +200,7 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	waiting := out[1].Run.Run.ID
 	one.exec(`UPDATE open_runs SET dispatched = true, next_dispatch_at = now() WHERE run_id = $1`, waiting)
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
-	// Locks the row as soon as the claim has released it.
+	// The trigger lets the test lock the row as soon as the claim has released it.
 	open := one.gate(`BEFORE UPDATE ON open_runs FOR EACH ROW WHEN (NEW.status = 'running')`)
 	claimed := async(func() error {
 		claims, err := one.s.Executions.Claim(t.Context(), []string{waiting, free})
@@ -265,7 +265,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch meets the lock, the second batch expects it
+			for range 2 { // the first batch runs into the lock; the second already expects it
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
@@ -338,8 +338,8 @@ func TestAnErasedSessionDelaysNoOtherSession(t *testing.T) {
 	}
 }
 
-// Two processes race to replace a key whose run has expired, while the sweeper removes such
-// runs. Each caller gets the single new run.
+// Two processes race to reuse an idempotency key whose run has expired, while the sweeper removes
+// such runs. One new run is created, and both callers get it.
 func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -405,8 +405,8 @@ func TestLargeResultsAreSaved(t *testing.T) {
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and n events of the given size in bytes. The size is chosen so that a
-// statement has room for only one.
+// savesLarge saves n results and n events of the given size in bytes. Callers choose a size with
+// which only one fits into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

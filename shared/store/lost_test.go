@@ -48,7 +48,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	}
 }
 
-// The job message of a run that must wait is about to be acknowledged, so the run gives up its slot
+// If a claimed run must wait, its worker acknowledges the job message, so the run releases its slot
 // until its turn comes.
 func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 	t.Parallel()

@@ -20,13 +20,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// inSchemaFile are the functions that policies and indexes need, and that 0001_schema.sql defines.
+// inSchemaFile lists the functions that policies and indexes need and that 0001_schema.sql therefore defines.
 var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
 
-// emptyDatabase returns the address of an empty database, whose owner has no rights except on this
-// database.
+// emptyDatabase returns the address of an empty database. The owner of the database has no rights
+// on any other.
 func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
 	superDSN := testkit.Postgres(t)
@@ -41,7 +41,7 @@ func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	return dsn, testkit.SQL(t, dsn)
 }
 
-// releaseFiles returns a changeable copy of the files of package migrations.
+// releaseFiles returns a modifiable copy of the files of package migrations.
 func releaseFiles(t *testing.T) fstest.MapFS {
 	t.Helper()
 	dir := os.DirFS(filepath.Join(testkit.Root(t), "migrations"))
@@ -62,7 +62,7 @@ func releaseFiles(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// replaced returns the files with one text replaced in a function's file.
+// replaced returns the files after replacing a text in one function's file.
 func replaced(t *testing.T, files fstest.MapFS, function, old, with string) fstest.MapFS {
 	t.Helper()
 	name := "functions/" + function + ".sql"
@@ -86,7 +86,7 @@ func mustMigrate(t *testing.T, db *sql.DB, files fs.FS) {
 const ownFunctions = ` FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
 	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`
 
-// A new database has exactly the functions of the files and those of 0001_schema.sql.
+// A new database has exactly the functions that the functions' files and 0001_schema.sql define.
 func TestAFreshDatabaseHasEveryFunction(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -114,7 +114,7 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
 }
 
-// The next start applies only changed files, and a trigger only if the trigger has changed.
+// The next start applies only the files that have changed, and creates a trigger again only if the trigger itself has changed.
 func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -189,7 +189,7 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	files := releaseFiles(t)
 	mustMigrate(t, db, files)
 	before := written(t, db)
-	good := replaced(t, files, "append_steps", "AS $$\n", "AS $$ /* changed */\n")
+	good := replaced(t, files, "write_progress", "AS $$\n", "AS $$ /* changed */\n")
 	broken := replaced(t, good, "poison_runs", "RETURN QUERY", "RETURN QWERTY")
 	if err := migrations.UpFrom(t.Context(), db, broken); err == nil || !strings.Contains(err.Error(), "function poison_runs") {
 		t.Errorf("a broken function: %v", err)
@@ -206,8 +206,8 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// To change a function's arguments, its file drops the old signature. A function whose file is
-// removed is forgotten, so that it is created again if the file comes back.
+// To change a function's arguments, its file drops the old signature. If a function's file is
+// removed, the migration forgets the function, and creates it again if the file comes back.
 func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -320,7 +320,7 @@ func TestFunctionsChangeUnderLoad(t *testing.T) {
 	if took := slices.Max(slowest[:]); took > testkit.Within(5*time.Second) {
 		t.Errorf("a run took %v", took)
 	}
-	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'append_steps')`
+	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'write_progress')`
 	if n := len(texts(t, raw, `SELECT p.proname`+ownFunctions+together)); n < 80 {
 		t.Errorf("%d functions were replaced", n)
 	}

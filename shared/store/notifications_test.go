@@ -33,7 +33,7 @@ func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims takes due notifications and renders them.
+// claims claims due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -259,8 +259,8 @@ func TestDocumentsAreNotified(t *testing.T) {
 	}
 }
 
-// An endpoint has only a few notifications in progress simultaneously, and a failing endpoint only
-// one. Other endpoints are not delayed.
+// An endpoint has only a few notifications in progress at the same time, and a failing endpoint
+// only one. Other endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -336,8 +336,8 @@ func TestNotificationsHaveOneHolder(t *testing.T) {
 	}
 }
 
-// An endpoint is disabled if it wants no more notifications, or has failed for a day. Its
-// pending notifications continue when it is enabled.
+// An endpoint is disabled if it responds that it wants no more notifications, or after it has
+// failed for a day. Its pending notifications continue when it is enabled.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -394,8 +394,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// Nothing is sent about erased subjects. A notification that was not sent before its run was
-// removed after its retention fails with that reason.
+// No notification is sent about an erased run or document. If a run is removed after its retention,
+// its unsent notifications fail with that reason.
 func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -431,9 +431,9 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	}
 }
 
-// Nothing is sent or shown about a run whose retention is over, even before the run is removed.
-// That does not count as a failure of the endpoint. A notification that is being sent at that time
-// gets the result of its attempt.
+// When a run's retention is over, nothing is sent or shown about the run, even if it is not removed
+// yet. This does not count as a failure of the endpoint. If a notification is being sent at that
+// time, the result of the attempt is stored.
 func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -536,7 +536,7 @@ func TestListsOfNotifications(t *testing.T) {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}
-	b.settle(claimed[2], postponed) // a failing endpoint has one in progress
+	b.settle(claimed[2], postponed) // a failing endpoint has at most one notification in progress
 	again, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[1].ID)
 	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
 		t.Errorf("sent again: %+v, %v", again, err)
@@ -558,7 +558,7 @@ func TestListsOfNotifications(t *testing.T) {
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
-	for _, want := range []int{2, 1, 0} { // two at a time: three of a deleted endpoint, and one that is too old
+	for _, want := range []int{2, 1, 0} { // two at a time: three for a deleted endpoint, and one that is too old
 		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}

@@ -44,7 +44,7 @@ func joined(n []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(n), " ", ","), "[]")
 }
 
-// sweep removes everything that has expired, with several concurrent sweepers.
+// sweep removes all expired data, with several concurrent sweepers.
 func (b *testEnv) sweep(sweepers, limit int) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -99,7 +99,7 @@ func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) 
 	}
 }
 
-// exactly returns a percentile of the durations, computed from the sorted list.
+// exactly returns the exact percentile of the durations, computed from the sorted list.
 func exactly(percent int, took []int64) int64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[(len(sorted)*percent+99)/100-1]
@@ -149,8 +149,8 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// An erased run counts once, both as a tombstone and after the tombstone is removed. The same
-// applies to a run that an older binary removes.
+// An erased run counts exactly once, both while it is a tombstone and after the tombstone is
+// removed. So does a run that an older binary removes.
 func TestTombstonesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -182,8 +182,8 @@ func TestTombstonesAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Concurrent removals of runs of the same hours and automations wait for each other. No count is
-// lost, and no removal fails.
+// Concurrent removals wait for each other if their runs belong to the same hours and automations.
+// No count is lost, and no removal fails.
 func TestRemovingConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -232,8 +232,8 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now()`)
-	// The runs are removed one at a time, newest first. The stored record is always of the newest
-	// run, whichever run is removed last.
+	// The runs are removed one at a time, newest first. The stored record always describes the
+	// newest run, whichever run is removed last.
 	b.exec(`DELETE FROM runs WHERE id = $1`, newest)
 	b.sweep(1, 1)
 	lives := b.automationRun("lives", "api", "")

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users that
-// the transaction does not name are invisible.
+// TestAccountRowsNeedAName sends statements without conditions as the service: the rows of a user
+// are invisible unless the transaction names that user.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -153,7 +153,7 @@ func TestLoginsNeedAValidProof(t *testing.T) {
 }
 
 // TestKeysAreMadeBeforeTheirMakerEnds: revoking a key also invalidates everything that was created
-// with it.
+// with the key.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

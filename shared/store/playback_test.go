@@ -20,7 +20,7 @@ func (b *testEnv) heard(runID string, heard domain.Playback) {
 }
 
 // interruptedRun accepts a message and cancels its run before the first step, as a user does who
-// interrupts.
+// interrupts the agent.
 func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
@@ -86,8 +86,8 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	}
 }
 
-// When the client reports that the whole answer was played, the first record is removed: the answer
-// was not interrupted.
+// When the client reports that the whole answer was played, the record of the interruption is
+// removed, because the answer was not interrupted.
 func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -183,7 +183,7 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Playback{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes of a run erase nothing
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run erase nothing
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}

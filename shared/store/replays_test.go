@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultFor returns the result of a run whose result was read.
+// resultFor returns the result of a stored run that was read with its result.
 func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {
@@ -18,8 +18,8 @@ func resultFor(run rundb.StoredRun) []byte {
 }
 
 // A batch of runs is read without its large results, which replays and waiting requests later read
-// by id. If the results of a batch are large together, further results are also replaced by their
-// sizes.
+// by id. If the results in a batch are large in total, sizes are also returned instead of the
+// remaining results.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -31,7 +31,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// loginAs returns the address of a database with the name and password of another login.
+// loginAs returns the address of a database, with the name and password of another login in it.
 func loginAs(t *testing.T, dsn, database, name, password string) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -65,7 +65,7 @@ func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	admin := testkit.SQL(t, withPath(t, dsn, owner))
 	ran := 0
 	for command := range strings.SplitSeq(commands, ";") {
-		if strings.Contains(command, "CREATE ROLE") { // they exist already, because other tests use the same server
+		if strings.Contains(command, "CREATE ROLE") { // the roles exist already, because other tests use the same server
 			continue
 		}
 		mustExec(t, admin, command)
@@ -101,8 +101,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService opens the address as the service does. refused is the expected error, or "" if
-// opening must succeed.
+// wantService opens the address as the service does. refused is a part of the expected error, or ""
+// if opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

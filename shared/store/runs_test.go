@@ -39,7 +39,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return newBenchOn(t, s, raw, "ada@example.com")
 }
 
-// newBenchOn creates an organization in a database with others.
+// newBenchOn creates an organization in a database that has other organizations.
 func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
 	account, _ := signUp(t, s, email)
@@ -52,8 +52,8 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEn
 	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID, slots: wideWindow}
 }
 
-// run returns a run with a key and a session. An empty key means no key, and an empty session a new
-// session.
+// run returns a run with an idempotency key and a session. If the key is empty, the run has none;
+// if the session is empty, the run begins a new session.
 func (b *testEnv) run(key, session string) queuedb.NewRun {
 	r := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
@@ -71,7 +71,7 @@ func (b *testEnv) run(key, session string) queuedb.NewRun {
 	return r
 }
 
-// automationsFor returns an organization's lane of automations.
+// automationsFor returns the lane for an organization's automations.
 func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
@@ -175,14 +175,14 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession covers runs that the other statement, acceptQuery, accepts.
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session, which the other statement, acceptQuery, accepts.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "s") })
 }
 
-// TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one key.
+// In TestKindsOfAcceptanceAgreeOnAKey, runs with and without a session race for one idempotency key.
 func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -195,7 +195,7 @@ func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	})
 }
 
-// askAtOnce accepts many concurrent batches of runs with one key.
+// askAtOnce accepts many batches of runs with the same key concurrently.
 func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	b.Helper()
 	var mu sync.Mutex
@@ -241,7 +241,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs had
+	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs occupied
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -353,15 +353,15 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	old := b.mustClaim(runID)
 	held := old.Held()
-	if ok, err := b.s.Executions.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 1, []byte(`{"seq":1}`)); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// This statement has the effect of RequeueLost, without a wait until the server has been
-	// running long enough.
+	// This statement has the effect of RequeueLost, which would do nothing until the server has
+	// been running for some time.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
@@ -370,7 +370,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if kept, err := b.s.Executions.Extend(ctx, []lease.Held{held}); err != nil || kept.Extended[runID] || kept.Locked[runID] {
 		t.Errorf("the old worker extended: %v, %v", kept, err)
 	}
-	if ok, err := b.s.Executions.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
 	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {

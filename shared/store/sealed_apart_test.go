@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// Equal bytes are sealed differently for each organization, content and piece. If a person with
+// Equal bytes are sealed differently in each organization, content and piece. If a person with
 // write access to the database copies a piece to another location, it is not readable there.
 func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()

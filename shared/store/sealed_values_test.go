@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// Each process queries these lists at its start. The next value is therefore found by an index of
-// its kind, however many values there are.
+// Each process lists the sealed values when it starts. Therefore an index per kind of value finds
+// the next value, however many values there are.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

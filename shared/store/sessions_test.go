@@ -49,7 +49,7 @@ func newStoredEnvFor(t *testing.T) *storedEnv {
 	return &storedEnv{&testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
 }
 
-// chat returns a message of a principal to a session.
+// chat returns a run for a message that a principal sends to a session.
 func (r *storedEnv) chat(principal, session, text string) queuedb.NewRun {
 	run := r.run("", session)
 	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
@@ -195,7 +195,7 @@ func TestReadingASessionByTurns(t *testing.T) {
 	missing(foreign)
 }
 
-// Several principals have sessions of the same name. Each session is found and erased only by its
+// Several principals have sessions with the same name. Each session is found and erased only by its
 // own principal.
 func TestASessionBelongsToOnePrincipal(t *testing.T) {
 	t.Parallel()
@@ -218,13 +218,13 @@ func TestASessionBelongsToOnePrincipal(t *testing.T) {
 	}
 }
 
-// TestManySessionsStayFast counts the pages that a statement reads, because time
-// depends on the machine.
+// TestManySessionsStayFast measures statements by the pages that they read, because times depend on
+// the machine.
 func TestManySessionsStayFast(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
-	// Most sessions are automations with one run; every hundredth is a person's, and one session is
-	// very long.
+	// Most sessions belong to automations and have one run; every hundredth belongs to a person,
+	// and one is very long.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
 		r.org, r.agent)
@@ -286,8 +286,8 @@ func (r *storedEnv) must(_ any, err error) {
 	}
 }
 
-// touched counts the pages of tables and indexes that f reads. A server process reports its
-// reads when it ends, so f gets a separate store, whose connection is closed before the count.
+// touched counts the pages of tables and indexes that f reads. A server process reports its reads
+// when it ends, so f gets a separate store, whose connections are closed before the count.
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
@@ -320,7 +320,7 @@ func (r *storedEnv) touched(f func(s *store.Store)) int {
 	return count() - before
 }
 
-// readSession returns a session and a whole page of its newest turns.
+// readSession returns a session and a full page of its newest turns.
 func readSession(
 	ctx context.Context, s *store.Store, name sessiondb.SessionName, before, limit int,
 ) (found sessiondb.Session, turns []sessiondb.SessionTurn, err error) {

@@ -35,7 +35,7 @@ func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	return s, proxy, testkit.SQL(t, dsn)
 }
 
-// The insert commits and its reply is lost. The run is found by its id and is not created twice.
+// If an insert commits but its reply is lost, the run is found by its id and is not created twice.
 func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	t.Parallel()
 	s, proxy, raw := behindProxy(t)
@@ -58,7 +58,7 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 		}
 		answered <- out
 	}()
-	// The network recovers after the silent connection was abandoned and the lookup has begun.
+	// The network recovers after the silent connection has been abandoned and the lookup has begun.
 	time.AfterFunc(16*time.Second, proxy.Restore)
 	out := <-answered
 	if len(out) != 1 || out[0].Err != nil || out[0].Existing || out[0].Run.Run.ID != run.ID {

@@ -134,7 +134,7 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// The statement with which the previous release erases. It deletes steps.
+	// The previous release erases with this statement, which deletes the steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
@@ -145,8 +145,8 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read repeatedly while the last runs that read them are removed. There must be no
-// dangling link, and no text may remain at the end.
+// Texts are read repeatedly while the last runs that read them are removed. No link may dangle, and
+// no text may remain at the end.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

@@ -65,7 +65,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	}
 }
 
-// until waits until a query returns a count above 0.
+// until repeats a query until it returns a count above 0.
 func (b *testEnv) until(query string) {
 	b.Helper()
 	for n := 0; n == 0; {
@@ -75,7 +75,7 @@ func (b *testEnv) until(query string) {
 	}
 }
 
-// One transaction sums up the usage of a period's runs; other transactions wait for its result.
+// One transaction sums up the usage of the runs in a period; other transactions wait for its result.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -31,7 +31,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// tenant is an organization with one resource of every kind.
+// tenant is an organization that has one resource of every kind.
 type tenant struct {
 	*testEnv
 	canary  string // contained in all of its texts
@@ -72,7 +72,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
 	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
 	o.callTools(run("", ""))
-	if ok, err := s.Executions.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
+	if ok, err := s.Executions.Journal(ctx, o.held, 1, fmt.Appendf(nil, `{"text":%q}`, o.canary)); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	chunk := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
@@ -90,7 +90,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a run that collects deliveries of a key.
+// receive creates a hook, a delivery without a run, and a run that collects deliveries with a coalescing key.
 func (o *tenant) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}
@@ -108,21 +108,21 @@ func (o *tenant) receive() {
 		VALUES ($1, 'k', $2, $3, 1, to_json($4::text), now(), now() + interval '1 hour')`, o.hook, o.org, o.waiting, o.canary)
 }
 
-// deliveryAs returns a delivery to the organization's hook in the name of another.
+// deliveryAs returns a delivery to o's hook that names the organization org.
 func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	d := (&hookEnv{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
 
-// past returns the name of the agent and the automation of the organization's removed runs.
+// past returns the name that o's removed runs have as their agent and as their automation.
 func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, an effect that is ready, one that waits for a
 // decision, and a source.
 func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.Helper()
-	if ok, err := o.s.Executions.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
+	if ok, err := o.s.Executions.KeepToolSet(o.Context(), o.held, []byte(`["`+o.canary+`"]`)); err != nil || !ok {
 		o.Fatalf("tool set: %v, %v", ok, err)
 	}
 	o.source = o.keep(o.held, domain.Source{Text: o.canary})
@@ -159,14 +159,14 @@ func (o *tenant) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
 
-// probe requests something of an organization in the name of another one.
+// probe requests data of one organization in the name of another.
 type probe struct {
 	name string
 	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
 }
 
-// all joins several results into one. It dereferences the pointers, whose printed form does not
-// show their targets.
+// all returns the values that the pointers of a result point to, because a printed pointer does not
+// show its target.
 func all[T any](list []*T, err error) (any, error) {
 	var out []T
 	for _, p := range list {
@@ -311,7 +311,7 @@ var probes = []probe{
 		return s.Executions.Extend(ctx, []lease.Held{of.heldBy(org)})
 	}},
 	{"Journal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, [][]byte{[]byte(`{}`)})
+		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, []byte(`{}`))
 		return fmt.Sprint(map[bool]string{true: of.held.RunID}[ok]), err
 	}},
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -365,7 +365,7 @@ var probes = []probe{
 		return []any{files, of.ifDone(kept)}, err
 	}},
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.Executions.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
+		done, err := s.Executions.KeepToolSet(ctx, of.heldBy(org), []byte(`["theirs"]`))
 		return of.ifDone(done), err
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -521,13 +521,13 @@ func (o *tenant) ifDone(done bool) string {
 	return ""
 }
 
-// sessionName returns the session "s" with its key. A caller from another organization could not
-// compute the key.
+// sessionName returns the session "s" with its key. The test computes the key, which a caller from
+// another organization cannot.
 func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart has one organization request everything that another has.
+// wantApart has the organization asks request everything that the organization of has.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
@@ -554,9 +554,9 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 	wantApart(t, s, b, a)
 }
 
-// TestForgottenConditionsLeakNothing repeats the test as if every statement had forgotten its
-// condition on organizations. With a connection to which the policies do not apply, nearly every
-// probe succeeds. This shows that the test would detect a leak.
+// TestForgottenConditionsLeakNothing repeats the test with statements that lack their condition on
+// the organization. Over a connection to which the policies do not apply, nearly every probe then
+// succeeds. This shows that the test would detect a leak.
 func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -598,7 +598,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	}
 }
 
-// overwriting replaces sealed values with its own texts.
+// overwriting is a resealer that replaces sealed values with texts of its own.
 type overwriting struct{}
 
 func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
@@ -607,8 +607,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the reading probes that follow the probes that erase data, although they look for
-// that data.
+// readLater lists the reading probes that come after the erasing probes in the list, although they
+// look for the erased data.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

@@ -47,7 +47,7 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// countNotes counts the rows that timelines need in addition to the rows that every run has.
+// countNotes counts the rows that are stored only for timelines.
 func (b *testEnv) countNotes() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
@@ -58,12 +58,10 @@ func (b *testEnv) countNotes() (n int) {
 
 func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	b.Helper()
-	raw := make([][]byte, len(steps))
-	for i, s := range steps {
-		raw[i] = []byte(s)
-	}
-	if ok, err := b.s.Executions.Journal(b.Context(), held, first, raw); err != nil || !ok {
-		b.Fatalf("journal: %v, %v", ok, err)
+	for i, step := range steps {
+		if ok, err := b.s.Executions.Journal(b.Context(), held, first+i, []byte(step)); err != nil || !ok {
+			b.Fatalf("journal: %v, %v", ok, err)
+		}
 	}
 }
 
@@ -178,7 +176,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// The end of a first attempt was recorded by the previous release, or not at all.
+// The end of a first attempt may have been recorded by the previous release, or not at all.
 func TestUnrecordedAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -274,7 +272,7 @@ func TestWhoseTimelines(t *testing.T) {
 	}
 }
 
-// However a run ends, its attempt records are removed together with it.
+// However a run ends, its attempt records are removed together with the run.
 func TestAttemptRecordsAreRemovedWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

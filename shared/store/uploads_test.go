@@ -35,7 +35,7 @@ var (
 	anotherKey = strings.Repeat("0b", 32)
 )
 
-// slowly is a reader that returns a few bytes at a time, and its error after the last byte.
+// slowly is a reader that returns a few bytes at a time, and err after the last byte.
 type slowly struct {
 	from  io.Reader
 	at    int // number of bytes read so far
@@ -66,7 +66,7 @@ func (b *testEnv) upload(content []byte) blobdb.Upload {
 	return up
 }
 
-// document adds a document with a content, named by its first bytes.
+// document adds a document with the content. The document's name is the first bytes of the content.
 func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
@@ -85,7 +85,7 @@ func (b *testEnv) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocum
 	return out
 }
 
-// original reads the original of a document.
+// original reads the original file of a document.
 func original(ctx context.Context, s *store.Store, org, id string) ([]byte, error) {
 	_, r, err := s.Knowledge.OpenDocument(ctx, org, id)
 	if err != nil {
@@ -243,8 +243,8 @@ func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 	}
 }
 
-// No content is stored in plain text. A process with the keys can read it, and a process without
-// them gets an error.
+// No content is stored in plain text. A process that has the keys can read a content, and a process
+// without the keys gets an error.
 func TestSealedContents(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// ended inserts a run with its acceptance time and duration; "" means that it is still running.
+// ended inserts a run with the given acceptance time and duration. If took is "", the run is still in progress.
 func (b *testEnv) ended(agent string, at time.Time, status string, took time.Duration) {
 	b.Helper()
 	var finished *time.Time
@@ -40,7 +40,7 @@ func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport
 	return out
 }
 
-// shown formats the intervals that have runs: number, runs by status, tokens and percentiles.
+// shown formats the intervals that have runs: number of the interval, runs by status, tokens and percentiles.
 func shown(of domain.UsageReport) string {
 	var out []string
 	write := func(name string, c domain.Consumption) {
@@ -145,7 +145,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 	}
 }
 
-// If counting takes too long, it is aborted with an error.
+// If counting usage takes too long, it is aborted with an error.
 func TestUsageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

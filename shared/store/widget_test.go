@@ -109,7 +109,7 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // only for this test
-	// As the function's owner, under its policies.
+	// These statements run as the function's owner, under the owner's policies.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)
 	}

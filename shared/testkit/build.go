@@ -16,18 +16,19 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// buildWithin bounds a build. The first one on a machine compiles everything.
+// buildWithin is the time limit for a build. The first build on a machine compiles everything.
 const buildWithin = 15 * time.Minute
 
-// builds has one build per program in this test process.
+// builds contains one build per program for this test process.
 var builds sync.Map // builder by directory and package
 
 // builder builds the program in its first call and returns the same path in later calls.
 type builder func() (string, error)
 
-// BuildBinary builds the Go main package in a directory - absolute, or relative to the root of the
-// repository, for example "ingress/cmd/ingress" - and returns the path of the program. It is built
-// once, into a cache shared by all test processes, and with the race detector if the test has it.
+// BuildBinary builds the Go main package in a directory, and returns the path of the program. The
+// directory is absolute or relative to the root of the repository, for example
+// "ingress/cmd/ingress". The program is built once, into a cache that all test processes share, and
+// with the race detector if the test has it.
 func BuildBinary(tb testing.TB, dir string) string {
 	tb.Helper()
 	return BuildTagged(tb, dir, "")
@@ -87,8 +88,8 @@ func build(tb testing.TB, dir, pkg, tag string, race bool, env ...string) string
 	return path
 }
 
-// compile writes the program into a directory derived from its inputs. go build skips a program
-// that is up to date.
+// compile writes the program into a directory derived from its inputs. go build skips programs that
+// are up to date.
 func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string) (path string, err error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -123,7 +124,7 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	return path, nil
 }
 
-// programName is the last element of the package path that is not a version, as go build names it.
+// programName returns the name that go build gives to a program: the last element of the package path that is not a version.
 func programName(dir, pkg string) string {
 	if pkg == "." {
 		return filepath.Base(dir)

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// privateSettings are the settings of a server for many tests, whose data may be lost in a crash.
+// privateSettings returns the settings of a server that many tests use, and whose data may be lost in a crash.
 func privateSettings() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -26,10 +26,10 @@ func privateSettings() map[string]string {
 	}
 }
 
-// copyCluster copies a data directory into dir before a server is started there. It contains
-// Parley's roles, the migrated database parleyDatabase and the template of the tests'
-// databases. Creating it takes seconds of CPU time, so it is created once per machine, schema
-// and PostgreSQL version, and kept in the user's cache.
+// copyCluster copies a data directory into dir before a server is started there. The data directory
+// contains Parley's roles, the migrated database parleyDatabase and the template for the tests'
+// databases. Creating it takes seconds of CPU time, so it is created once per machine, schema and
+// PostgreSQL version, and kept in the user's cache.
 func copyCluster(ctx context.Context, dir string) error {
 	made, err := cachedCluster()
 	if err != nil {
@@ -77,7 +77,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes clusters of other schemas that were not used for days. It ignores errors.
+// dropClusters removes clusters with other schemas that have not been used for days. It ignores errors.
 func dropClusters(cache string) {
 	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is valid
 	for _, dir := range made {
@@ -107,7 +107,7 @@ func makeCluster(ctx context.Context, dir, final string) (err error) {
 	}
 
 	if err := os.Rename(filepath.Join(draft, "data"), final); err != nil {
-		return fmt.Errorf("keeping database cluster: %w", err)
+		return fmt.Errorf("saving database cluster: %w", err)
 	}
 
 	return nil
@@ -127,7 +127,7 @@ func fillCluster(ctx context.Context, server *pgserver.Server) error {
 	return databases.admin.Close()
 }
 
-// cacheDir is the cache of all test processes of this user.
+// cacheDir returns the cache directory that all test processes of this user share.
 func cacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// configuredPostgres returns TEST_DATABASE_URL, or otherwise the URL of a container, which is
-// started once per test process.
+// configuredPostgres returns TEST_DATABASE_URL or, if that is not set, the URL of a container,
+// which is started once per test process.
 var configuredPostgres = sync.OnceValues(func() (string, error) {
 	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
 		return dsn, nil
@@ -43,8 +43,8 @@ var configuredPostgres = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx, "sslmode=disable")
 })
 
-// configuredNATS returns TEST_NATS_URL, or otherwise the URL of a container, which is started once
-// per test process.
+// configuredNATS returns TEST_NATS_URL or, if that is not set, the URL of a container, which is
+// started once per test process.
 var configuredNATS = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
 		return url, nil
@@ -66,7 +66,7 @@ var configuredNATS = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx)
 })
 
-// publishedAt returns the address on which containers publish their ports: loopback, unless the
+// publishedAt returns the IP address on which containers publish their ports: loopback, unless the
 // container engine is on another machine.
 func publishedAt(ctx context.Context) (netip.Addr, error) {
 	engine, err := testcontainers.NewDockerProvider()
@@ -77,7 +77,7 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 	defer func() { _ = engine.Close() }() // it was only queried
 	host, err := engine.DaemonHost(ctx)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("asking where the container engine is: %w", err)
+		return netip.Addr{}, fmt.Errorf("resolving the container engine's host: %w", err)
 	}
 
 	if host == "localhost" || host == "127.0.0.1" {
@@ -87,8 +87,8 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 	return netip.IPv4Unspecified(), nil
 }
 
-// published publishes a port on one address. Otherwise an engine may choose different ports for
-// IPv4 and IPv6, and clients connect to either.
+// published publishes a port on only one IP address. Otherwise an engine may choose different ports
+// for IPv4 and IPv6, and clients may connect to either.
 func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}
@@ -99,7 +99,7 @@ func containerDSN(host string, port network.Port) string {
 	return "postgres://parley:parley@" + net.JoinHostPort(host, port.Port()) + "/parley?sslmode=disable"
 }
 
-// image returns the image in an environment variable, or the usual one.
+// image returns the container image named in an environment variable, or the usual image.
 func image(key, usual string) string {
 	if named := os.Getenv(key); named != "" {
 		return named
@@ -108,7 +108,7 @@ func image(key, usual string) string {
 }
 
 // removeAtEnd makes the reaper remove a container after this process has ended. The reaper of
-// testcontainers does so too, if its image is available.
+// testcontainers also does this, if its image is available.
 func removeAtEnd(c testcontainers.Container) error {
 	own, err := ownResources()
 	if err != nil {
@@ -116,7 +116,7 @@ func removeAtEnd(c testcontainers.Container) error {
 	}
 	script := "docker rm --force --volumes " + c.GetContainerID() + " >/dev/null 2>&1\n"
 	if err := os.WriteFile(filepath.Join(own.dir, c.GetContainerID()+".end"), []byte(script), 0o600); err != nil {
-		return fmt.Errorf("noting container for removal: %w", err)
+		return fmt.Errorf("recording container for removal: %w", err)
 	}
 	return nil
 }

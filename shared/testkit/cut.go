@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CutFiles truncates the files with this name below a directory, as a crash might. It truncates
-// them to their first half if half is true, and otherwise to nothing. It returns the number of
+// CutFiles truncates the files with this name below a directory, as a crash might. It keeps the
+// first half of each file if half is true, and otherwise nothing. It returns the number of
 // truncated files.
 func CutFiles(tb testing.TB, dir, name string, half bool) (files int) {
 	tb.Helper()

@@ -16,7 +16,7 @@ type Disk struct {
 	Kind string // for example "tmpfs"
 }
 
-// fillerName is the file that fills a disk.
+// fillerName is the name of the file that fills a disk.
 const fillerName = "filler"
 
 // MemoryDisk mounts a small file system in memory until the test ends. If that is not possible on
@@ -26,22 +26,22 @@ func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
-// ImageDisk mounts a small ext4 file system from a file until the test ends. Data that is synced on
-// it reaches the underlying disk. If mounting is not possible on this machine, the error is the
-// reason.
+// ImageDisk mounts a small ext4 file system from a file until the test ends. Data synced on this
+// file system reaches the underlying disk. If mounting is not possible on this machine, the error
+// is the reason.
 func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")
 	if out, err := exec.CommandContext(tb.Context(), "truncate", "-s", fmt.Sprintf("%dM", mebibytes), path).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("making image: %w: %s", err, out)
+		return nil, fmt.Errorf("creating image: %w: %s", err, out)
 	}
 	if out, err := exec.CommandContext(tb.Context(), "mkfs.ext4", "-q", "-F", "-m", "0", path).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("making file system: %w: %s", err, out)
+		return nil, fmt.Errorf("creating file system: %w: %s", err, out)
 	}
 	return mount(tb, "ext4 in a file", "-o", "loop", path)
 }
 
-// Fill uses all remaining space, until Free.
+// Fill uses up all remaining space, until Free is called.
 func (d *Disk) Fill() error {
 	file, err := os.OpenFile(filepath.Join(d.Dir, fillerName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -8,5 +8,5 @@ import (
 )
 
 func mount(testing.TB, string, ...string) (*Disk, error) {
-	return nil, errors.New("mounting: only on Linux")
+	return nil, errors.New("mounting: supported only on Linux")
 }

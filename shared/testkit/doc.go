@@ -6,13 +6,13 @@
 //	the build tag containers             a container, shared by all tests of the process
 //	otherwise                            a private server, started from installed binaries
 //
-// Postgres gives each test an empty, migrated database: the migrations run once in a
-// template, which is then copied. The private server does not sync to disk. Tests that kill
-// servers use PostgresProcess, which does. NATS gives each test its own server, or exclusive
-// use of a shared one.
+// Postgres gives each test an empty, migrated database: the migrations run once in a template,
+// which is then copied. The private server does not sync to disk. Tests that kill servers use
+// PostgresProcess, whose server does. NATS gives each test its own server, or exclusive use of a
+// shared one.
 //
-// Nothing outlives its test, and nothing outlives the test process, even if that is killed or
-// times out. Each test stops what it started in a Cleanup. All files are below one temporary
+// Nothing outlives its test, and nothing outlives the test process, even if the process is killed
+// or times out. Each test stops what it started in a Cleanup. All files are below one temporary
 // directory, and a small shell process watches the test process through a pipe:
 //
 //	test process ── ends for any reason ──▶ pipe closes ──▶ its PostgreSQL servers are stopped, all processes

@@ -25,8 +25,8 @@ import (
 	"parley/shared/contract"
 )
 
-// roleKey in the environment makes this test binary something other than tests: a process for
-// StartProcess, or a run of tests that is killed.
+// If roleKey is set in the environment, this test binary does not run its tests. It acts as a
+// process for StartProcess, or as a run of tests that is killed.
 const roleKey = "TESTKIT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("listening", os.Getpid())
 		fmt.Println(server.ListenAndServe())
 		os.Exit(3)
-	case "family": // has a child that leaves its process group
+	case "family": // starts a child that leaves the process group
 		child := exec.CommandContext(context.Background(), "sleep", "600")
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := child.Start(); err != nil {
@@ -107,7 +107,7 @@ func TestPostgresIsDroppedUnderItsUsers(t *testing.T) { //nolint:tparallel // lo
 		if err := db.PingContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// Left open, as by a failed test.
+		// The process is left running, as after a failed test.
 	})
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
@@ -227,7 +227,7 @@ func processState(t *testing.T, pid int) (state string) {
 	return state
 }
 
-// stateFor returns the kernel's state of a process, or "" if there is none.
+// stateFor returns the state of a process according to the kernel, or "" if there is no such process.
 func stateFor(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -377,7 +377,7 @@ func running(pid int) bool {
 	return err == nil && len(line) > 0
 }
 
-// TestVictim is only for TestNothingOutlivesAKilledRun, which runs and kills it.
+// TestVictim exists only for TestNothingOutlivesAKilledRun, which runs it in another process and kills that process.
 func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if os.Getenv(victimKey) == "" {
 		return
@@ -422,7 +422,7 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		end  func(process *os.Process, stdin io.Closer) error
 	}{
 		{"killed", func(process *os.Process, _ io.Closer) error { return process.Kill() }},
-		// As after a timeout: go test ends it by a panic, without cleanups.
+		// This case is like a timeout, where go test ends the process by a panic, without cleanups.
 		{"panics", func(_ *os.Process, stdin io.Closer) error { return stdin.Close() }},
 	}
 	for _, test := range tests {

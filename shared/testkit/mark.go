@@ -8,7 +8,8 @@ import (
 )
 
 // killMarked kills the processes with the mark in their environment, even if they have moved to
-// another process group, session or parent. It works only where /proc shows environments.
+// another process group, session or parent. It works only if /proc shows the environments of
+// processes.
 func killMarked(mark string) {
 	// Several rounds, because a process may start another one before it is killed.
 	for range 5 {
@@ -18,7 +19,7 @@ func killMarked(mark string) {
 	}
 }
 
-// killRound kills the marked processes and returns how many.
+// killRound kills the marked processes and returns their number.
 func killRound(mark string) (killed int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -34,8 +35,8 @@ func killRound(mark string) (killed int) {
 		if err != nil {
 			continue
 		}
-		// The environment is read after the process was opened, so that the signal cannot reach
-		// another process with a reused id.
+		// The environment is read after the process is opened, so that the signal cannot reach
+		// another process that reuses the id.
 		environment, err := os.ReadFile(path)
 		if err == nil && hasPair(environment, mark) && process.Kill() == nil {
 			killed++

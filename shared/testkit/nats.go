@@ -25,8 +25,8 @@ import (
 // sharedWithin is how long a test waits for the exclusive use of the shared server.
 const sharedWithin = 5 * time.Minute
 
-// NATS returns the URL of a NATS server with JetStream on loopback for this test alone: a
-// private server, or exclusive use of the shared one, without Parley's streams.
+// NATS returns the URL of a NATS server with JetStream on loopback, for this test alone: a private
+// server, or exclusive use of the shared server. It has none of Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
 	url, err := configuredNATS()
@@ -53,14 +53,14 @@ func NATS(tb testing.TB) string {
 	return server.URL()
 }
 
-// borrowers are the tests that use a shared server, by its URL. A second request from the same test
-// gets the same server.
+// borrowers maps the URLs of shared servers to the tests that use them. A second request from the
+// same test gets the same server.
 var borrowers = struct {
 	sync.Mutex
 	byURL map[string]testing.TB
 }{byURL: map[string]testing.TB{}}
 
-// borrow gives the shared server to one test of the machine at a time.
+// borrow gives the shared server to one test on the machine at a time.
 func borrow(tb testing.TB, url string) string {
 	tb.Helper()
 	borrowers.Lock()
@@ -71,8 +71,8 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// The test would wait for its own parent.
-		tb.Fatalf("testkit: %s has the shared NATS server: ask for one in it or in its subtests, not in both", holder.Name())
+		// Otherwise the test would wait for its own parent.
+		tb.Fatalf("testkit: %s has the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 
 	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)
@@ -93,7 +93,7 @@ func borrow(tb testing.TB, url string) string {
 	return url
 }
 
-// borrowPath is the lock file of a shared server, the same for all test processes.
+// borrowPath returns the path of the lock file of a shared server, which is the same for all test processes.
 func borrowPath(url string) string {
 	key := sha256.Sum256([]byte(url))
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))
@@ -108,11 +108,11 @@ func returnServer(tb testing.TB, url string, lock *lifecycle.Lock) {
 	delete(borrowers.byURL, url)
 	borrowers.Unlock()
 	if err := errors.Join(err, lock.Unlock()); err != nil {
-		tb.Errorf("testkit: giving back the shared NATS server: %v", err)
+		tb.Errorf("testkit: releasing the shared NATS server: %v", err)
 	}
 }
 
-// removeStreams deletes Parley's streams. The server may have others.
+// removeStreams deletes Parley's streams. The server may have other streams, too.
 func removeStreams(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url, nats.Timeout(10*time.Second))
 	if err != nil {

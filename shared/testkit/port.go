@@ -13,22 +13,22 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Ports below those that systems use for outgoing connections (from 32768 on), so that a
-// restarted server finds its port free.
+// The range of the tests' ports. It is below the ports that systems use for outgoing connections
+// (from 32768 on), so that a restarted server finds its port free.
 const (
 	firstPort = 20000
 	portCount = 4000
 )
 
-// FreePort returns a loopback port that no process listens on, reserved until the end of the test.
+// FreePort returns a loopback port on which no process listens. The port is reserved until the end of the test.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // shared by all tests
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		tb.Fatalf("testkit: making directory of ports: %v", err)
+		tb.Fatalf("testkit: creating the directory for ports: %v", err)
 	}
 
-	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a starting point
+	start := rand.N(portCount) //nolint:gosec // G404: not a secret, only a starting point
 	for i := range portCount {
 		port := firstPort + (start+i)%portCount
 		lock, err := lifecycle.LockFile(filepath.Join(dir, strconv.Itoa(port)))
@@ -45,7 +45,7 @@ func FreePort(tb testing.TB) int {
 		_ = lock.Unlock()
 	}
 
-	tb.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
+	tb.Fatalf("testkit: no free port between %d and %d", firstPort, firstPort+portCount-1)
 	return 0
 }
 

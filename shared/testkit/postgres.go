@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// setUpWithin bounds the creation of a server and its template.
+// setUpWithin is the time limit for the creation of a server and its template.
 const setUpWithin = 5 * time.Minute
 
 // Postgres returns the URL, as a superuser, of an empty database with Parley's schema for this
@@ -33,7 +33,7 @@ func Postgres(tb testing.TB) string {
 
 	name := "test_" + strings.ToLower(rand.Text())
 	if err := server.clone(tb.Context(), name); err != nil {
-		tb.Fatalf("testkit: making database: %v", err)
+		tb.Fatalf("testkit: creating database: %v", err)
 	}
 
 	tb.Cleanup(func() {
@@ -51,10 +51,10 @@ type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
 	template string
-	copying  string // clause of CREATE DATABASE for the fastest way to copy the template; empty: the server's default
+	copying  string // clause of CREATE DATABASE that selects the fastest way to copy the template; empty: the server's default
 }
 
-// testDatabases is set up at the first use, once per test process.
+// testDatabases is initialized at the first use, once per test process.
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
@@ -73,13 +73,13 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default, PostgreSQL logs each copied page. Copying the files instead takes two
+	// By default, PostgreSQL logs each copied page. Copying the files instead requires two
 	// checkpoints, which cost almost nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })
 
-// privatePostgres starts a server that runs until this process ends. The server gets a signal then,
+// privatePostgres starts a server that runs until this process ends. The server then gets a signal,
 // and the reaper makes sure that it stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	own, err := ownResources()

@@ -19,23 +19,23 @@ import (
 const (
 	// pollInterval is how often a process is checked for readiness.
 	pollInterval = 10 * time.Millisecond
-	// defaultReadyWithin is long, because machines that run many tests are slow.
+	// defaultReadyWithin is generous, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
 	// logShown is the maximum number of bytes of a process's output that a failed test shows.
 	logShown = 64 << 10
 )
 
-// Command is a process to start and how to check that it is ready.
+// Command describes a process to start, and how to check that the process is ready.
 type Command struct {
-	Name string   // for messages and the log file; empty: the program's name
-	Path string   // of the program, for example from BuildBinary
+	Name string   // name in messages and for the log file; empty: the program's name
+	Path string   // path of the program, for example from BuildBinary
 	Args []string // after the program's name
 	Env  []string // "KEY=value" pairs in addition to this process's environment
 	Dir  string   // working directory; empty: this process's
 
 	// ReadyLine is a part of a line that the process writes when it is ready.
 	ReadyLine string
-	// ReadyURL answers GET with 200 when the process is ready, for example
+	// ReadyURL is a URL at which GET returns 200 when the process is ready, for example
 	// http://127.0.0.1:8080/readyz.
 	ReadyURL string
 	// ReadyWithin is the maximum time to become ready. 0 means 60 s.
@@ -49,7 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // offset where the output of the current start begins
+	logFrom int64 // offset at which the output since the current start begins
 	child   *lifecycle.Child
 }
 
@@ -94,8 +94,8 @@ func (p *Process) start() {
 	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
 	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
 	cmd.Dir = p.command.Dir
-	// The output goes to a file and not to a pipe, so that the process can always write, even after
-	// this process has ended.
+	// The output goes to a file and not to a pipe, so that the started process can always write,
+	// even after the test process has ended.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
@@ -127,7 +127,7 @@ func (p *Process) ready() bool {
 	return p.command.ReadyURL == "" || answers(p.tb.Context(), p.command.ReadyURL)
 }
 
-// answers reports whether a GET returns 200.
+// answers reports whether a GET request to the URL returns 200.
 func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -143,7 +143,7 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await polls until done returns true. It returns false if the time or the test is over first.
+// await polls until done returns true. It returns false if the time is up or the test ends first.
 func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	tb.Helper()
 	over := time.NewTimer(within)

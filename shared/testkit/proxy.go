@@ -15,8 +15,8 @@ import (
 //	client ──requests──▶ proxy ──▶ target
 //	client ◀──replies─── proxy ◀── target
 //
-// A cut holds data back and does not lose it, like TCP while packets are lost: both ends find
-// their connection open and silent. Reset breaks connections.
+// A cut holds data back and does not lose it, as TCP does while packets are lost: at both ends, the
+// connection is open but silent. Reset breaks connections.
 type FaultProxy struct {
 	target   string
 	listener net.Listener
@@ -56,7 +56,7 @@ func Proxy(tb testing.TB, target string) *FaultProxy {
 // Addr is the address for clients, for example "127.0.0.1:40123".
 func (p *FaultProxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut holds back all data in both directions, also of new connections.
+// Cut holds back all data in both directions, on existing and new connections.
 func (p *FaultProxy) Cut() { p.change(func() { p.blocked = [2]bool{true, true} }) }
 
 // CutRequests holds back the data that clients send.
@@ -71,7 +71,7 @@ func (p *FaultProxy) Restore() { p.change(func() { p.blocked = [2]bool{} }) }
 // Delay delays all data that is sent from now on, in each direction.
 func (p *FaultProxy) Delay(by time.Duration) { p.change(func() { p.delay = by }) }
 
-// Reset breaks all connections immediately. New ones can be made.
+// Reset breaks all connections immediately. Clients can make new connections.
 func (p *FaultProxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	}
 }
 
-// end closes a connection in the same way as the other one was closed: cleanly or by a reset.
+// end closes a connection in the same way in which the other connection was closed: cleanly or by a reset.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {

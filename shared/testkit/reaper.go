@@ -18,8 +18,8 @@ import (
 // markKey is the environment variable that identifies the processes of a test process.
 const markKey = "PARLEY_TEST_RUN"
 
-// reaperScript waits until the test process is gone, which closes its standard input, and then
-// cleans up. $1 is the directory, $2 the mark. It kills the processes several times, because a
+// reaperScript waits until the test process is gone, which closes the script's standard input, and
+// then cleans up. $1 is the directory, $2 the mark. It kills the processes several times, because a
 // process may start another process before it is killed.
 const reaperScript = `
 cat >/dev/null
@@ -51,7 +51,7 @@ done
 // processResources are the resources of this test process.
 type processResources struct {
 	dir  string // all files are below it
-	mark string // "key=value" in the environment of its processes
+	mark string // "key=value" in the environment of all processes that the tests start
 	pipe *os.File
 }
 
@@ -61,7 +61,7 @@ var ownResources = sync.OnceValues(newBelongings)
 func newBelongings() (*processResources, error) {
 	dir, err := os.MkdirTemp(scratch(), "parley-test-")
 	if err != nil {
-		return nil, fmt.Errorf("making temporary directory: %w", err)
+		return nil, fmt.Errorf("creating temporary directory: %w", err)
 	}
 	made := &processResources{dir: dir, mark: markKey + "=" + rand.Text()}
 	if err := made.watch(); err != nil {
@@ -70,15 +70,15 @@ func newBelongings() (*processResources, error) {
 	return made, nil
 }
 
-// Maximum size of the servers' data, with a reserve. scratch uses memory only if that much is free.
+// The maximum size of the servers' data, and a reserve. scratch uses memory only if this much is free.
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30
 )
 
-// scratch returns the parent of all directories. If TMPDIR is not set and the machine has enough
-// memory, it is a directory in memory, because the data is not needed after the tests. Otherwise
-// scratch returns "", which means the default.
+// scratch returns the parent of all temporary directories. If TMPDIR is not set and the machine has
+// enough memory, the parent is a directory in memory, because the data is not needed after the
+// tests. Otherwise scratch returns "", which means the default.
 func scratch() string {
 	var free syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
@@ -91,7 +91,7 @@ func scratch() string {
 	return memoryDir
 }
 
-// availableMemory is in bytes; 0 if unknown.
+// availableMemory returns the available memory in bytes, or 0 if unknown.
 func availableMemory() uint64 {
 	content, _ := os.ReadFile("/proc/meminfo")
 	_, rest, _ := strings.Cut(string(content), "MemAvailable:")
@@ -104,7 +104,7 @@ func availableMemory() uint64 {
 }
 
 // watch starts the shell that cleans up. It runs in a new session, so that a signal that ends the
-// test process does not end the shell too.
+// test process does not also end the shell.
 func (b *processResources) watch() error {
 	reads, writes, err := os.Pipe()
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// The test process's own mark is removed, because its reaper would kill the new shell.
+	// If the test process itself has a mark, that mark is removed, because the reaper for the mark would kill the new shell.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -136,7 +136,7 @@ func tempDir(tb testing.TB, name string) string {
 
 	dir, err := os.MkdirTemp(own.dir, name+"-") //nolint:usetesting // below the reaper's directory
 	if err != nil {
-		tb.Fatalf("testkit: making temporary directory: %v", err)
+		tb.Fatalf("testkit: creating temporary directory: %v", err)
 	}
 
 	tb.Cleanup(func() {

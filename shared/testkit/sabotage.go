@@ -30,8 +30,9 @@ func sabotaged(query string) (string, int) {
 	return query, n
 }
 
-// Sabotage makes connections that remove the conditions on organizations from statements, as if a
-// developer had forgotten all of them. Then only the database's policies separate organizations.
+// Sabotage makes connections that remove the conditions on organizations from all statements, as if
+// a developer had forgotten these conditions. Only the database's policies then separate
+// organizations.
 type Sabotage struct {
 	driver.Connector
 	conditions atomic.Int64
@@ -40,7 +41,7 @@ type Sabotage struct {
 // Sabotaged wraps a connector.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
-// Conditions is the number of removed conditions so far. If it is 0, nothing was tested.
+// Conditions returns the number of conditions removed so far. If it is 0, nothing was tested.
 func (s *Sabotage) Conditions() int { return int(s.conditions.Load()) }
 
 // Connect opens a connection.
@@ -51,13 +52,14 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	whole, ok := conn.(wholeConn)
 	if !ok {
-		return nil, fmt.Errorf("a connection of type %T lacks what the pool asks of it", conn)
+		return nil, fmt.Errorf("the connection type %T does not implement the methods that the pool requires", conn)
 	}
 	return &sabotagedConn{wholeConn: whole, by: s}, nil
 }
 
 // wholeConn contains the methods that the pool requires of a connection, except those for
-// unprepared queries. The pool then prepares each query, so that all pass through PrepareContext.
+// unprepared queries. Without those, the pool prepares each query, so that all queries pass through
+// PrepareContext.
 type wholeConn interface {
 	driver.Conn
 	workingConn
@@ -88,8 +90,8 @@ func (c *sabotagedConn) PrepareContext(ctx context.Context, query string) (drive
 }
 
 // SabotageFunctions also removes the conditions on organizations from a database's functions,
-// except from functions that intentionally read all organizations. It returns the number of removed
-// conditions.
+// except from functions that intentionally read the data of all organizations. It returns the
+// number of removed conditions.
 func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 	tb.Helper()
 	rows, err := super.QueryContext(tb.Context(), `SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// serverPatience bounds starting and stopping a server that a test kills.
+// serverPatience is the time limit for starting or stopping a server that a test kills.
 const serverPatience = 2 * time.Minute
 
 // parleyDatabase is the migrated database of PostgresProcess.
@@ -68,18 +68,18 @@ func newPostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// DSN is the URL of the database. It stays the same over restarts.
+// DSN returns the URL of the database, which does not change when the server restarts.
 func (p *PostgresServer) DSN() string { return p.server.DSN(parleyDatabase) }
 
 // PID is the postmaster's process id.
 func (p *PostgresServer) PID() int { return p.server.PID() }
 
-// Kill9 ends the server and all its processes like a crash. If only the postmaster were killed,
-// its backends would continue until they notice, and execute statements.
+// Kill9 ends the server and all its processes like a crash. If only the postmaster were killed, its
+// backends would continue to execute statements until they notice.
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
 	postmaster := p.server.PID()
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // so that it starts no more backends
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // so that the postmaster starts no more backends
 		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
 	}
 	for _, pid := range append(children(postmaster), postmaster) {
@@ -98,7 +98,7 @@ func children(parent int) (pids []int) {
 		if err != nil { // it has ended
 			continue
 		}
-		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's names do not contain ") "; the state and the parent follow
+		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's process names do not contain ") "; state and parent follow
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if fields := strings.Fields(behind); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && pid > 0 {
 			pids = append(pids, pid)
@@ -139,7 +139,8 @@ type NATSServer struct {
 }
 
 // NATSProcess starts a real nats-server with JetStream in dir (empty: a temporary directory) on a
-// loopback port. The program's path is in PARLEY_NATS_SERVER; otherwise the program is built.
+// loopback port. PARLEY_NATS_SERVER contains the program's path; if it is not set, the program is
+// built.
 func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	tb.Helper()
 	if dir == "" {
@@ -155,7 +156,8 @@ func NATSProcess(tb testing.TB, dir string) *NATSServer {
 }
 
 // NATSWith starts a real nats-server with a configuration file, but on loopback ports and with a
-// temporary store. env are "KEY=value" pairs for the file's variables. The URL contains no user.
+// temporary store. env contains "KEY=value" pairs for the file's variables. The URL contains no
+// user.
 func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSServer {
 	tb.Helper()
 	port := strconv.Itoa(FreePort(tb))
@@ -170,8 +172,8 @@ func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSS
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-// NATSBinary returns the path of a nats-server. It is in PARLEY_NATS_SERVER; otherwise the program
-// is built.
+// NATSBinary returns the path of a nats-server: the value of PARLEY_NATS_SERVER, or a program that
+// NATSBinary builds.
 func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")

@@ -41,8 +41,8 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// The processes of a killed server execute no more statements, not even a busy process that has not
-// noticed the kill.
+// The processes of a killed server do not execute any more statements, not even a busy process that
+// has not noticed the kill.
 func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	t.Parallel()
 	server := PostgresProcess(t)
@@ -55,7 +55,7 @@ func TestAKilledPostgresStopsCompletely(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // the process has ended, unless the test failed
+		defer syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // fails because the process has ended, unless the test failed
 		processes = append(processes, pid)
 	}
 	if len(processes) < 3 {
@@ -162,7 +162,7 @@ func TestWithDatabase(t *testing.T) {
 	}
 }
 
-// echo answers each line with the same line.
+// echo starts a server that sends each line back, and returns the server's address.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -202,7 +202,7 @@ func send(t *testing.T, conn net.Conn, line string) {
 	}
 }
 
-// receive reads a line. It returns "" if none arrives within the time.
+// receive reads a line. It returns "" if no line arrives in time.
 func receive(t *testing.T, conn net.Conn, lines *bufio.Reader, within time.Duration) string {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -255,7 +255,7 @@ func TestProxyDelays(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	conn, lines := dial(t, proxy.Addr())
 	began := time.Now()
-	const many = 100 // one after the other they would take 20 s
+	const many = 100 // one after the other, the pieces would take 20 s
 	for range many {
 		send(t, conn, "line")
 	}

@@ -15,8 +15,8 @@ import (
 // roles concurrently.
 const templateLock = 0x7061726c // "parl"
 
-// makeTemplate creates the migrated database that is copied for each test. On a shared server it
-// stays for later test processes with the same migrations.
+// makeTemplate creates the migrated database that is copied for each test. On a shared server, the
+// database is kept for later test processes with the same migrations.
 func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	version, err := migrations.Digest()
 	if err != nil {

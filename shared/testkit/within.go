@@ -7,8 +7,9 @@ import (
 )
 
 // Within returns the time that a test should allow for something that takes the duration d. That is
-// d itself; three times d in short runs, in which the tests of other packages use the same few
-// cores; and five times d with the race detector, which is several times slower.
+// d in a full run. In short runs, in which the tests of other packages use the same few cores, it
+// is three times d; with the race detector, which makes code several times slower, it is five times
+// d.
 func Within(d time.Duration) time.Duration {
 	switch {
 	case Race:

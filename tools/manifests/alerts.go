@@ -47,8 +47,8 @@ type board struct {
 	} `json:"panels"`
 }
 
-// checkAlerts parses the alerts and the dashboard as Prometheus and Grafana do, and checks their
-// references. A test in scripts/e2e checks that the service exports the metrics they query.
+// checkAlerts parses the alerts and the dashboard as Prometheus and Grafana do, and checks their references. A test in
+// scripts/e2e checks that the service exports the metrics that the alerts and the dashboard query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
@@ -76,7 +76,7 @@ func checkRules(root string) (problems []error) {
 				problems = append(problems, fmt.Errorf("%s, %s: %w", group.Name, a.Alert, problem))
 			}
 			if seen[a.Alert] {
-				problems = append(problems, fmt.Errorf("there are two alerts %s", a.Alert))
+				problems = append(problems, fmt.Errorf("two alerts have the name %s", a.Alert))
 			}
 			seen[a.Alert] = true
 		}
@@ -93,23 +93,23 @@ var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
 // problems lists the faults of an alert.
 func (a alert) problems(chapters []string) (problems []error) {
 	if !alertName.MatchString(a.Alert) {
-		problems = append(problems, errors.New("its name is none"))
+		problems = append(problems, errors.New("the name is invalid"))
 	}
 	if err := parse(a.Expr); err != nil {
 		problems = append(problems, err)
 	}
 	if a.For != "" {
 		if _, err := model.ParseDuration(a.For); err != nil {
-			problems = append(problems, fmt.Errorf("reading its time: %w", err))
+			problems = append(problems, fmt.Errorf("reading the duration: %w", err))
 		}
 	}
 	if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
-		problems = append(problems, fmt.Errorf("its severity is %q", a.Labels["severity"]))
+		problems = append(problems, fmt.Errorf("the severity %q is invalid", a.Labels["severity"]))
 	}
 
 	for _, name := range []string{"summary", "description", "runbook"} {
 		if a.Annotations[name] == "" {
-			problems = append(problems, fmt.Errorf("it has no %s", name))
+			problems = append(problems, fmt.Errorf("the alert has no %s", name))
 		}
 		if err := isTemplate(a.Annotations[name]); err != nil {
 			problems = append(problems, fmt.Errorf("its %s: %w", name, err))
@@ -117,7 +117,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 	}
 
 	if chapter, ok := strings.CutPrefix(a.Annotations["runbook"], "docs/telemetry.md#"); !ok || !slices.Contains(chapters, chapter) {
-		problems = append(problems, fmt.Errorf("its runbook %q is no chapter of docs/telemetry.md", a.Annotations["runbook"]))
+		problems = append(problems, fmt.Errorf("the runbook %q is not a heading in docs/telemetry.md", a.Annotations["runbook"]))
 	}
 	return problems
 }
@@ -141,7 +141,7 @@ func isTemplate(text string) error {
 
 var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 
-// anchors returns the anchors of a page's headings.
+// anchors returns the anchors of the headings on a page.
 func anchors(page string) (list []string) {
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
 		kept := strings.Map(func(r rune) rune {
@@ -169,11 +169,11 @@ func checkBoard(root string) (problems []error) {
 	ids := map[int]bool{}
 	for _, p := range b.Panels {
 		if ids[p.ID] {
-			problems = append(problems, fmt.Errorf("the panel %q has another's id", p.Title))
+			problems = append(problems, fmt.Errorf("the panel %q has the ID of another panel", p.Title))
 		}
 		ids[p.ID] = true
 		if p.Type != "row" && len(p.Targets) == 0 || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {
-			problems = append(problems, fmt.Errorf("the panel %q asks nothing, has no title or does not fit", p.Title))
+			problems = append(problems, fmt.Errorf("the panel %q has no query or no title, or does not fit", p.Title))
 		}
 		for _, target := range p.Targets {
 			if err := parse(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")); err != nil {

@@ -20,8 +20,7 @@ import (
 // overlay is the kustomization to check. It includes the base.
 const overlay = "deploy/k8s/overlays/example"
 
-// scaledObject is KEDA's type with the fields used here. Decoding is strict, so any other field is
-// an error.
+// scaledObject is KEDA's type, reduced to the fields used here. Decoding is strict, so any other field is an error.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -58,8 +57,7 @@ type cluster struct {
 	namespaces   map[string]*corev1.Namespace
 }
 
-// buildCluster builds the kustomization and decodes each object strictly: unknown and duplicate
-// fields are errors.
+// buildCluster builds the kustomization and decodes each object strictly: unknown and duplicate fields are errors.
 func buildCluster(root string) (*cluster, []error) {
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, overlay))
 	if err != nil {
@@ -107,7 +105,7 @@ func (c *cluster) add(kind string, raw []byte) error {
 	case "keda.sh/v1alpha1 ScaledObject":
 		return decode(raw, &c.kedaScalers)
 	default:
-		return fmt.Errorf("%s is a kind that is not checked: add it to tools/manifests", kind)
+		return fmt.Errorf("objects of the kind %s are not checked: add the kind to tools/manifests", kind)
 	}
 }
 

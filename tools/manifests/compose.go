@@ -17,8 +17,7 @@ import (
 
 const composeFile = "deploy/compose.yaml"
 
-// otherServices are the services of compose.yaml that do not run Parley's programs and have different
-// settings.
+// otherServices are the services in compose.yaml that do not run Parley's programs and have different settings.
 var otherServices = []string{"postgres", "nats", "proxy"}
 
 // checkCompose loads compose.yaml strictly, as Compose does, and checks the services' references
@@ -75,7 +74,7 @@ func loadProject(root string) (*types.Project, error) {
 	for _, setting := range env {
 		name, _, _ := strings.Cut(setting, "=")
 		if !strings.Contains(string(made), strings.TrimSuffix(name, "_PASSWORD")) {
-			return nil, fmt.Errorf("%s is needed, and compose-init.sh does not make it", name)
+			return nil, fmt.Errorf("compose.yaml requires %s, which compose-init.sh does not create", name)
 		}
 	}
 
@@ -94,13 +93,13 @@ func checkGuards(s types.ServiceConfig) (errs []error) {
 		}
 	}
 
-	refuse(s.Privileged || len(s.CapAdd) > 0 || !slices.Contains(s.CapDrop, "ALL"), "it has capabilities")
-	refuse(!s.ReadOnly, "it may write to its root")
-	refuse(!slices.Contains(s.SecurityOpt, "no-new-privileges:true"), "it may get more rights")
-	refuse(s.User == "0" || s.User == "root", "it runs as root")
-	refuse(s.Restart == "", "it is not started again")
-	refuse(s.NetworkMode != "" || s.Pid != "" || s.Ipc != "", "it shares namespaces of the machine")
-	refuse(s.HealthCheck == nil && slices.Contains([]string{"postgres"}, s.Name), "it has no health check")
+	refuse(s.Privileged || len(s.CapAdd) > 0 || !slices.Contains(s.CapDrop, "ALL"), "the container has capabilities")
+	refuse(!s.ReadOnly, "the container may write to its root file system")
+	refuse(!slices.Contains(s.SecurityOpt, "no-new-privileges:true"), "the container may gain privileges")
+	refuse(s.User == "0" || s.User == "root", "the container runs as root")
+	refuse(s.Restart == "", "the container is not restarted")
+	refuse(s.NetworkMode != "" || s.Pid != "" || s.Ipc != "", "the container shares namespaces with the machine")
+	refuse(s.HealthCheck == nil && slices.Contains([]string{"postgres"}, s.Name), "the container has no health check")
 	return errs
 }
 
@@ -114,7 +113,7 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 			errs = append(errs, err)
 		}
 		if !volume.ReadOnly {
-			errs = append(errs, fmt.Errorf("it may write to %s", volume.Source))
+			errs = append(errs, fmt.Errorf("the container may write to %s", volume.Source))
 		}
 	}
 
@@ -125,7 +124,7 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 		}
 		profile, err := os.ReadFile(project.RelativePath(path))
 		if err == nil && !json.Valid(profile) {
-			err = fmt.Errorf("%s is no JSON", path)
+			err = fmt.Errorf("%s is not JSON", path)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -134,8 +133,7 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkImages checks that images can be built, and that no image names a registry, because the user
-// chooses the registry.
+// checkImages checks that images can be built. No image may name a registry, because the user chooses the registry.
 func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))

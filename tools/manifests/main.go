@@ -1,5 +1,5 @@
-// Command manifests checks the files in deploy/: Kubernetes and Compose must accept every field,
-// references must resolve, and no container may have unneeded privileges. It works offline.
+// Command manifests checks the files in deploy/: Kubernetes and Compose must accept every field, references must resolve, and
+// no container may have unneeded privileges. The command works offline.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// checks each check a part of deploy/ below a repository root. Their errors are sentences for the
+// checks are the checks, each of a part of deploy/ below a repository root. They return errors that are sentences for the
 // author of the change.
 var checks = []struct {
 	name  string
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// read reads a file of the repository.
+// read reads a file in the repository.
 func read(root string, path ...string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(append([]string{root}, path...)...))
 }

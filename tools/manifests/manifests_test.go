@@ -19,29 +19,29 @@ func TestDeploymentFilesAreValid(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound breaks one thing at a time in a copy.
+// TestMistakesAreFound makes one mistake at a time in a copy of the files.
 func TestMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, mistake := range []struct{ file, old, new, found string }{
 		{"deploy/k8s/base/agent.yaml", "readinessProbe:", "readynessProbe:", "unknown field"},
-		{"deploy/k8s/base/agent.yaml", "path: /readyz, port: metrics", "path: /readyz, port: metric", "a probe asks at port metric"},
+		{"deploy/k8s/base/agent.yaml", "path: /readyz, port: metrics", "path: /readyz, port: metric", "a probe uses the port metric"},
 		{"deploy/k8s/base/agent.yaml", "key: NATS_AGENT_PASSWORD", "key: NATS_AGENTS_PASSWORD", "no secret parley-nats"},
 		{"deploy/k8s/base/agent.yaml", "name: ROLES", "name: ROLE", "ROLE is not a setting"},
 		{"deploy/k8s/base/agent.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "may run as root"},
-		{"deploy/k8s/base/agent.yaml", "  strategy:", "  replicas: 2\n  strategy:", "says how many"},
+		{"deploy/k8s/base/agent.yaml", "  strategy:", "  replicas: 2\n  strategy:", "sets replicas"},
 		{"deploy/k8s/base/ingress.yaml", "targetPort: http", "targetPort: web", "port web"},
-		{"deploy/k8s/overlays/example/web.yaml", "path: /metrics", "path: /metric", "leads to /metrics"},
-		{"deploy/k8s/base/scaling.yaml", "consumer: automation", "consumer: automations", "a consumer that there is none of"},
-		{"deploy/k8s/base/network.yaml", "app.kubernetes.io/component: nats}", "app.kubernetes.io/component: bus}", "names pods that there are none of"},
+		{"deploy/k8s/overlays/example/web.yaml", "path: /metrics", "path: /metric", "exposes /metrics"},
+		{"deploy/k8s/base/scaling.yaml", "consumer: automation", "consumer: automations", "an unknown consumer"},
+		{"deploy/k8s/base/network.yaml", "app.kubernetes.io/component: nats}", "app.kubernetes.io/component: bus}", "selects no existing pods"},
 		{"deploy/k8s/overlays/example/kustomization.yaml", "newTag: \"1.0\"", "newTag: latest", "image without a version"},
-		{"deploy/compose.yaml", "read_only: true", "read_only: false", "may write to its root"},
+		{"deploy/compose.yaml", "read_only: true", "read_only: false", "may write to its root file system"},
 		{"deploy/compose.yaml", "target: tools", "target: tool", "no target tool"},
 		{"deploy/compose.yaml", "ROLES: voice", "ROLE: voice", "ROLE is not a setting"},
 		{"deploy/compose.yaml", "stop_grace_period", "stop_grace_time", "stop_grace_time"},
-		{"deploy/grafana/alerts.yaml", "for: 1m", "for: soon", "reading its time"},
+		{"deploy/grafana/alerts.yaml", "for: 1m", "for: soon", "reading the duration"},
 		{"deploy/grafana/alerts.yaml", "== 0", "== ", "reading \"min"},
-		{"deploy/grafana/alerts.yaml", "summary:", "short:", "it has no summary"},
-		{"deploy/grafana/alerts.yaml", "#runs-fail", "#run-fails", "is no chapter"},
+		{"deploy/grafana/alerts.yaml", "summary:", "short:", "the alert has no summary"},
+		{"deploy/grafana/alerts.yaml", "#runs-fail", "#run-fails", "is not a heading"},
 		{"deploy/grafana/alerts.yaml", "{{ $labels.dependency }}", "{{ $lables.dependency }}", "undefined variable"},
 		{"deploy/grafana/parley.json", "(parley_dependency_up)", "(parley_dependency_up", "the panel \"Servers\""},
 		{"deploy/compose.yaml", "./compose/haproxy.cfg", "./compose/proxy.cfg", "proxy.cfg"},
@@ -52,7 +52,7 @@ func TestMistakesAreFound(t *testing.T) {
 			path := filepath.Join(root, mistake.file)
 			raw, err := os.ReadFile(path)
 			if err != nil || !strings.Contains(string(raw), mistake.old) {
-				t.Fatalf("there is no %q: %v", mistake.old, err)
+				t.Fatalf("text %q not found: %v", mistake.old, err)
 			}
 			if err := os.WriteFile(path, []byte(strings.Replace(string(raw), mistake.old, mistake.new, 1)), 0o600); err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 			}
 			if !strings.Contains(all.String(), mistake.found) {
-				t.Errorf("%q is not printed, but:\n%s", mistake.found, all.String())
+				t.Errorf("output does not contain %q:\n%s", mistake.found, all.String())
 			}
 		})
 	}

@@ -46,12 +46,12 @@ func (c *cluster) matching(selector *metav1.LabelSelector) (found []workload, er
 	return found, nil
 }
 
-// checkWorkload checks the references from a workload to its own pods.
+// checkWorkload checks the references between a workload and its own pods.
 func (c *cluster) checkWorkload(w workload) (errs []error) {
 	if w.selector != nil {
 		s, err := metav1.LabelSelectorAsSelector(w.selector)
 		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
-			errs = append(errs, errors.New("its selector does not mean its own pods"))
+			errs = append(errs, errors.New("the selector does not select the workload's own pods"))
 		}
 	}
 
@@ -68,7 +68,7 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 	for _, spread := range spec.TopologySpreadConstraints {
 		s, err := metav1.LabelSelectorAsSelector(spread.LabelSelector)
 		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
-			errs = append(errs, errors.New("it is spread apart from other pods than its own"))
+			errs = append(errs, errors.New("its spread constraint does not select the workload's own pods"))
 		}
 	}
 
@@ -95,7 +95,7 @@ func checkContainer(container corev1.Container, volumes map[string]bool, longRun
 			continue
 		}
 		if !hasPort(container, probe.HTTPGet.Port) {
-			errs = append(errs, fmt.Errorf("a probe asks at port %s, which %s does not have", probe.HTTPGet.Port.String(), container.Name))
+			errs = append(errs, fmt.Errorf("a probe uses the port %s, which %s does not have", probe.HTTPGet.Port.String(), container.Name))
 		}
 	}
 	return errs
@@ -117,10 +117,10 @@ func checkRights(w workload) (errs []error) {
 	}
 
 	pod := spec.SecurityContext
-	refuse(pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
-	refuse(pod == nil || pod.SeccompProfile == nil, "it has no seccomp profile")
-	refuse(spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken, "it is given a token of the cluster")
-	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "it shares namespaces of the node")
+	refuse(pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "the pod may run as root")
+	refuse(pod == nil || pod.SeccompProfile == nil, "the pod has no seccomp profile")
+	refuse(spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken, "the pod gets a token for the cluster's API")
+	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "the pod shares namespaces with the node")
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		own := container.SecurityContext
 		if own == nil {
@@ -128,11 +128,11 @@ func checkRights(w workload) (errs []error) {
 			continue
 		}
 		refuse(own.Privileged != nil && *own.Privileged, container.Name+" is privileged")
-		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, container.Name+" may get more rights")
-		refuse(own.ReadOnlyRootFilesystem == nil || !*own.ReadOnlyRootFilesystem, container.Name+" may write to its root")
+		refuse(own.AllowPrivilegeEscalation == nil || *own.AllowPrivilegeEscalation, container.Name+" may gain privileges")
+		refuse(own.ReadOnlyRootFilesystem == nil || !*own.ReadOnlyRootFilesystem, container.Name+" may write to its root file system")
 		rights := own.Capabilities
 		refuse(rights == nil || !slices.Contains(rights.Drop, "ALL") || len(rights.Add) > 0, container.Name+" has capabilities")
-		refuse(container.Resources.Limits.Memory().IsZero(), container.Name+" has no limit of memory")
+		refuse(container.Resources.Limits.Memory().IsZero(), container.Name+" has no memory limit")
 		refuse(!imageTagged.MatchString(container.Image), container.Name+" has an image without a version: "+container.Image)
 	}
 	return errs
@@ -143,8 +143,7 @@ var (
 	reference   = regexp.MustCompile(`\$\((\w+)\)`)
 )
 
-// checkEnvironment checks that the sources of environment variables exist, and that Parley has a
-// setting of each name.
+// checkEnvironment checks that the sources of environment variables exist, and that each name is one of Parley's settings.
 func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs []error) {
 	for _, container := range w.template.Spec.Containers {
 		defined := map[string]bool{}
@@ -163,7 +162,7 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 			}
 			for _, used := range reference.FindAllStringSubmatch(env.Value, -1) {
 				if !defined[used[1]] {
-					errs = append(errs, fmt.Errorf("%s is made of %s, which is not set before it", env.Name, used[1]))
+					errs = append(errs, fmt.Errorf("%s uses %s, which is not set before", env.Name, used[1]))
 				}
 			}
 			defined[env.Name] = true
@@ -177,8 +176,7 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 	return errs
 }
 
-// checkSecret checks that the secret of an environment variable exists. Variables from elsewhere
-// pass.
+// checkSecret checks that the secret that provides an environment variable exists. Variables from other sources pass.
 func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	if env.ValueFrom == nil || env.ValueFrom.SecretKeyRef == nil {
 		return nil
@@ -190,16 +188,16 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	return nil
 }
 
-// isPassword matches variables that are only parts of addresses in settings.
+// isPassword matches variables that are only parts of URLs in settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf returns the keys of a whole secret or config map.
+// keysOf returns the keys of a secret or config map that is used as a whole.
 func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:
 		config := c.configs[from.ConfigMapRef.Name]
 		if config == nil {
-			return nil, fmt.Errorf("there is no configuration %s", from.ConfigMapRef.Name)
+			return nil, fmt.Errorf("there is no config map %s", from.ConfigMapRef.Name)
 		}
 		for name := range config.Data {
 			names = append(names, name)

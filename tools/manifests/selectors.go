@@ -16,16 +16,16 @@ var lanes = []string{"chat", "automation", "ingest"}
 func (c *cluster) checkServices() (errs []error) {
 	for name, service := range c.services {
 		if len(service.Spec.Selector) == 0 {
-			continue // intentional: requests to it fail
+			continue // intentional: requests to this service fail
 		}
 		pods, err := c.matching(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
 		if err != nil || len(pods) == 0 {
-			errs = append(errs, fmt.Errorf("service %s leads to no pods", name))
+			errs = append(errs, fmt.Errorf("service %s selects no pods", name))
 		}
 		for _, port := range service.Spec.Ports {
 			for _, w := range pods {
 				if !slices.ContainsFunc(w.template.Spec.Containers, func(k corev1.Container) bool { return hasPort(k, port.TargetPort) }) {
-					errs = append(errs, fmt.Errorf("service %s leads to port %s, which %s does not have", name, port.TargetPort.String(), w.name))
+					errs = append(errs, fmt.Errorf("service %s uses port %s, which %s does not have", name, port.TargetPort.String(), w.name))
 				}
 			}
 		}
@@ -46,14 +46,14 @@ func (c *cluster) checkIngresses() (errs []error) {
 		for _, rule := range in.Spec.Rules {
 			for _, path := range rule.HTTP.Paths {
 				if !c.serves(path.Backend) {
-					errs = append(errs, fmt.Errorf("way in %s leads to no service", name))
+					errs = append(errs, fmt.Errorf("ingress %s routes to no service", name))
 				} else if path.Path == "/metrics" {
 					closed = len(c.services[path.Backend.Service.Name].Spec.Selector) == 0
 				}
 			}
 		}
 		if !closed {
-			errs = append(errs, fmt.Errorf("way in %s leads to /metrics", name))
+			errs = append(errs, fmt.Errorf("ingress %s exposes /metrics", name))
 		}
 	}
 	return errs
@@ -68,12 +68,12 @@ func (c *cluster) serves(to networkingv1.IngressBackend) bool {
 	})
 }
 
-// checkSelectors checks that disruption budgets and network policies select existing pods, and that
-// a policy denies traffic by default.
+// checkSelectors checks that disruption budgets and network policies select existing pods, and that a network policy denies
+// traffic by default.
 func (c *cluster) checkSelectors() (errs []error) {
 	for name, budget := range c.budgets {
 		if pods, err := c.matching(budget.Spec.Selector); err != nil || len(pods) != 1 {
-			errs = append(errs, fmt.Errorf("disruption budget %s means %d workloads, not one", name, len(pods)))
+			errs = append(errs, fmt.Errorf("disruption budget %s selects %d workloads, want one", name, len(pods)))
 		}
 	}
 
@@ -83,7 +83,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 		denies = denies || all && len(policy.Spec.PolicyTypes) == 2 && len(policy.Spec.Ingress)+len(policy.Spec.Egress) == 0
 		pods, err := c.matching(&policy.Spec.PodSelector)
 		if err != nil || len(pods) == 0 {
-			errs = append(errs, fmt.Errorf("network policy %s means no pods", name))
+			errs = append(errs, fmt.Errorf("network policy %s selects no pods", name))
 		}
 		for _, rule := range policy.Spec.Ingress {
 			errs = append(errs, c.checkPeers(name, rule.From)...)
@@ -106,30 +106,30 @@ func (c *cluster) checkSelectors() (errs []error) {
 	return errs
 }
 
-// checkPeers checks that the pods of this namespace named in a policy exist.
+// checkPeers checks that a policy's selectors for pods in this namespace select existing pods.
 func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
 	for _, peer := range peers {
 		if peer.PodSelector == nil || peer.NamespaceSelector != nil {
 			continue
 		}
 		if pods, err := c.matching(peer.PodSelector); err != nil || len(pods) == 0 {
-			errs = append(errs, fmt.Errorf("network policy %s names pods that there are none of", policy))
+			errs = append(errs, fmt.Errorf("network policy %s selects no existing pods", policy))
 		}
 	}
 	return errs
 }
 
-// checkScaling checks that each scaler scales a different existing workload, and that nothing else
-// sets its replicas.
+// checkScaling checks that each scaler scales a different workload that exists, and that the manifests set no replicas for that
+// workload.
 func (c *cluster) checkScaling() (errs []error) {
 	scaled := map[string]string{}
 	scale := func(by, target string) {
 		d := c.deployments[target]
 		switch {
 		case d == nil:
-			errs = append(errs, fmt.Errorf("%s scales %s, which is not there", by, target))
+			errs = append(errs, fmt.Errorf("%s scales %s, which does not exist", by, target))
 		case d.Spec.Replicas != nil:
-			errs = append(errs, fmt.Errorf("%s is scaled, and yet says how many it are: that number would come back with each release", target))
+			errs = append(errs, fmt.Errorf("%s is scaled, but sets replicas: each release would restore that number", target))
 		case scaled[target] != "":
 			errs = append(errs, fmt.Errorf("%s is scaled twice, by %s and %s", target, scaled[target], by))
 		}
@@ -145,7 +145,7 @@ func (c *cluster) checkScaling() (errs []error) {
 		for _, trigger := range s.Spec.Triggers {
 			m := trigger.Metadata
 			if trigger.Type != "nats-jetstream" || m["account"] != "PARLEY" || m["stream"] != "JOBS" || !slices.Contains(lanes, m["consumer"]) {
-				errs = append(errs, fmt.Errorf("scaled object %s follows a consumer that there is none of: %v", name, m))
+				errs = append(errs, fmt.Errorf("scaled object %s follows an unknown consumer: %v", name, m))
 			}
 		}
 	}

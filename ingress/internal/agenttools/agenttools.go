@@ -34,8 +34,8 @@ const (
 	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
 )
 
-// CodeFor returns the JSON-RPC code for a message that the SDK refuses in plain text. It returns
-// false if the refusal concerns the HTTP request, such as its Accept header.
+// CodeFor returns the JSON-RPC code for a message that the SDK rejects in plain text. It returns
+// false if the rejection concerns the HTTP request, such as its Accept header.
 func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):

@@ -125,7 +125,7 @@ func TestPasswords(t *testing.T) {
 }
 
 // TestPasswordsAreBounded floods the only slot: one caller at a time enters, waitersPerSlot callers
-// wait, and all others are refused immediately.
+// wait, and all others are rejected immediately.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200

@@ -21,9 +21,9 @@ const (
 	cacheSize   = 100_000
 )
 
-// cache caches credentials and similar values, and also their absence. One query reads the missing
-// entries of many requests, so many rarely used credentials cost little more than a single
-// frequently used one.
+// cache caches credentials and similar values, and their absence. A single query reads the missing
+// entries for many requests, so many rarely used credentials cost little more than one that is
+// often used.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -33,14 +33,14 @@ type cache[K comparable, V any] struct {
 	entries map[K]entry[V]
 }
 
-// entry is a cached value or its cached absence. It is valid until the given time.
+// entry is a cached value, or the cached absence of a value. It is valid until the given time.
 type entry[V any] struct {
 	found *V // nil: absent
 	until time.Time
 }
 
-// newCache returns a cache that reads missing values with read, many at a time. read returns a map
-// whose keys are the names that name derives from the cache's keys.
+// newCache returns a cache that calls read to read missing values, many at a time. In the map that
+// read returns, the keys are the names that name derives from the cache's keys.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
@@ -94,14 +94,14 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 	return e, nil
 }
 
-// busy returns the error for work that would wait too long.
+// busy returns the error for a request that would have to wait too long.
 func busy(err error) error {
 	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting for authentication; try again shortly")
 	e.RetryAfter = time.Second
 	return e
 }
 
-// put caches entries. found has one entry for each key, in order.
+// put caches entries. found has one entry for each key, in the same order.
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *cache[K, V]) shrink() {
 	}
 }
 
-// forget drops the entry of a key, so that the next get reads it again.
+// forget drops the entry of a key, so that the next get reads the value again.
 func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,12 +17,12 @@ type ClientSecret struct {
 	Model     string
 	SessionID string
 	Named     bool            // the maker named the session
-	Session   json.RawMessage // settings of the protocol's session; nil: none
+	Session   json.RawMessage // settings for the session in the protocol; nil: none
 	Expires   time.Time
 }
 
-// sealedSecret is the content of a client secret. It identifies the maker's credential by id and
-// hash. Neither can be used as a credential.
+// sealedSecret is the content of a client secret. It identifies the credential that created it by
+// id and hash, neither of which can be used as a credential.
 type sealedSecret struct {
 	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
 	Hash      []byte          `json:"h"`           // the hash of that key, or of the login session's token
@@ -34,7 +34,7 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret. It is valid as long as the maker's credential is, but
+// NewClientSecret returns a client secret, which is valid as long as the maker's credential, but
 // not after purpose.Expires. Errors are coded.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
@@ -42,7 +42,7 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
 
-	// At each use lasting compares the hash with the stored one.
+	// At each use, lasting compares this hash with the stored one.
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
 		s.Hash = sum[:]
@@ -65,9 +65,9 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret. With before set, the secret may have expired, because the
-// connection was accepted earlier. Its holder acts as the maker, with the maker's current rights,
-// in the organization where it was made.
+// secret checks a client secret. If before is set, the secret may have expired, because the
+// connection was accepted earlier. The holder of the secret acts as its maker, with the maker's
+// current rights, in the organization in which the secret was created.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {
@@ -95,7 +95,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		Credential: found.found.Label,
 	}}
 
-	// The maker chose the organization, so it applies as if the maker had named it in the header.
+	// The maker chose the organization when the secret was created. It applies as if the header named it.
 	made := p
 	made.via, made.org = ViaKey, s.Org
 	standing, err := organization(found.found, made)
@@ -107,8 +107,8 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	return ident, nil
 }
 
-// maker returns the credential that made a client secret, or unauthenticated if it was revoked or
-// has expired.
+// maker returns the credential with which a client secret was created, or unauthenticated if that
+// credential was revoked or has expired.
 func (r *Resolver) maker(ctx context.Context, s sealedSecret) (found entry[accountdb.Credential], err error) {
 	if s.KeyID != "" {
 		found, err = r.keys.get(ctx, s.KeyID, r.now())

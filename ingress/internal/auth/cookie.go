@@ -18,16 +18,16 @@ func ClearCookie(w http.ResponseWriter, secure bool) {
 	http.SetCookie(w, sessionCookie("", time.Unix(1, 0), -1, secure))
 }
 
-// sessionCookie returns the cookie. A negative maxAge (seconds) deletes it. SameSite=Lax keeps it
-// out of requests that other sites send, except for links.
+// sessionCookie returns the cookie. A negative maxAge (seconds) deletes it. With SameSite=Lax,
+// browsers do not send the cookie with requests from other sites, unless a person follows a link.
 func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
+	return &http.Cookie{ //nolint:gosec // G124: Secure depends on the scheme, because there is no TLS in development
 		Name: CookieName, Value: token, Path: "/", Expires: expires, MaxAge: maxAge,
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-// CookieToken returns the token in a request's session cookie, or "" if there is no valid one.
+// CookieToken returns the token in a request's session cookie, or "" if there is no valid cookie.
 func CookieToken(req *http.Request) string {
 	token, err := cookieToken(req)
 	if err != nil {

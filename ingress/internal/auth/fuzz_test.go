@@ -29,8 +29,8 @@ func headersFor(key, authorization, cookie, organization, tenant string) *http.R
 	return req
 }
 
-// Read returns at most one credential of visible characters, or an error with a code, for any
-// headers.
+// For any headers, read returns at most one credential, which has only visible characters, or an
+// error with a code.
 func FuzzRead(f *testing.F) {
 	for _, value := range seedHeaders {
 		f.Add(value, "-", "-", "-", "-")
@@ -87,8 +87,8 @@ func FuzzClientAddr(f *testing.F) {
 		if got.IsValid() && got.Is4In6() || got.Zone() != "" {
 			t.Errorf("%s is not in its canonical form", got)
 		}
-		// Once a trusted proxy has appended the client's address, entries to its left have no
-		// effect.
+		// Once a trusted proxy has appended the client's address, the entries to the left of that
+		// address have no effect.
 		if !proxies.Trust(got) && got != from {
 			req.Header["X-Forwarded-For"] = append([]string{"192.0.2.77"}, req.Header["X-Forwarded-For"]...)
 			if again := proxies.ClientAddr(req); again != got {

@@ -7,8 +7,9 @@ import (
 )
 
 // NormalizePassword returns the form of a password that is hashed: OpaqueString of RFC 8265. Two
-// keyboards may produce different code points for the same password, such as "é" as one or two. It
-// returns an error for characters that new passwords may not contain, such as control characters.
+// keyboards may produce different code points for the same password, for example one or two for
+// "é". It returns an error for characters that new passwords may not contain, such as control
+// characters.
 func NormalizePassword(password string) (string, error) {
 	normal, err := precis.OpaqueString.String(password)
 	if err != nil {
@@ -17,8 +18,8 @@ func NormalizePassword(password string) (string, error) {
 	return normal, nil
 }
 
-// spellings returns the forms of a password to compare with a stored hash: the normalized one, and
-// the one as typed, which older hashes use.
+// spellings returns the forms of a password to compare with a stored hash: the normalized form, and
+// the form as typed, which older hashes use.
 func spellings(password string) []string {
 	normal, err := NormalizePassword(password)
 	if err != nil || normal == password {

@@ -22,23 +22,24 @@ var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism
 
 const (
 	passwordWait = 5 * time.Second
-	// Requests that may wait for each slot. The last one waits less than two seconds.
+	// waitersPerSlot is the maximum number of requests that wait for each slot. The last of them waits less than two seconds.
 	waitersPerSlot = 64
 )
 
 var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
-// Passwords hashes and checks passwords, a few at a time, because each hash takes a core and much
-// memory and any client can request one. It rejects requests that would wait long.
+// Passwords hashes and checks passwords, a few at a time, because each hash occupies a core and a
+// lot of memory, and any client can request one. It rejects requests that would have to wait too
+// long.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{} // has an element for each hash in progress
 	waiting atomic.Int32  // requests that wait for a slot
-	dummy   string        // the scheme used to compute a hash if no account exists
+	dummy   string        // the scheme under which a hash is computed if no account exists
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
-// is 0, there is one slot per core.
+// is 0, it uses one slot per core.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -52,8 +53,8 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 // its scheme. All accounts that have or had an email address share a scheme, so a login computes
 // one key for all of them.
 
-// Hash returns the text to store for a password. It hashes the normalized form under the first
-// scheme with the current cost, or under a new scheme.
+// Hash returns the text to store for a password. It hashes the password's normalized form under the
+// first of the schemes that has the current cost, or else under a new scheme.
 func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
@@ -70,9 +71,9 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 	return hash(p.newScheme(), password)
 }
 
-// Hashes returns the texts that may be stored for a password under the schemes, for its normalized
-// form and as typed. Without schemes it returns no text but takes the same time, so the time does
-// not reveal which addresses have accounts.
+// Hashes returns the texts that may be stored for a password under the schemes, both for its
+// normalized form and for the form as typed. Without schemes it returns no texts but takes the same
+// time, so that the time does not reveal which email addresses have accounts.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (p *Passwords) Hashes(ctx context.Context, password string, schemes []strin
 	return hashes, nil
 }
 
-// prefix returns the beginning of schemes with the current cost.
+// prefix returns the prefix that all schemes with the current cost have.
 func (p *Passwords) prefix() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, p.cost.Memory, p.cost.Iterations, p.cost.Parallelism)
 }

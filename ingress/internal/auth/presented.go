@@ -33,7 +33,7 @@ const (
 	headerTenant        = "X-Tenant-Id"
 )
 
-// presented contains the claims of a request before they are verified: at most one credential, an
+// presented contains what a request claims, before verification: at most one credential, an
 // organization, and demo mode.
 type presented struct {
 	via   Via
@@ -43,7 +43,7 @@ type presented struct {
 }
 
 // read takes the credentials from a request. It reads the cookie only if cookies is set. A
-// malformed credential is an error and never treated as absent.
+// malformed credential is an error; it is never treated as missing.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 	tenant, err := single(req, headerTenant, "x-tenant-id")
@@ -71,7 +71,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		return p, err
 	}
 
-	// An explicit credential wins over the cookie, which browsers send automatically.
+	// An explicit credential takes precedence over the cookie, which browsers send automatically.
 	switch {
 	case key != "":
 		p.via, p.token = ViaKey, key
@@ -98,8 +98,9 @@ func bearing(token string) Via {
 	}
 }
 
-// single returns a header that may occur once, or "" if it is absent. Empty, repeated, comma-joined
-// and spaced values are refused, because two proxies might read them differently.
+// single returns a header that may occur once, or "" if it is absent. Values that are empty,
+// repeated, joined by commas or contain spaces are rejected, because two proxies might interpret
+// them differently.
 func single(req *http.Request, header, field string) (string, error) {
 	values, present := req.Header[header]
 	switch {
@@ -125,8 +126,8 @@ func isVisible(s string) bool {
 	return true
 }
 
-// bearerToken returns the token of the Authorization header, or "" without the header. Any other
-// scheme than Bearer is an error.
+// bearerToken returns the token of the Authorization header, or "" without the header. A scheme
+// other than Bearer is an error.
 func bearerToken(req *http.Request) (string, error) {
 	const field = "authorization"
 	values, present := req.Header[headerAuthorization]

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are trusted.
+// Proxies are the IP addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted.
 type Proxies []netip.Prefix
 
 // Trust reports whether the address belongs to a trusted proxy.
@@ -44,8 +44,8 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 	return true
 }
 
-// ClientAddr returns the client's address: the rightmost one in the chain that is not a trusted
-// proxy's. The client may have invented the addresses further left.
+// ClientAddr returns the client's IP address: the rightmost address in the chain that does not
+// belong to a trusted proxy. The client may have invented the addresses further left.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
 	if !p.Trust(addr) {
@@ -85,8 +85,8 @@ func (p Proxies) Secure(req *http.Request) bool {
 	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }
 
-// ClientName returns the name under which a client is counted. For IPv6 it is the /64 network,
-// which usually belongs to a single customer.
+// ClientName returns the name under which a client's requests are counted. For IPv6 it is the /64
+// network, which usually belongs to a single customer.
 func ClientName(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "local"

@@ -21,12 +21,12 @@ type Need int
 // The needs of endpoints.
 const (
 	NeedUser    Need = iota // a user or a key
-	NeedDemo                // the same, or a visitor of the demo or of a widget
-	NeedPublic              // anyone, but a broken credential is refused
+	NeedDemo                // the same, or a visitor of the demo or a widget
+	NeedPublic              // anyone, but an invalid credential is rejected
 	NeedNobody              // credentials are ignored: sign-up and login
-	NeedKey                 // an API key and no browser: the caller is a system
+	NeedKey                 // an API key, and no browser: the caller is a system
 	NeedUserKey             // an API key that acts for its user
-	NeedPage                // as NeedNobody, but the origin of the sending page is checked
+	NeedPage                // like NeedNobody, but the origin of the page that sends the request is checked
 	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
@@ -51,7 +51,7 @@ type Resolver struct {
 }
 
 // New returns a resolver that reads credentials from l and checks widget tokens with w (nil: no
-// token is valid). It trusts forwarded addresses only from proxies.
+// token is valid). It trusts only proxies to forward client addresses.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -79,10 +79,11 @@ func (r *Resolver) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Identity is an identified caller. Via says how it presented its credential. Token is the token of
-// a login session, else empty. Organizations are those where the credential is valid, oldest first.
-// Until, if set, is when work that outlasts the request must resolve the caller again, because the
-// credential may have been changed or revoked.
+// Identity is an identified caller. Via says how the caller presented the credential. Token is the
+// token of a login session, else empty. Organizations lists the organizations in which the
+// credential is valid, oldest membership first. Until, if set, is the time at which work that
+// continues after the request must resolve the caller again, because the credential may have been
+// changed or revoked.
 type Identity struct {
 	Until         time.Time
 	Caller        domain.Caller
@@ -101,8 +102,8 @@ func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	return ident, err
 }
 
-// resolve is Resolve without the check for browsers. The order of the cases decides which error a
-// request with several faults gets.
+// resolve is Resolve without the check for browsers. The order of the cases determines which error
+// is returned for a request with several faults.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
@@ -129,21 +130,21 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	return r.known(req.Context(), p, need)
 }
 
-// fromBrowser reports whether the headers say that a browser sends the request. Servers have no
-// reason to send them.
+// fromBrowser reports whether a request has headers that browsers set and servers have no reason to
+// send.
 func fromBrowser(req *http.Request) bool {
 	_, origin := req.Header["Origin"]
 	_, fetch := req.Header["Sec-Fetch-Site"]
 	return origin || fetch
 }
 
-// keyRequired returns the error for a request without an API key where only keys are accepted.
+// keyRequired returns the error for a request without an API key to an endpoint that accepts only keys.
 func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
 
-// noKey returns the error for a request without an API key where one is needed. An unknown bearer
-// token counts as an attempted key.
+// noKey returns the error for a request without an API key to an endpoint that needs one. An
+// unknown bearer token is treated as a wrong key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
 		return apierr.New(apierr.APIKeyRequired, "the bearer token is not a Parley API key; Parley keys begin with ak_")
@@ -164,7 +165,7 @@ func nobody(need Need) (Identity, error) {
 	}
 }
 
-// demo returns the identity of a demo visitor, or demo_restricted for endpoints closed to the demo.
+// demo returns the identity of a demo visitor, or demo_restricted for endpoints that are closed to the demo.
 func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	if need != NeedDemo && need != NeedPublic {
 		return Identity{}, DemoRestricted()
@@ -207,8 +208,8 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	return ident, nil
 }
 
-// credential returns the credential presented, or unauthenticated if it is unknown, revoked or
-// expired.
+// credential returns the credential that a request presents, or unauthenticated if it is unknown,
+// revoked or expired.
 func (r *Resolver) credential(ctx context.Context, p presented) (found entry[accountdb.Credential], err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
@@ -243,15 +244,15 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 	return found, nil
 }
 
-// Used records that a request acted as a key without its secret, as a hook's delivery does.
+// Used records that a request acted as a key without presenting the key, as deliveries to a hook do.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
-// ended returns the error for a credential that is not valid. It does not say which of the reasons
-// applies.
+// ended returns the error for a credential that is not valid. It does not say which of the possible
+// reasons applies.
 func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
-// malformed describes the expected form of a credential. Clients made for other services send the
-// keys of those services.
+// malformed describes the expected form of a credential. Clients that are made for other services
+// send the keys of those services.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
@@ -271,8 +272,9 @@ func malformed(p presented) error {
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
 // organization returns the organization in which a request acts. An organization's key acts in its
-// own organization. A user's key acts in the organization that the header names. So does a login
-// session; without the header it acts in the user's oldest membership.
+// own organization. A user's key acts in the organization that the header names. A login session
+// also acts in that organization or, without the header, in the organization of the user's oldest
+// membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
@@ -298,14 +300,14 @@ func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, 
 	return accountdb.Standing{}, apierr.New(apierr.PermissionDenied, "you are not a member of this organization")
 }
 
-// DemoClient returns the name of the demo visitor that sends a request: the client's address, or
-// its /64 for IPv6.
+// DemoClient returns the name of the demo visitor who sends a request: the client's IP address, or
+// its /64 network for IPv6.
 func (r *Resolver) DemoClient(req *http.Request) string { return ClientName(r.proxies.ClientAddr(req)) }
 
 // ClientAddr returns the address of the client that sends a request.
 func (r *Resolver) ClientAddr(req *http.Request) netip.Addr { return r.proxies.ClientAddr(req) }
 
-// ForgetKey drops a key from the cache, so its revocation takes effect here immediately.
+// ForgetKey drops a key from the cache, so that its revocation takes effect on this process immediately.
 func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
 
 // ForgetToken drops the token of a login session from the cache.
@@ -318,8 +320,8 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 	}
 }
 
-// ForgetUser drops all login sessions and keys of a user from the cache, after a change of the
-// user's rights.
+// ForgetUser drops all login sessions and keys of a user from the cache, after the user's rights
+// have changed.
 func (r *Resolver) ForgetUser(userID string) {
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)

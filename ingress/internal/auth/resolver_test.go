@@ -217,7 +217,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Clients send keys of other services by mistake. The error shows the format of Parley's keys.
+// Clients may send the keys of other services by mistake. The error shows the format of Parley's keys.
 func TestKeysOfOtherServicesAreRecognized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
@@ -309,7 +309,7 @@ func TestForgettingTakesEffectImmediately(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers over one database, like two
+// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers with one database, like two
 // ingresses. A change takes effect on the other resolver within 5 s, and immediately on a resolver
 // that forgets the user.
 func TestChangesTakeEffectElsewhereWithinFiveSeconds(t *testing.T) {

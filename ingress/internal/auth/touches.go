@@ -8,23 +8,23 @@ import (
 
 const (
 	touchEvery = time.Minute // per credential
-	touchPause = time.Second // collects the credentials of many requests in one write
+	touchPause = time.Second // time in which the credentials of many requests are collected for one write
 	touchTime  = 3 * time.Second
 	touchSize  = 100_000
 )
 
-// touches records when API keys and login sessions were last used, outside of requests. The record
-// is lost if the database is unreachable.
+// touches records when API keys and login sessions were last used. It writes outside of requests,
+// and the records are lost if the database is unreachable.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	last    map[string]time.Time // the last use noted of each credential
+	last    map[string]time.Time // the last use that was noted for each credential
 	pending map[string]time.Time // uses to be written
 }
 
-// newTouches returns touches that write with write, a map from a credential's id to its last use.
+// newTouches returns a touches that passes its records to write, as a map from a credential's id to its last use.
 func newTouches(write func(context.Context, map[string]time.Time) error) *touches {
 	return &touches{
 		write: write, wake: make(chan struct{}, 1),
@@ -32,7 +32,7 @@ func newTouches(write func(context.Context, map[string]time.Time) error) *touche
 	}
 }
 
-// note records a use. It never blocks and does nothing if the credential was noted within
+// note records a use. It never blocks, and does nothing if a use of the credential was noted within
 // touchEvery.
 func (t *touches) note(name string, now time.Time) {
 	t.mu.Lock()
@@ -51,7 +51,7 @@ func (t *touches) note(name string, now time.Time) {
 	}
 }
 
-// run writes the records until ctx ends, and then the remaining ones.
+// run writes records until ctx ends, and then writes the remaining ones.
 func (t *touches) run(ctx context.Context) {
 	for {
 		select {

@@ -8,11 +8,11 @@ import (
 	"parley/shared/domain"
 )
 
-// headerOrigin is the origin of the page that sends a request. Browsers set it and pages cannot.
+// headerOrigin is the header with the origin of the page that sends a request. Browsers set it; pages cannot.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor that sends req. Visitors may chat and read public
-// resources. If visitor returns an error, the identity says only that a widget token was presented.
+// visitor identifies the widget visitor who sends req. Visitors may chat and read public resources.
+// If visitor returns an error, the identity says only that a widget token was presented.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
 	if err == nil && need != NeedDemo && need != NeedPublic {
@@ -29,7 +29,7 @@ func WidgetRestricted() error {
 	return apierr.New(apierr.PermissionDenied, "a widget token is valid only for chatting with its agent")
 }
 
-// visiting checks a widget token and the page that uses it. With before set, the token may have
+// visiting checks a widget token and the page that uses it. If before is set, the token may have
 // expired, because the request was accepted earlier.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
@@ -49,7 +49,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 		return Identity{}, denied
 	}
 
-	// The token is only a claim: the widget may have been disabled since it was made.
+	// The token is only a claim: the widget may have been disabled since the token was created.
 	found, err := r.widgets.embedded(req.Context(), token.Agent, token.Origin)
 	if err != nil {
 		return Identity{}, err
@@ -68,7 +68,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}}, nil
 }
 
-// Again resolves the caller of an accepted request again, while the response is in progress. An
+// Again resolves the caller of an accepted request once more while the response is in progress. An
 // expired widget token stays valid for this request as long as the agent's widget is enabled.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)

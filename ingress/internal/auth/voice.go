@@ -8,8 +8,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// Browsers cannot set most headers of a WebSocket request, so they send credentials in this one.
-// The first form is net/http's canonical form, the second is the usual spelling.
+// The header in which browsers send credentials, because they cannot set most headers of a
+// WebSocket request: in net/http's canonical form and in the usual spelling.
 const (
 	headerProtocol = "Sec-Websocket-Protocol"
 	nameProtocol   = "Sec-WebSocket-Protocol"
@@ -37,7 +37,7 @@ func Protocols(req *http.Request) ([]string, error) {
 }
 
 // readVoice takes the credential from a WebSocket request. It ignores cookies, because browsers
-// send them for any page without asking it.
+// send them with requests from any page.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {
@@ -75,7 +75,7 @@ func readVoice(req *http.Request) (presented, error) {
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
 // voice identifies the caller of a voice connection: a user or a key, or the holder of a client
-// secret made by one.
+// secret that one of these has created.
 func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	p, err := readVoice(req)
 	switch {

@@ -167,7 +167,7 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 }
 
 // A client secret works only as long as the credential that created it. That credential is cached
-// no longer than others.
+// for no longer than others.
 func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := newVoiceEnv(t)

@@ -34,7 +34,7 @@ type WidgetLookup interface {
 	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
-// Widgets decides which pages may embed which agents, and makes visitors' tokens. A Resolver runs
+// Widgets decides which pages may embed which agents, and creates visitors' tokens. A Resolver runs
 // it.
 type Widgets struct {
 	box     *secrets.Box
@@ -44,7 +44,7 @@ type Widgets struct {
 	origins *cache[string, agentdb.Origin] // the origins that any widget lists
 }
 
-// Opener opens stored secrets, and reports those that no key opens.
+// Opener opens stored secrets, and reports secrets that cannot be opened with any key.
 type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
@@ -74,8 +74,8 @@ func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentd
 	return found.found, err
 }
 
-// embedded is Embedded with the time until which the answer is cached. found is nil if the origin
-// may not embed the widget.
+// embedded is like Embedded, and also returns the time until which the result is cached. found is
+// nil if the origin may not embed the widget.
 func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
@@ -90,8 +90,8 @@ func (w *Widgets) Listed(ctx context.Context, origin string) (bool, error) {
 	return found.found != nil, err
 }
 
-// Forget drops an agent's widget and its origins from the cache, so a change takes effect here
-// immediately.
+// Forget drops an agent's widget and its origins from the cache, so that a change takes effect on
+// this process immediately.
 func (w *Widgets) Forget(agentID string, origins ...string) {
 	w.agents.forget(agentID)
 	for _, origin := range origins {
@@ -113,7 +113,7 @@ func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, exp
 	return w.box.SealWidgetToken(rendered(pass{agentID, origin, visitorID, expires.Unix()})), expires
 }
 
-// open opens a widget token, even an expired one.
+// open opens a widget token, even if the token has expired.
 func (w *Widgets) open(token string) (p pass, err error) {
 	plain, err := w.box.OpenWidgetToken(token)
 	if err != nil {
@@ -125,15 +125,15 @@ func (w *Widgets) open(token string) (p pass, err error) {
 	return p, nil
 }
 
-// visitorName identifies a visitor; the browser stores it. If the site's server named the visitor,
-// visitorName includes the server's signature and is valid as long as the signature.
+// visitorName identifies a visitor and is stored by the browser. If the website's server named the
+// visitor, visitorName includes the server's signature and is valid as long as the signature is.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`
 }
 
-// Signed is a visitor's name as the site's server signed it. Signature is the hexadecimal
-// HMAC-SHA256 of "<agent id>\n<ID>" under the agent's identity secret.
+// Signed is a visitor's name with the signature of the website's server. Signature is the
+// hexadecimal HMAC-SHA256 of "<agent id>\n<ID>" under the agent's identity secret.
 type Signed struct{ ID, Signature string }
 
 // NewVisitor returns a new anonymous visitor, and the name that the browser stores.
@@ -143,8 +143,8 @@ func (w *Widgets) NewVisitor(of *agentdb.Widget) (visitorID, name string) {
 }
 
 // Returning reads the visitor name that a browser has stored. ok is false if the name is malformed,
-// expired, or another agent's. fresh is the name to store from now on; it differs if an older key
-// sealed the name. An error reports that the agent's secret cannot be opened.
+// has expired, or belongs to another agent. fresh is the name to store from now on; it differs from
+// name if an older key sealed name. An error reports that the agent's secret cannot be opened.
 func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {
@@ -197,8 +197,8 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
 }
 
-// seal returns the name in the form that the browser stores. Only the same agent's widget can open
-// it.
+// seal returns the name in the form that the browser stores. Only the widget of the same agent can
+// open it.
 func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
 	return w.box.SealVisitorToken(rendered(v), visitorPlace(of))
 }

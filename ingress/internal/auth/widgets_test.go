@@ -71,7 +71,7 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor returns a watch that opens stored secrets with box and reports nowhere.
+// watchFor returns a watch that opens stored secrets with box and whose reports are discarded.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
@@ -188,7 +188,7 @@ func TestBadWidgetTokens(t *testing.T) {
 }
 
 // A widget is cached for 4 s and its absence for 1 s. Changes take effect within 5 s, and a new
-// widget works soon.
+// widget works within a second.
 func TestWidgetsAreCachedBriefly(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
@@ -273,8 +273,8 @@ func TestSignedVisitors(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// The secret was sealed for another agent or organization. If it is copied there,
-		// it cannot be opened.
+		// The secret was sealed for another agent or organization. If the sealed secret is copied
+		// to this agent, it cannot be opened.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}

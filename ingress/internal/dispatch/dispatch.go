@@ -72,7 +72,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
-	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
+	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2)
 	return d
 }
 
@@ -212,13 +212,16 @@ type Result struct {
 }
 
 // Await waits until the run finishes, the run waits for a new decision by a person, or the limit
-// has passed. In the last case it returns a Result without Ended, and no error.
-func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
+// has passed. In the last case it returns a Result without Ended, and no error. The result is shared
+// with other requests that wait for the run.
+//
+// Thousands of requests wait here, so the stack frame has no Result.
+func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (*Result, error) {
 	if s.Run.Ended() {
-		return Result{Ended: true, Run: s.Run}, nil
+		return s.ended(), nil
 	}
 	if limit <= 0 {
-		return Result{}, nil
+		return &Result{}, nil
 	}
 
 	// Only the process that accepted the run gets its reply. Every other request subscribes and
@@ -232,13 +235,18 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	case r := <-s.wait.result:
 		return r, nil
 	case <-timer.C:
-		return Result{}, nil
+		return &Result{}, nil
 	case <-d.drained:
-		return Result{}, nil
+		return &Result{}, nil
 	case <-ctx.Done():
-		return Result{}, fmt.Errorf("waiting for run: %w", ctx.Err())
+		return nil, stoppedWaiting(ctx)
 	}
 }
+
+// ended returns the result of a run that had finished when it was found.
+func (s *Submitted) ended() *Result { return &Result{Ended: true, Run: s.Run} }
+
+func stoppedWaiting(ctx context.Context) error { return fmt.Errorf("waiting for run: %w", ctx.Err()) }
 
 // attach begins a wait for a run that another request has accepted.
 func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Duration) {

@@ -44,7 +44,7 @@ type watched struct {
 type wait struct {
 	runID  string
 	known  string // the decision that the run waited for when the wait began
-	result chan Result
+	result chan *Result
 }
 
 // waitsFor names the decision that a run waits for; "" means none.
@@ -63,7 +63,7 @@ func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 // add begins a wait for a run. known is the decision that the caller already knows of, as waitsFor
 // names it. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
-	w := &wait{runID: of.RunID, known: known, result: make(chan Result, 1)}
+	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	run := ws.runs[of.RunID]
@@ -143,7 +143,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	}
 
 	ended.OrganizationID = run.org
-	r := Result{Ended: true, Run: ended}
+	r := &Result{Ended: true, Run: ended}
 
 	failpoint.Here(failpoint.AnswerBefore)
 	for w := range run.waits {
@@ -169,7 +169,7 @@ func (ws *waiters) parked(run domain.Run) {
 			continue
 		}
 		select {
-		case w.result <- Result{}:
+		case w.result <- &Result{}:
 		default: // the wait has ended already
 		}
 	}

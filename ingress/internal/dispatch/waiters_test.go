@@ -138,8 +138,9 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		r, err := d.Await(d.Context(), s, 20*time.Second)
 		if err != nil {
 			d.Errorf("waiting: %v", err)
+			r = &Result{}
 		}
-		out <- r
+		out <- *r
 	}()
 	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the owner's wait was registered with the run
 		if time.Now().After(deadline) {

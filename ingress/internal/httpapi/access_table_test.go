@@ -5,7 +5,7 @@ import "strings"
 // The access table states who may use each route, independently of the code (see api.md).
 // TestAccessTableIsComplete fails if a route of the route table has no row.
 
-// Values of accessRow.who: the callers that a route is for.
+// Values of accessRow.who: the callers who may use a route.
 const (
 	forAnyone  = "anyone"  // credentials are ignored: sign-up and login; demo visitors are rejected
 	forLink    = "link"    // any holder of a link's token; an additional credential must be valid, except for the cookie of an ended session
@@ -23,7 +23,7 @@ const (
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
-// at returns the target of the row's request. If the id is a part of the path, query is that id.
+// at returns the target (path and query) of the row's request. query completes the path: if the path contains the id, query is that id.
 func (r *accessRow) at(query string) string {
 	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
@@ -36,9 +36,9 @@ func (r *accessRow) at(query string) string {
 }
 
 // accessRow is a request that succeeds. In target and body, $ag, $run, $key, ... are placeholders
-// for an id of that kind, which the matrix replaces with valid and other ids. $word is a text of
-// the organization, $okey the id of its API key, $fresh an unused text, $email the caller's own
-// address.
+// for an id of that kind, which the matrix replaces with valid and other ids. $word is a text that
+// only the organization's data contains, $okey the id of its API key, $fresh an unused text, $email
+// the caller's own address.
 type accessRow struct {
 	method, path string
 	query        string
@@ -46,7 +46,7 @@ type accessRow struct {
 	who          string
 	role         string // the minimum role of a member; an organization's key has the role admin there
 	status       int    // the status of success
-	late         bool   // the role is checked after the id is found: ids of other organizations are missing for every role
+	late         bool   // the role is checked after the id is found, so ids of other organizations are missing for every role
 }
 
 // newAgentBody is an agent without a template.

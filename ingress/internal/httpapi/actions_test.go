@@ -8,7 +8,7 @@ import (
 	"parley/shared/id"
 )
 
-// decide makes the decision that a run waits for.
+// decide sends the decision that a run waits for.
 func (a *runEnv) decide(runID, action, callID string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, "", headers...)

@@ -159,7 +159,7 @@ func schema(n int) string {
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-// fullAgent creates the agent fullAgent with a document of the person's organization.
+// fullAgent creates the agent in the constant fullAgent, with a document of the person's organization.
 func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")

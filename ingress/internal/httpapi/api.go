@@ -69,7 +69,7 @@ type Deps struct {
 
 	OpenID       openid.Settings // without a redirect address; the zero value disables OpenID
 	Proxies      auth.Proxies    // trusted for the client's address and scheme
-	MetricsToken string          // shows /metrics to other machines; empty: /metrics is local only
+	MetricsToken string          // lets other machines read /metrics; if empty, only this machine can
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
 
@@ -143,8 +143,8 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	return a, nil
 }
 
-// readPublicURL reads the public URL and trusts its origin, so that its pages may send requests
-// that change something.
+// readPublicURL reads the public URL and trusts its origin, so that pages with that origin may send
+// requests that change data.
 func (a *api) readPublicURL() error {
 	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
 	if a.PublicURL != "" {
@@ -221,5 +221,5 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	})
 }
 
-// secure reports whether the cookies of this request's browser may be sent over TLS only.
+// secure reports whether cookies in the response get the Secure attribute, which restricts them to TLS.
 func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store"
 )
 
-// largeForm is a form that needs a slot.
+// largeForm is a form so large that its upload needs a slot.
 var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
 
 func TestUploadsAreCounted(t *testing.T) {

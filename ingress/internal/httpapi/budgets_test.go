@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// budget creates a budget of the organization for an automation without runs. It deletes budgets
-// before their number reaches the maximum.
+// budget creates a budget of the organization for an automation without runs. It deletes the oldest
+// budgets first, so that their number stays below the maximum.
 func (a *runEnv) budget(h *testOrg) string {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), `DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE org_id = $1 ORDER BY id DESC OFFSET 40)`, h.org)
@@ -115,7 +115,7 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	ask("fresh").want(t, "with more", 202, "")
 }
 
-// The runs of a key and of an automation are counted separately, also in the usage report.
+// Runs are counted separately per key and per automation, also in the usage report.
 func TestBudgetsOfKeysAndAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -26,7 +26,7 @@ import (
 const (
 	attackRequests = 10_000
 	attackers      = 4 // concurrent requests
-	// seedSetting repeats an attack: PARLEY_TEST_SEED=… go test -run Canary.
+	// seedSetting is the environment variable with the seed of an attack to repeat: PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
@@ -93,7 +93,7 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends generated requests of one organization for the resources of another.
+// attack sends generated requests from one organization for the resources of another.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -152,13 +152,13 @@ var idParams = map[string]string{
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
-// words contains query parameters with fixed values.
+// words contains query parameters that have fixed values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
-// generate generates a request for a random row.
+// generate returns a generated request for a random row of the access table.
 func (at *attack) generate(r *mathrand.Rand) (method, target, body string, headers []string) {
 	row := at.routes[r.IntN(len(at.routes))]
 	fill := func(s string) string {
@@ -209,7 +209,7 @@ func (at *attack) one(seed, n uint64) {
 	var shown bytes.Buffer
 	_ = got.header.Write(&shown) // cannot fail: a buffer
 	shown.Write(got.body)
-	// Other attackers may be deleting the document or may have kept the database busy for too long.
+	// Other attackers may be deleting the document or may keep the database busy for too long.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
@@ -369,7 +369,7 @@ func around(text, word string) string {
 	return line
 }
 
-// Ten thousand requests across two organizations neither show nor change the other's data.
+// In ten thousand requests between two organizations, neither sees or changes the other's data.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	crossTenant(t, newRunEnv(t), attackRequests)

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store"
 )
 
-// each calls f with every operation that counts requests, and with a sample request for it.
+// each calls f for every operation whose requests count against the rate limit, with a sample request.
 func each(f func(o openapi.Operation, target, body string)) {
 	for _, group := range openapi.Read().Groups {
 		for _, o := range group.Operations {
@@ -55,7 +55,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 }
 
 // TestEveryOperationWithoutDatabase sends a sample of every operation while the database is
-// unreachable. Callers whose identity is cached get unavailable.
+// unreachable. Callers whose identity is cached get the error "unavailable".
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := runEnvOf(t, newTestEnv(t, manyRequests))

@@ -8,12 +8,12 @@ import (
 	"parley/shared/domain"
 )
 
-// credential is one way to send a request, and its expected effect.
+// credential is one way to authenticate a request, and the expected effect.
 type credential struct {
 	name    string
 	headers []string
 
-	refused string   // the error at routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
+	refused string   // the error from routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
 	harmful bool     // malformed: rejected even by routes that ignore credentials
 	via     string   // the kind of valid credential: "", login, org key, user key, demo
 	who     person   // the owner
@@ -21,12 +21,12 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // names no organization, or one that the caller is not a member of: public routes ignore that
-	ambient   bool // a cookie or nothing: pages of other origins may not write with it
+	elsewhere bool // names no organization or one without the caller as a member; public routes ignore that
+	ambient   bool // a cookie or nothing: pages of other origins may not send writes with it
 	page      string
 }
 
-// plain returns headers that authenticate the same principal without a page's origin.
+// plain returns headers that authenticate the same principal and do not name a page's origin.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}
@@ -119,7 +119,7 @@ func (s *orgPair) good() []credential {
 	}
 }
 
-// bad returns well-formed credentials that are not valid, or not for this organization.
+// bad returns credentials that are well-formed, but invalid or not valid for this organization.
 func (s *orgPair) bad() []credential {
 	h := s.home
 	revoked, revokedID := s.newKey(h, h.owner, domain.KeyScopeOrganization)

@@ -21,12 +21,12 @@ const (
 	widgetAge = "public, max-age=300" // for assets whose name does not change with their content
 )
 
-// dashboardPage handles GET /dashboard and all paths below it with a single-page application. It
+// dashboardPage handles GET /dashboard and all paths below it with the single-page application. It
 // requires a session cookie, except for the demo's pages.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 
-	// An unreachable database must not look like a missing login.
+	// An unreachable database must not be shown to people as a missing login.
 	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
@@ -62,7 +62,7 @@ func opensDemo(address *url.URL) bool {
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
-// loginFor returns the URL of the login page that leads back to the requested page.
+// loginFor returns the URL of the login page, with the requested page as the destination after the login.
 func loginFor(asked *url.URL) string {
 	next := account.ReturnTo([]string{asked.RequestURI()})
 	if next == "" || next == account.DashboardPath {
@@ -148,8 +148,8 @@ func acceptsGzip(header http.Header) bool {
 	return false
 }
 
-// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
-// widget as other websites do.
+// previewPage handles GET /widget/preview?agent=: a page of the service itself that embeds an
+// agent's widget, as other websites do.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {

@@ -8,6 +8,7 @@
 //	log, metrics, writes, query, role, rate limit                  call, WriteJSON
 //	panics
 //
-// Handlers pass their errors to httpx.Fail, which shows callers the errors with a code and hides the
-// details of all others. The request's httpx.State contains its caller and the ids for its log line.
+// Handlers pass their errors to httpx.Fail, which shows callers the errors that have an error code
+// and hides the details of all others. The request's httpx.State contains the caller and the ids
+// for the request's log line.
 package httpapi

@@ -19,15 +19,15 @@ import (
 	"parley/shared/domain"
 )
 
-const maxWait = 30 * time.Second // timeout for anything that must make progress
+const maxWait = 30 * time.Second // timeout for every step that must make progress
 
-// reader returns an owner of transfers with a key of an organization.
+// reader returns the owner of the transfers that are made with a key of an organization.
 func reader(org, key int) transfer.Owner {
 	name := strconv.Itoa(org)
 	return transfer.Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// callerOwner returns the owner of a caller's transfers, without an address.
+// callerOwner returns the owner of a caller's transfers. The owner has no client address.
 func callerOwner(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }

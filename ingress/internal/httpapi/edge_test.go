@@ -25,8 +25,8 @@ type edgeRow struct {
 	caller credential
 }
 
-// edgeRows returns the rows except those of other protocols, whose queries the service does not
-// define.
+// edgeRows returns the rows of the access table, except rows for other protocols: the service does
+// not define their queries.
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -80,7 +80,7 @@ func (r *edgeRow) own() string {
 	return idKinds[name].own(r.orgPair, &r.caller)
 }
 
-// byMember returns the row with a caller of role member.
+// byMember returns a copy of the row whose caller has the role member.
 func (r *edgeRow) byMember() *edgeRow {
 	member := *r
 	member.caller = login("member", r.home.member, r.home, domain.RoleMember, r.home.member.auth, r.home.header)
@@ -133,8 +133,8 @@ func TestEveryQueryIsStrict(t *testing.T) {
 	t.Logf("%d queries", n)
 }
 
-// Every route except those for GET rejects unknown fields. A route without a body accepts an empty
-// object and no body.
+// Every route with a method other than GET rejects unknown fields in the body. A route without a
+// body accepts an empty object and no body.
 func TestEveryBodyIsStrict(t *testing.T) {
 	t.Parallel()
 	taken, n := 0, 0
@@ -231,7 +231,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
 				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
-			// The permission to create a key depends on the scope in the body.
+			// The permission to create a key depends on the scope in the request body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {
 				thing := "x"
 				if r.late {

@@ -91,13 +91,13 @@ func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	return newTestEnvOver(tb, dsn, s, limits)
 }
 
-// newTestEnvOver is newTestEnv with a store that the test has created.
+// newTestEnvOver is like newTestEnv, with a store that the test has created.
 func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
 	return newTestEnvWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
 }
 
-// newTestEnvWithKeys is newTestEnvOver with a value of SECRETS_KEY.
+// newTestEnvWithKeys is like newTestEnvOver, with the given value of SECRETS_KEY.
 func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *testEnv {
 	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
@@ -130,8 +130,8 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	return w
 }
 
-// rebuild replaces the HTTP API by one with changed dependencies. Its in-memory counters start at
-// zero.
+// rebuild replaces the HTTP API by a new one with changed dependencies, whose in-memory counters
+// start at zero.
 func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
@@ -148,8 +148,8 @@ func (w *testEnv) serving() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
 }
 
-// cheapPasswords makes a hash take less than a millisecond, because thousands of people sign up in
-// these tests.
+// cheapPasswords are hash parameters with which a hash takes less than a millisecond, because
+// thousands of people sign up in these tests.
 var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 func must(tb testing.TB, err error) {
@@ -196,7 +196,7 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// goFormatting matches traces of Go values that a message contains by mistake.
+// goFormatting matches Go formatting that a message contains by mistake, such as %!d or map[.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
 // openAICodes maps the error codes of OpenAI's API to Parley's.
@@ -288,21 +288,21 @@ func (w *testEnv) signUp(email string) person {
 	return p
 }
 
-// join makes p a member of another organization.
+// join makes p a member of another organization with the role.
 func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.t.Helper()
 	w.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
 	w.api.Auth.ForgetToken(p.token)
 }
 
-// key creates an API key with the scope and returns its header and id.
+// key creates an API key with the scope and returns the key's header and id.
 func (w *testEnv) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")
 	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
 }
 
-// tableFor returns an api that has only a route table. It cannot handle requests.
+// tableFor returns an api that has a route table but cannot handle requests.
 func tableFor(t *testing.T) *api {
 	t.Helper()
 	a, err := newAPI(Deps{Store: &store.Store{}}, nil)

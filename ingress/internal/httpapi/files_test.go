@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// make starts an accepted run, one of whose tool calls creates files.
+// make starts an accepted run in which a tool call creates files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
 	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.claimAccepted(runID), "call_1", made, nil, 0)
@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes in which each position is recognizable by its content.
+// numbers returns n bytes of counting numbers, so that the content of a part shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -176,7 +176,7 @@ func TestPartsOfFiles(t *testing.T) {
 	}
 }
 
-// wantNoFileHeaders checks that an error has no headers of a file.
+// wantNoFileHeaders checks that an error response has none of the headers of a file.
 func wantNoFileHeaders(t *testing.T, what string, got answer) {
 	t.Helper()
 	for _, name := range []string{"Etag", "Content-Disposition", "Accept-Ranges", "Vary", "Content-Security-Policy", "Cross-Origin-Resource-Policy"} {
@@ -305,7 +305,7 @@ func TestFilesDeletedDuringDownload(t *testing.T) {
 	}
 }
 
-// callbackRecorder is a client that calls a function when it receives the first piece.
+// callbackRecorder is a response recorder that calls a function when it receives the first piece of the body.
 type callbackRecorder struct {
 	*httptest.ResponseRecorder
 	during func()

@@ -51,13 +51,13 @@ func newFuzzed(f *testing.F) *fuzzEnv {
 	return &fuzzEnv{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
-// filler returns a replacer of the placeholders.
+// filler returns a replacer that fills in the placeholders.
 func (z *fuzzEnv) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request and fails the test if the response is one that no input may cause.
+// try sends a request and fails the test if no input may cause the response that it gets.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -98,7 +98,7 @@ func with(req *http.Request, headers ...string) *http.Request {
 	return req
 }
 
-// moreBodies contains additional seeds by the query of their route.
+// moreBodies contains additional seed bodies, by the query of their route.
 var moreBodies = map[string][]string{
 	"id=$ag": {
 		fullAgent, `{"fallbackModels":["offline","",null],"model":"offline"}`,
@@ -187,7 +187,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// Request ids and trace contexts are clean, and valid values from a caller are kept.
+// Request ids and trace contexts contain no unexpected characters, and valid values from a caller are kept.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{
 		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
@@ -207,7 +207,7 @@ func FuzzRequestNames(f *testing.F) {
 	})
 }
 
-// Only JSON in UTF-8 is accepted as JSON.
+// Only JSON encoded in UTF-8 is accepted as JSON.
 func FuzzContentType(f *testing.F) {
 	for _, text := range []string{"application/json", "application/json; charset=utf-8", `Application/JSON;charset="UTF-8"`, "text/plain", "application/json, text/plain", "application/json;;", "application/json; charset*=utf-8''x", "/"} {
 		f.Add(text)
@@ -298,7 +298,7 @@ func FuzzLinkTokens(f *testing.F) {
 	})
 }
 
-// A raw request as it arrives from the network. $key, $ag and $run are placeholders.
+// FuzzRawRequest sends raw requests as they arrive from the network. $key, $ag and $run are placeholders.
 func FuzzRawRequest(f *testing.F) {
 	z := newFuzzed(f)
 	for _, r := range accessTable {

@@ -12,16 +12,14 @@ import (
 	"parley/shared/domain"
 )
 
-// gate returns a handler that checks a request with admit and then calls the route's handler.
+// gate returns a handler that checks a request with admit and then calls the route's handler. A
+// request that waits keeps the handler's stack frame, so the handler passes no Route by value.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		st := httpx.StateFor(c)
-		st.Large, st.LargeBodies = &a.large, &a.bodies
 		defer httpx.EndReservation(c)
 		defer httpx.ReleaseBody(c) // if no run was accepted
-		a.widget.Share(c, r)
 
-		if err := a.admit(c, r); err != nil {
+		if err := a.admit(c, &r); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
@@ -39,7 +37,11 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 //
 // The resource that the id names is looked up when a later check, including the handler's own,
 // rejects the request; see [httpx.Fail].
-func (a *api) admit(c *gin.Context, r httpx.Route) error {
+func (a *api) admit(c *gin.Context, r *httpx.Route) error {
+	st := httpx.StateFor(c)
+	st.Large, st.LargeBodies = &a.large, &a.bodies
+	a.widget.Share(c, *r)
+
 	ident, refused := a.Auth.Resolve(c.Request, r.Need)
 	if auth.SaysDemo(c.Request) && (refused != nil || ident.Caller.Kind == domain.CallerDemo) {
 		// Every request with the demo header counts, whatever its outcome, unless it also has a
@@ -50,10 +52,9 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	}
 
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
-	st := httpx.StateFor(c)
 	st.Ident = ident // also with an error if the credential is valid, so that its limit is known
 	if refused == nil {
-		if err := a.checkPage(c, r, ident.Via); err != nil {
+		if err := a.checkPage(c, *r, ident.Via); err != nil {
 			return err
 		}
 	}
@@ -62,11 +63,11 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	var malformed error
 	st.Query, malformed = httpx.ReadQuery(c.Request.URL.RawQuery)
 	if refused == nil {
-		refused = checkAccess(c, r)
+		refused = checkAccess(c, *r)
 	}
 
 	// Rejected requests count, too. Otherwise a caller could probe without limit.
-	overLimit := a.count(c, r)
+	overLimit := a.count(c, *r)
 	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
 	}
@@ -74,18 +75,18 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 		return overLimit
 	}
 
-	// From here on errors blame the request, so the caller must be allowed to read the resource.
+	// Later errors describe the request in detail, so the caller must be allowed to read the resource.
 	if r.Find != nil {
-		st.Find = func() error { return a.findLate(c, &r) }
+		st.Find = func() error { return a.findLate(c, r) }
 	}
 	if malformed != nil {
 		return malformed
 	}
-	return checkRequest(c, &r)
+	return checkRequest(c, r)
 }
 
-// checkPage rejects pages of other origins on routes where a browser adds the credential or no
-// credential is needed.
+// checkPage rejects pages of other origins on routes where browsers add the credential by
+// themselves or where no credential is needed.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -99,8 +100,8 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up the resource that the query's id names. A route with Late has not checked the
-// rate limit at that point, so findLate does.
+// findLate looks up the resource that the query's id names. On a route with Late the rate limit has
+// not been checked at that point, so findLate checks it.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -145,8 +146,8 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 }
 
 // count counts a request against its caller's limit, if the caller is known and the request does
-// not count elsewhere. The handler of a route with Late counts itself; until then the response
-// shows the current limit.
+// not count elsewhere. The handler of a route with Late counts the request itself; until it does,
+// the response shows the current limit.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
 	if httpx.Identity(c).Via == auth.ViaWidget {

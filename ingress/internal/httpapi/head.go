@@ -50,7 +50,7 @@ func (w *headWriter) Write(p []byte) (int, error) {
 
 func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// WriteHeaderNow only records the call: end sends the headers when the length is known.
+// WriteHeaderNow only records the call. The headers are sent by end, when the length is known.
 func (w *headWriter) WriteHeaderNow() { w.wrote = true }
 
 func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
@@ -60,7 +60,7 @@ func (w *headWriter) Flush() {}
 
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end sends the headers. It keeps a length that the handler has set.
+// end sends the headers. If the handler has set a length, end keeps it.
 func (w *headWriter) end() {
 	header := w.Header()
 	if header.Get("Content-Length") == "" && w.length > 0 {

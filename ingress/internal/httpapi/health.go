@@ -58,7 +58,7 @@ func (a *api) readyz(c *gin.Context) {
 	httpx.WriteJSON(c, status, r)
 }
 
-// stopping reports whether the ingress drains or is in the grace period before.
+// stopping reports whether the ingress is draining or in the grace period before it drains.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
 // check runs all checks concurrently. An outcome is "ok", "failing" or "timeout"; the log contains
@@ -67,7 +67,7 @@ func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()
 	if a.checks.results == nil || time.Since(a.checks.asked) > checkMaxAge {
-		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for other requests, too
+		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // other requests use the outcome, too
 		a.checks.asked = time.Now()
 	}
 	return a.checks.results

@@ -80,8 +80,8 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 	}
 }
 
-// An address that repeatedly sends wrong signatures to a hook is blocked there for a while. Other
-// addresses and hooks are not affected.
+// A client address that repeatedly sends wrong signatures to a hook is blocked at that hook for a
+// while. Other addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -288,7 +288,7 @@ func TestDeliveryLog(t *testing.T) {
 	}
 }
 
-// Deliveries with the same key are coalesced to one run.
+// Deliveries with the same coalescing key are combined into one run.
 func TestDeliveriesAreCoalesced(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -342,7 +342,7 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 // pathShown matches the parts of an error that depend on the path.
 var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 
-// A hook that accepts no deliveries responds like a hook that never existed, whatever the reason.
+// A hook that accepts no deliveries, for whatever reason, responds like a hook that never existed.
 func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -384,8 +384,8 @@ func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
 
-// A delivery's id alone is enough if only one hook has it. If the query names a hook, that hook
-// must have the delivery.
+// A delivery's id alone is enough if only one hook has a delivery with that id. If the query names
+// a hook, the delivery must belong to it.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

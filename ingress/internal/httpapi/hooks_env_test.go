@@ -33,7 +33,7 @@ func hookBody(agentID, source string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// newHookWithDelivery creates a hook with h's key that has accepted the delivery d1.
+// newHookWithDelivery creates, with h's key, a hook that has accepted the delivery d1.
 func (a *runEnv) newHookWithDelivery(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
@@ -46,7 +46,7 @@ func (a *runEnv) newHook(h *testOrg, source string, more ...string) string {
 	return a.ok("POST", "/api/hooks", hookBody(a.newAgent(h), source, more...), h.key).text(a.t, "id")
 }
 
-// deliver sends a delivery signed with hookSecret as the source signs it.
+// deliver sends a delivery signed with hookSecret in the way that the source signs deliveries.
 func (a *runEnv) deliver(hookID, source, deliveryID, event, body string, headers ...string) answer {
 	a.t.Helper()
 	return a.send(a.delivery(hookID, source, deliveryID, event, body, headers...))
@@ -96,7 +96,7 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 	}
 }
 
-// input claims the run and returns the input that a worker gets.
+// input claims the run and returns the input that a worker would get.
 func (a *runEnv) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
 	claim := a.claim(tb, runID)

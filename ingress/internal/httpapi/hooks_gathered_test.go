@@ -16,8 +16,8 @@ func (a *runEnv) deliverKeyed(hookID, key string) answer {
 	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
 }
 
-// A delivery that joins a run does not count against a budget of runs. A used-up budget rejects
-// only deliveries that would start a run.
+// A delivery that joins a run does not count against a budget that limits runs. A used-up budget
+// rejects only deliveries that would start a run.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

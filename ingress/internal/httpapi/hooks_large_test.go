@@ -16,8 +16,8 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 )
 
-// A delivery of the maximum size is accepted, without storing its payload. One byte more is
-// rejected.
+// A delivery of the maximum size is accepted, but its payload is not stored. A delivery that is one
+// byte longer is rejected.
 func TestLargeDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -46,7 +46,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body of arbitrary bytes. It counts the bytes that the service keeps in memory.
+// junkBody is a body of arbitrary bytes. It counts the bytes read from it, which the service keeps in memory.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -102,7 +102,7 @@ func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 
 // Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
 // accepts the first deliveries of an unverified sender: medium ones immediately, and large ones
-// after the strangers' bodies have proved slow. It cuts those bodies and counts them.
+// once the strangers' uploads have proved slow. It aborts those uploads and counts them.
 func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Deliveries that start no run count against the rate limit. Over the limit they are not logged.
+// Deliveries that start no run count against the rate limit. Deliveries over the limit are not logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -35,7 +35,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
-// The same holds for deliveries that are rejected when their run would start.
+// Deliveries that are rejected when their run would start count against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -107,7 +107,7 @@ func (m *callbackBody) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// deliverDuring sends a GitHub delivery, calls do while its body arrives, and returns the status.
+// deliverDuring sends a GitHub delivery, calls do while its body arrives, and returns the response's status.
 func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
 	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))
@@ -116,8 +116,8 @@ func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	return rec.Code
 }
 
-// A hook that is disabled or deleted, or whose key is revoked, while a body arrives does not accept
-// the delivery.
+// A hook does not accept a delivery if the hook is disabled or deleted, or its key revoked, while
+// the body arrives.
 func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -143,8 +143,8 @@ func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	}
 }
 
-// A body uses memory only as it arrives, and a large one uses a slot, whatever its Content-Length
-// says.
+// A body occupies memory only as it arrives, and a large body takes a slot, whatever its
+// Content-Length says.
 func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// recordedEvent is an event as its source publishes it, and the expected result of a hook's rules.
+// recordedEvent is an event in the form in which its source sends it, and the result expected from a hook's rules.
 type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string

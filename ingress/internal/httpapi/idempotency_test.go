@@ -6,8 +6,8 @@ import (
 	"parley/shared/domain"
 )
 
-// triggered sends run-automation with an idempotency key and returns the run's id. Different
-// messages make different requests.
+// triggered sends run-automation with an idempotency key and returns the run's id. If the message
+// differs, the request differs from earlier ones with the key.
 func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
@@ -34,7 +34,7 @@ func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	}
 	runs := map[string]string{}
 	for who, keys := range callers {
-		// The messages differ, so within one scope the result would be 422.
+		// The messages differ, so the result would be 422 if the two keys shared a scope.
 		runID := a.triggered(agentID, "nightly", who, keys[0], h.header)
 		if again := a.triggered(agentID, "nightly", who, keys[1], h.header); again != runID {
 			t.Errorf("two keys of %s began the runs %s and %s", who, runID, again)
@@ -120,7 +120,7 @@ func TestReplaysRequireReadPermission(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", body, key, h.header).want(t, "its replay", 403, "permission_denied")
 }
 
-// Sessions and idempotency keys continue with the successors of a rotated key.
+// The successors of a rotated key have access to the same sessions and idempotency keys.
 func TestRotatedKeysStayOnePrincipal(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -91,7 +91,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of the endpoints of the agent at a path of the response.
+// names returns the names of an agent's endpoints. The agent is at a path of the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)
@@ -190,7 +190,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
 }
 
-// Headers are secrets for one server. A document must not send them to other servers.
+// Headers are secrets for one server. An imported document must not cause them to be sent to other servers.
 func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -300,8 +300,8 @@ func TestImportsAreRefused(t *testing.T) {
 	w.importInto(w.agent(ada, smallAgent), maximum, ada.auth).want(t, "as many as there may be", 200, "")
 }
 
-// An OpenAPI document may exceed the usual size of a body. The resulting agent must still fit into
-// the body of a PUT.
+// An imported OpenAPI document may exceed the usual maximum size of a body. The resulting agent
+// must still fit into the body of a PUT.
 func TestLargeImports(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

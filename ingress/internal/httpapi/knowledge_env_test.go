@@ -139,7 +139,7 @@ func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string)
 	a.exec(`UPDATE documents SET status = 'ready', pages = $2, pages_done = $2, chunks = $3 WHERE id = $1`, documentID, pages, len(passages))
 }
 
-// filePart is a part of a form. header lines replace the usual ones of a file.
+// filePart is a part of a form. If header has lines, they replace the usual header lines of a file.
 type filePart struct {
 	name, file, content string
 	header              map[string]string

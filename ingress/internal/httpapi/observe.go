@@ -33,24 +33,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
 		m.inFlight.Inc()
-		st := httpx.StateFor(c)
-		if openai.OfV1(c) {
-			st.Render = openai.FailV1
-		}
-		st.RequestID = requestIDFor(c.Request)
-		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparent(c.Request))
-
-		header := c.Writer.Header()
-		header[headerRequestID] = []string{st.RequestID}
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Cache-Control", "no-store")
-		if len(c.Request.TransferEncoding) > 0 || a.stopping() {
-			// A request with both a length and chunks must be the connection's last (RFC 9112, section 6.1),
-			// because a proxy may have used the length. net/http drops the length silently, so every chunked
-			// request closes its connection. While the ingress drains, all requests do, so that clients
-			// connect to another ingress.
-			header.Set("Connection", "close")
-		}
+		st := a.begin(c)
 		defer func() {
 			took := time.Since(began)
 			m.inFlight.Dec()
@@ -64,6 +47,30 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		defer catch(c)
 		c.Next()
 	}
+}
+
+// begin sets the request's id and trace, and the headers of every response. The request may wait, so
+// observe does not keep its variables on the stack.
+func (a *api) begin(c *gin.Context) *httpx.State {
+	st := httpx.StateFor(c)
+	if openai.OfV1(c) {
+		st.Render = openai.FailV1
+	}
+	st.RequestID = requestIDFor(c.Request)
+	st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparent(c.Request))
+
+	header := c.Writer.Header()
+	header[headerRequestID] = []string{st.RequestID}
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
+		// A request with both a length and chunks must be the connection's last (RFC 9112, section 6.1),
+		// because a proxy may have used the length. net/http drops the length silently, so every chunked
+		// request closes its connection. While the ingress drains, all requests do, so that clients
+		// connect to another ingress.
+		header.Set("Connection", "close")
+	}
+	return st
 }
 
 // catch turns a panic into a 500 response without details. If the response has begun, it closes the

@@ -292,7 +292,7 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	b.headers = nil
 	path := b.begin(t, "")
 	page := b.w.page(t, path, "Cookie: "+b.cookie)
-	if page.status != 409 || !strings.Contains(string(page.body), "already has an account") || !strings.Contains(string(page.body), "takeover=1") {
+	if page.status != 409 || !strings.Contains(string(page.body), "email address already exists") || !strings.Contains(string(page.body), "takeover=1") {
 		t.Errorf("to a browser: %d %s", page.status, page.body)
 	}
 	b.headers = []string{ada.cookie}

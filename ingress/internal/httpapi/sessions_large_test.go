@@ -87,11 +87,14 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 			[]byte(`{"seq":2,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + much + `","durationMs":1}}}`),
 			[]byte(`{"seq":3,"kind":"tool_call","tool":{"call":{"id":"b","name":"pay","status":"failed","input":"` + much + `","output":{"error":"refused"},"durationMs":1}}}`),
 		}
-		kept, err := a.store.Executions.Journal(t.Context(), held, 1, steps)
-		must(t, err)
+		for i, step := range steps {
+			if kept, err := a.store.Executions.Journal(t.Context(), held, i+1, step); err != nil || !kept {
+				t.Fatalf("step %d: %v, %v", i+1, kept, err)
+			}
+		}
 		var timeline domain.Timeline
 		must(t, json.Unmarshal(a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.owner.auth, h.header).body, &timeline))
-		lines := []string{fmt.Sprint(kept)}
+		var lines []string
 		for _, span := range timeline.Spans {
 			line := fmt.Sprintf("%s %s %s %s %q", span.Kind, span.Name, span.Status, span.Model, span.Message)
 			if span.InputTokens != nil {

@@ -95,7 +95,7 @@ func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 			}
 			break
 		}
-		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // while no reader counts as slow yet
+		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // before any reader counts as slow
 			t.Fatalf("the victim got %d", res.StatusCode)
 		}
 	}
@@ -114,9 +114,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A large run, response, turn of a session, timeline, source, or page of agents, hooks or documents
-// is read from the database only when there is capacity for the response. Rejected readers use no
-// memory.
+// Large objects (a run, a response, a session's turn, a timeline, a source, or a page of agents,
+// hooks or documents) are read from the database only when there is capacity for the response.
+// Rejected requests use no memory.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newRunEnv(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object contains its answer twice
@@ -128,8 +128,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
 	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
 	a.finish(large, ended)
-	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, [][]byte{[]byte(
-		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
+	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, []byte(
+		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"`+twice+`","durationMs":1}}}`))
 	must(t, err)
 
 	asked, read := a.newChat(h, agentID, "asked", h.owner.auth, h.header), a.newChat(h, agentID, "read", h.owner.auth, h.header)
@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// Several concurrent readers: as many succeed as there is capacity for, and none waits for
-	// another one's client.
+	// With several concurrent readers, as many succeed as there is capacity for, and none waits for
+	// the client of another reader.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0

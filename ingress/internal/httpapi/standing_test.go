@@ -78,13 +78,13 @@ func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 	}
 }
 
-// TestCachedIdentitiesHaveNoLastingEffect: with a cached identity that is no longer valid, a caller
-// cannot create anything that outlives the cache.
+// TestCachedIdentitiesHaveNoLastingEffect: a caller whose cached identity is no longer valid cannot
+// create anything that outlives the cache entry.
 func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	t.Parallel()
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
-		scope      domain.KeyScope // bea's credential as an owner; "": a session
+		scope      domain.KeyScope // the credential that bea uses as an owner; "": a session
 		loss       string          // a statement with $1 that another ingress process has executed
 		of         func(bea person, keyID string) string
 		wants, own string // the errors of an action that needs a role, and of creating a key for oneself
@@ -129,7 +129,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 				"rotate": {"/api/keys?action=rotate&id=" + another, ""},
 			} {
 				wants := c.wants
-				if act == "invite" && c.scope == domain.KeyScopeOrganization { // it acts as an admin, who may not invite
+				if act == "invite" && c.scope == domain.KeyScopeOrganization { // the key acts as an admin, who may not invite
 					wants = denied
 				}
 				w.do("POST", r.target, r.body, how, at).want(t, act, status[wants], wants)
@@ -143,7 +143,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 func personFor(bea person, _ string) string { return bea.id }
 func usedKey(_ person, keyID string) string { return keyID }
 
-// TestOldPasswordsDoNotLogIn changes a password between its check and the login.
+// TestOldPasswordsDoNotLogIn changes a password after a login has checked it and before the login succeeds.
 func TestOldPasswordsDoNotLogIn(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -178,8 +178,8 @@ func (w *testEnv) passwordFor(p person, hash string) string {
 	return hash
 }
 
-// whileHeld sends a request and changes the password as soon as the request waits for the user's
-// row.
+// whileHeld locks the user's row, sends a request, and changes the password as soon as the request
+// waits for that row.
 func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// formatLog is the log of a run with a tool call. secretword is the organization's.
+// formatLog is the log of a run with a tool call. Only the organization may see secretword.
 const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
 	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +
@@ -140,7 +140,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // not the caller that started the run
+				continue // not the caller who started the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Every path responds to a method that it does not have with 405 and the methods that it has.
+// Every path responds to an unsupported method with 405 and a list of the supported methods.
 func TestEveryOtherMethodIsRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -82,7 +82,7 @@ func bodyRows(t *testing.T) []bodyRow {
 
 func (r bodyRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
 
-// good fills the row with an id of the caller's.
+// good returns the row's target and body, filled in with an id that belongs to the caller.
 func (r bodyRow) good() (target, body string) {
 	at := r.targets(&r.accessRow, &r.caller)[0].id
 	fill := func(s string) string {
@@ -106,7 +106,7 @@ func (r bodyRow) sent(target, body string) answer {
 // openObjects are fields that accept any members.
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata", "payload"}
 
-// open reports whether the body is one of another protocol, in which unknown names are ignored.
+// open reports whether the body belongs to another protocol, which ignores unknown names.
 func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
 // maximum returns the maximum size of a row's body.
@@ -174,7 +174,7 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether the position after the prefix is within an object of one of these names.
+// within reports whether the position after the prefix is within an object that has one of these names.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -232,7 +232,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 }
 
 // checkOpen checks the response to a body of another protocol, whose errors name only the field. An
-// unknown name has no effect, except that the field that it replaces may be missing.
+// unknown name has no effect, but the field whose name it replaces may then be missing.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
@@ -297,7 +297,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			"application/json, text/plain", "application/vnd.api+json", "", "json", "application/json;", "text/plain; x=application/json", "*/*", "application/ json",
 		} {
 			want := 415
-			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // the first has no parameters, and the second is accepted there
+			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // the first path has no parameters, and the second accepts this body
 				continue
 			}
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
@@ -352,11 +352,11 @@ func TestNoMassAssignment(t *testing.T) {
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
 			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||
-			r.method+" "+r.path == "PUT /api/knowledge" && (field == "status" || field == "updatedAt") // these may have changed since they were read: they set nothing
+			r.method+" "+r.path == "PUT /api/knowledge" && (field == "status" || field == "updatedAt") // their values may have changed since they were read; sending them has no effect
 	}
 	for _, r := range bodyRows(t) {
 		if r.open() || r.status == http.StatusConflict {
-			continue // unknown names are ignored there: see TestWhatACompletionAsks in package ingress_test
+			continue // these routes ignore unknown names: see TestWhatACompletionAsks in package ingress_test
 		}
 		target, body := r.good()
 		for _, field := range []string{
@@ -376,7 +376,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 }
 
-// Sending an agent back as it was read changes nothing.
+// Sending an agent back in the form in which it was read changes nothing.
 func TestReadFieldsChangeNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -405,7 +405,7 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// Equal names in two organizations or of two principals are separate.
+// Two organizations, or two principals, may use the same name for different things.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -451,7 +451,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 // secretShapes matches complete credentials.
 var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
-// logHolds returns the texts that a log above debug level contains although it must not.
+// logHolds returns those of the forbidden texts that a log contains above debug level.
 func logHolds(log string, texts ...string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"level":"debug"`) {

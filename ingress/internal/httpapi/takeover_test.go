@@ -21,7 +21,7 @@ func (w *testEnv) wantKept(p person) {
 	}
 }
 
-// signedIn returns the person of a response that began a session.
+// signedIn returns the person whose session the response began.
 func (a answer) signedIn(t *testing.T) person {
 	t.Helper()
 	p := person{id: a.text(t, "user.id"), org: a.text(t, "organization.id"), email: a.text(t, "user.email")}
@@ -29,8 +29,8 @@ func (a answer) signedIn(t *testing.T) person {
 	return p
 }
 
-// TestAddingNeverMakesMembers: an account of an invited address is not a member until its owner
-// accepts.
+// TestAddingNeverMakesMembers: an account with an invited email address is not a member until its
+// owner accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -59,7 +59,7 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 }
 
 // TestLinksTakeAddressesOver: the real person joins with the link and receives no data of the
-// squatter. The squatter, who may also be a real person, keeps their resources.
+// squatter. The squatter, who may have registered in good faith, keeps the account's resources.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -84,8 +84,8 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
 }
 
-// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an address whose
-// account is in use, and has the link.
+// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an email address
+// whose account is in use, and knows the invitation's link.
 func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -104,8 +104,8 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	if a := w.loginFrom(ada.email, newPassword, home).want(t, "the stranger's password", 200, ""); a.text(t, "user.id") != taker.id {
 		t.Errorf("the stranger's login %s", a.body)
 	}
-	// An invitation that she receives still opens with her own password or in her session, and
-	// changes of her role apply to her.
+	// She can still accept an invitation with her own password or in her session, and changes to
+	// her role apply to her.
 	owner := w.signUp("owner@example.com")
 	invitation := w.add(owner, owner.org, ada.email, domain.RoleMember).token(t)
 	if a := w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)).want(t, "accepting", 201, ""); a.text(t, "user.id") != ada.id {
@@ -138,8 +138,8 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 }
 
 // TestSquattersDoNotLockOwnersOut: invitations of many organizations displace a person any number
-// of times. The person's password keeps working, takes one hash computation, and recovers the
-// address permanently with a link of the operator.
+// of times. The person's password keeps working and still takes one hash computation to check. With
+// a link from the operator, the person recovers the address permanently.
 func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -176,8 +176,8 @@ func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	w.loginFrom(cfo.email, password, home).want(t, "the proven account", 200, "")
 }
 
-// TestSquattersGuessWithinLimits: a client address with a session of a squatter's account is
-// unfamiliar to the real person's account.
+// TestSquattersGuessWithinLimits: a client address from which a squatter's account is logged in
+// counts as unfamiliar for the real person's account.
 func TestSquattersGuessWithinLimits(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -268,8 +268,8 @@ func TestOwnInvitations(t *testing.T) {
 	w.do("DELETE", "/api/organizations/members?id="+owner.id, "", owner.auth).want(t, "the last owner leaves", 409, "last_owner")
 }
 
-// TestProvenAddressesAreNotTakenOver: a link opens or displaces no account that has proven its
-// address.
+// TestProvenAddressesAreNotTakenOver: no link opens or displaces an account whose address is
+// proven.
 func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -290,7 +290,7 @@ func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	w.do("POST", "/api/auth/reset", accepting(again, withPassword)).want(t, "another link of the operator's", 200, "")
 	w.do("GET", "/api/auth/session", "", kept, "X-Organization-Id: "+ada.org).want(t, "a key of after the proof", 200, "")
 	_, err := w.store.Accounts.JoinNew(t.Context(), secrets.Hash(token), "x", "x", accountdb.NewLogin{})
-	if err == nil || !strings.Contains(err.Error(), "already has an account") {
+	if err == nil || !strings.Contains(err.Error(), "email address already exists") {
 		t.Errorf("taking over in the store: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func (a *api) traced() gin.HandlerFunc {
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }
 
-// annotate adds the ids of the request and its failure to the request's span.
+// annotate adds the request's ids and its error, if any, to the request's span.
 func annotate(c *gin.Context, st *httpx.State, status int) {
 	span := tracing.Current(c.Request.Context())
 	if !span.On() {

@@ -19,7 +19,7 @@ import (
 	"parley/shared/store"
 )
 
-// v1Asks maps paths to requests for a run's answer.
+// v1Asks maps paths under /v1 to bodies that request an answer from the agent.
 func v1Asks(agentID, more string) map[string]string {
 	return map[string]string{
 		"/v1/chat/completions": fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}]%s}`, agentID, more),
@@ -27,7 +27,7 @@ func v1Asks(agentID, more string) map[string]string {
 	}
 }
 
-// tallied sets rate limits that do not refill.
+// tallied sets rate limits that do not refill, so that tests can count what a request consumes.
 func (a *runEnv) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
@@ -109,7 +109,7 @@ func TestWaitingForARunTakesSlots(t *testing.T) {
 	agentID := a.newAgent(h)
 	for path, body := range v1Asks(agentID, "") {
 		a.api.StreamsPerCredential = 1
-		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // like every request that waits in this environment
+		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // as is every request that waits in this environment
 		a.finish("answer", begun.header.Get(openai.HeaderRunID))
 		for range 2 {
 			a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path+" again", 200, "")

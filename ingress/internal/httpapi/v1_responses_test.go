@@ -16,13 +16,13 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// respond requests a response in the background and returns its id.
+// respond requests a background response and returns the response's id.
 func (a *runEnv) respond(body string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
 }
 
-// fails finishes an accepted run without an answer, as a worker does.
+// fails finishes an accepted run without an answer, as a worker does for a failed run.
 func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
@@ -220,8 +220,8 @@ func TestMissingResponses(t *testing.T) {
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
 }
 
-// A background response is not found after its run has expired. A replay that waits for capacity in
-// the meantime may be repeated and starts another run.
+// A background response is not found after its run has expired. A replay that is waiting for
+// capacity at that time may be repeated; the repetition starts another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -279,7 +279,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"m"}`, h.key).want(t, "for automations only", 403, "caller_not_allowed")
 }
 
-// Fields of the protocol that agents do not use are ignored.
+// Fields of the protocol that have no meaning for agents are ignored.
 func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

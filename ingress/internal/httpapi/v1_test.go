@@ -9,7 +9,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// openBody is a body of another protocol.
+// openBody is a body in another protocol's format, with fields that Parley does not know.
 type openBody struct {
 	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`
@@ -31,8 +31,8 @@ type eitherBody struct {
 
 func (eitherBody) Either() {}
 
-// Unknown fields of another protocol are ignored. Known fields are decoded as strictly as Parley's
-// own.
+// Unknown fields of another protocol are ignored. Known fields are decoded as strictly as fields of
+// Parley's own API.
 func TestOpenBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -77,7 +77,7 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-// Requests of OpenAI's API have the rate limits of chats, and replays are free.
+// Requests to the OpenAI-compatible API count against the rate limits of chats, and replays are free.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -30,7 +30,7 @@ func (a *runEnv) newWidgetAgent(h *testOrg, origins ...string) string {
 		`"allowedOrigins":["`+strings.Join(origins, `","`)+`"],"identitySecret":"`+identityKey+`"}}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// signed returns a visitor signed by a site.
+// signed returns a visitor whose identity is signed by a website.
 func signed(agentID, visitor string) string {
 	mac := hmac.New(sha256.New, []byte(identityKey))
 	mac.Write([]byte(agentID + "\n" + visitor))
@@ -47,7 +47,7 @@ func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	return a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+origin)
 }
 
-// guest is a visitor of widgetPage with a token and the name that the browser stores.
+// guest is a visitor of widgetPage, with a widget token and the visitor name that the browser stores.
 type guest struct {
 	agent, token, name string
 	headers            []string
@@ -77,7 +77,7 @@ func (a *runEnv) token(agentID string, life time.Duration) string {
 	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
-// visiting returns credentials of widgets for an agent that the table's requests do not name.
+// visiting returns widget credentials for an agent that the access table's requests do not name.
 func (s *orgPair) visiting() []credential {
 	agentID := s.newWidgetAgent(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
@@ -97,8 +97,8 @@ func (s *orgPair) visiting() []credential {
 	return append(list, beside)
 }
 
-// visitorsOutcome returns the result of a widget token at a row. The token is valid for public
-// routes and for one agent's chat, which the table does not contain.
+// visitorsOutcome returns the expected result of a widget token at a row of the access table. The
+// token is valid for public routes and for the chat of one agent, which the table does not contain.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":
@@ -109,8 +109,8 @@ func (c *credential) visitorsOutcome(r *accessRow) string {
 	return "403 permission_denied"
 }
 
-// pagesOutcome returns the result of a request at a route that checks the page and ignores
-// credentials.
+// pagesOutcome returns the expected result of a request to a route that checks the page's origin
+// and ignores credentials.
 func (c *credential) pagesOutcome() string {
 	switch {
 	case c.page == "":
@@ -123,7 +123,7 @@ func (c *credential) pagesOutcome() string {
 }
 
 // pageTargets returns the ids that a page tries. The agent's organization does not matter, and the
-// error is the same for every id except those of agents whose widget lists the page.
+// error is the same for every id, except for agents whose widget lists the page's origin.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
 	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}
@@ -141,7 +141,7 @@ func (a *runEnv) forgetWidgets(agentID string, origins ...string) {
 
 func (a *runEnv) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
 
-// foreignToken returns a token that another service has sealed.
+// foreignToken returns a token that was sealed by a service with another key.
 func foreignToken(agentID string) string {
 	box, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {

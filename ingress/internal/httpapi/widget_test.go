@@ -85,7 +85,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// Public routes are open to visitors, too.
+// Public routes are open to widget visitors, too.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -213,7 +213,7 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities changes the secret with which visitors are signed.
+// identities changes the secret with which a website signs its visitors' identities.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -345,7 +345,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// Changes of a widget apply on this ingress process immediately and on others within 5 seconds,
+// Changes to a widget apply on this ingress process immediately and on others within 5 seconds,
 // because they cache widgets for 4 seconds.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
@@ -390,7 +390,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	}
 }
 
-// crowd is a number of visitors of one agent's widget with different addresses.
+// crowd is a number of visitors with different client addresses who use one agent's widget.
 type crowd struct {
 	*runEnv
 	agentID string
@@ -464,7 +464,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Invalid requests use up the limit of their client address only.
+// Invalid requests use up only the limit of their client address.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -537,8 +537,8 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// A visitor sees the end of an answer after the token has expired, but only for a limited time and
-// while the widget is allowed.
+// A visitor whose token expires during an answer still sees the end of the answer, but only for a
+// limited time and only while the widget is allowed.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

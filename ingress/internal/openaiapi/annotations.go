@@ -2,11 +2,11 @@ package openaiapi
 
 import "parley/shared/domain"
 
-// ResponseAnnotation is a citation in this protocol.
+// ResponseAnnotation is a citation in the form of this protocol.
 type ResponseAnnotation = annotation
 
-// Annotations returns the citations of an answer, for protocols with the same annotations; nil for
-// none.
+// Annotations returns the citations of an answer in the form of this protocol, for other protocols
+// that share it. It returns nil if there are none.
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {

@@ -38,16 +38,16 @@ type Format struct {
 	Type string `json:"type" required:"true"`
 }
 
-// Stop are texts at which the answer should stop.
+// Stop contains texts at which the answer should stop.
 type Stop struct {
 	One  string
 	Many []string
 }
 
-// Either marks Stop as one text or a list.
+// Either marks Stop as a union: one text or a list of texts.
 func (Stop) Either() {}
 
-// Streamed reports whether the request asks for a stream.
+// Streamed reports whether the request is for a stream.
 func (r *CompletionRequest) Streamed() bool { return r.Stream != nil && *r.Stream }
 
 // WantsUsage reports whether the stream ends with its usage.
@@ -80,7 +80,7 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
 }
 
-// refuse reports the parameters that agents do not support.
+// refuse adds a problem for each parameter that agents do not support.
 func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported := func(asked bool, field, message string) {
 		if asked {
@@ -103,15 +103,15 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	}
 }
 
-// ownTools is the reason for refusing a caller's tools.
+// ownTools is the reason why a caller's tools are rejected.
 const ownTools = "agents call only the tools that they are configured with"
 
-// chooses reports whether a tool choice requires a call of the caller's own tools.
+// chooses reports whether a tool choice requires a call to one of the caller's own tools.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
 
-// Completion is a completed run as a chat completion.
+// Completion is a completed run in the form of a chat completion.
 type Completion struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"` // chat.completion
@@ -122,7 +122,7 @@ type Completion struct {
 	Parley  RunNames    `json:"parley"`
 }
 
-// Choice is the only answer of a completion.
+// Choice is the only answer in a completion.
 type Choice struct {
 	Index        int           `json:"index"`
 	Message      AnswerMessage `json:"message"`
@@ -130,7 +130,7 @@ type Choice struct {
 	FinishReason string        `json:"finish_reason"`
 }
 
-// AnswerMessage is an answer as a message.
+// AnswerMessage is an answer in the form of a message.
 type AnswerMessage struct {
 	Role        string       `json:"role"`
 	Content     string       `json:"content"`
@@ -145,7 +145,7 @@ type Annotation struct {
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation is the part of the answer that a page supports.
+// URLCitation is the part of the answer that is supported by a page.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -153,7 +153,7 @@ type URLCitation struct {
 	URL        string `json:"url"`
 }
 
-// FileCitation is the part of the answer that a document supports.
+// FileCitation is the part of the answer that is supported by a document.
 type FileCitation struct {
 	FileID     string `json:"file_id"`
 	Filename   string `json:"filename"`
@@ -168,7 +168,7 @@ type TokenCounts struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// RunNames identifies a run and its session. It extends the protocol.
+// RunNames identifies a run and its session. Its fields extend the protocol.
 type RunNames struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`

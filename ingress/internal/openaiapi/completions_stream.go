@@ -12,7 +12,7 @@ import (
 //
 //	role ─► content … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// or an error, without a [DONE] after it.
+// or an error, which is not followed by [DONE].
 type CompletionStream struct {
 	runID string
 	usage bool // requested
@@ -21,7 +21,7 @@ type CompletionStream struct {
 	ended bool
 }
 
-// NewCompletionStream returns an encoder. It needs the run's events from the first on.
+// NewCompletionStream returns an encoder. The encoder must get all of the run's events from the beginning.
 func NewCompletionStream(runID string, wantsUsage bool) *CompletionStream {
 	return &CompletionStream{runID: runID, usage: wantsUsage, head: chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}}
 }
@@ -69,7 +69,7 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b: the stream ends before its run.
+// Cut appends an error to b which says that the stream ends before its run.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {

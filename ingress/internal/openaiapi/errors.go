@@ -17,7 +17,7 @@ const (
 	TypeRateLimit      = "rate_limit_error"
 	TypeQuota          = "insufficient_quota" // TypeQuota is the type for an exhausted budget. A retry succeeds in the next period.
 	TypeServer         = "server_error"
-	TypeRun            = "run_error" // TypeRun is the type for a run that started and has no answer.
+	TypeRun            = "run_error" // TypeRun is the type for a run that was started but has no answer.
 )
 
 // Error codes that only this protocol has.
@@ -29,7 +29,7 @@ const (
 	CodeVoiceNotEnabled = "voice_not_enabled"
 )
 
-// Error is an error in this protocol.
+// Error is an error in the form of this protocol.
 type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -48,7 +48,7 @@ func (e Error) Body() []byte {
 	return body
 }
 
-// Refused converts one of the service's errors, with the given status, to this protocol.
+// Refused converts an error of the service, with the given status, to the form of this protocol.
 func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
@@ -114,7 +114,7 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	}
 }
 
-// restartedError returns the error for a stream whose text a later attempt contradicts.
+// restartedError returns the error for a stream whose text differs from that of a later attempt.
 func restartedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: CodeStreamRestarted,

@@ -11,7 +11,7 @@ import (
 const (
 	instructionsMax = 32_000 // characters
 	sessionMax      = 128
-	historyMax      = 200_000 // characters of earlier messages that are kept, in whole exchanges
+	historyMax      = 200_000 // maximum number of characters kept from earlier messages; only whole exchanges are kept
 )
 
 // Codes of invalid fields.
@@ -32,10 +32,10 @@ type Content struct {
 	Parts []Part
 }
 
-// Either marks Content as having one of its fields.
+// Either marks Content as a union, which has one of its fields.
 func (*Content) Either() {}
 
-// Part is a part of a content.
+// Part is one part of a message's content.
 type Part struct {
 	Type    string  `json:"type" required:"true"`
 	Text    *string `json:"text"`
@@ -50,8 +50,8 @@ var partKinds = map[string]func(Part) *string{
 	"refusal":     func(p Part) *string { return p.Refusal },
 }
 
-// Read returns the text of a content, with one line for each part. field names the content in
-// errors. A missing content is empty.
+// Read returns the text of the content, with one line for each part. field is the name of the
+// content in errors. Missing content has an empty text.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -98,7 +98,7 @@ type Said struct {
 	Text  string
 }
 
-// Read parses messages. list is the path of their field in errors.
+// Read parses messages. list is the path of the messages' field in errors.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -131,8 +131,8 @@ type Conversation struct {
 	Instructions string
 }
 
-// Converse builds a conversation from messages; list is the path of their field in errors. If
-// Parley stores the session (remembered), only the user messages after the last answer count.
+// Converse builds a conversation from messages; list is the path of the messages' field in errors.
+// If Parley stores the session (remembered), only the user's messages after the last answer count.
 func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var messages, instructions []Said
@@ -193,7 +193,7 @@ func join(instructions []Said, wrong Wrong) string {
 	return all
 }
 
-// exchanges pairs questions with answers. It keeps the newest that fit into historyMax.
+// exchanges pairs questions with answers. It keeps as many of the newest pairs as fit into historyMax.
 func exchanges(talk []Said) []domain.Exchange {
 	from, room := len(talk), historyMax
 	for from >= 2 {
@@ -210,7 +210,7 @@ func exchanges(talk []Said) []domain.Exchange {
 	return out
 }
 
-// CheckSession validates a session id in a field of the request.
+// CheckSession validates the session id in a field of the request.
 func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:

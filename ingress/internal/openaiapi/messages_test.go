@@ -84,8 +84,8 @@ func TestLongHistoriesLoseTheirOldestExchanges(t *testing.T) {
 	}
 }
 
-// A request body can contain tens of thousands of messages. Consecutive messages of one role are
-// joined in linear time and memory.
+// A request body can contain tens of thousands of messages. Consecutive messages of the same role
+// are joined in linear time and memory.
 func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	t.Parallel()
 	const many, each = 40_000, 24
@@ -99,8 +99,8 @@ func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := Converse(said, false, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
-	// A tenth of the bytes that copying the joined text for each message would allocate, and far
-	// more than parallel tests allocate.
+	// The limit is a tenth of the bytes that would be allocated if each message copied the joined
+	// text, and far more than parallel tests allocate.
 	if took, limit := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > limit {
 		t.Errorf("%d bytes were allocated, want at most %d", took, limit)
 	}
@@ -183,7 +183,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// For any log, the stream consists of whole frames and ends once, with [DONE] or an error.
+// For any log, the stream consists of whole frames and ends exactly once, with [DONE] or an error.
 func FuzzCompletionStream(f *testing.F) {
 	for _, seed := range []string{"cd", "cdde", "cdrdde", "cdrxe", "cf", "ca", "cdrde", "e", "ccee", "cdrrrde"} {
 		f.Add(seed, "One and two.")

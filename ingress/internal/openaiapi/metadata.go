@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// OpenAI's limits for metadata, which responses repeat.
+// OpenAI's limits for metadata, which responses repeat unchanged.
 const (
 	metadataPairs = 16
 	metadataName  = 64 // characters

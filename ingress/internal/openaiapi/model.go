@@ -7,7 +7,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// MaxID bounds the bytes of an id that are used. Valid ids are shorter.
+// MaxID is the maximum number of bytes that are used of an id. Valid ids are shorter.
 const MaxID = 64
 
 // TemplatePrefix begins the ids of templates.

@@ -7,7 +7,7 @@ import (
 	"parley/shared/id"
 )
 
-// ResponsePrefix begins the ids of responses. The rest is the suffix of the run's id.
+// ResponsePrefix is the prefix of response ids. The rest of a response id is the suffix of its run's id.
 const ResponsePrefix = "resp"
 
 // ResponseStatus is the state of a response.
@@ -22,8 +22,8 @@ const (
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
 
-// Response is a run as a response object. Fields of the protocol that runs lack are present with
-// their neutral values, because clients' types require them.
+// Response is a run in the form of a response object. Fields of the protocol that runs lack have
+// their neutral values, because clients' types require these fields.
 type Response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"` // response
@@ -86,8 +86,8 @@ type textFormat struct {
 	} `json:"format"`
 }
 
-// ResponseEcho has the request fields that responses repeat. It is empty for a response that is
-// read later by its id.
+// ResponseEcho has the request fields that responses repeat. It is empty if a response is read
+// later by its id.
 type ResponseEcho struct {
 	Background         bool
 	Instructions       string
@@ -98,7 +98,7 @@ type ResponseEcho struct {
 // ResponseID returns the id of a run's response.
 func ResponseID(runID string) string { return ResponsePrefix + "_" + id.Suffix(runID) }
 
-// RunOfResponse returns the id of a response's run, or false if the id is not a response's.
+// RunOfResponse returns the id of a response's run, or false if the id is not that of a response.
 func RunOfResponse(responseID string) (runID string, ok bool) {
 	if !id.Valid(ResponsePrefix, responseID) {
 		return "", false
@@ -117,7 +117,7 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// newResponse returns the response of a run with its agent, session and time only.
+// newResponse returns the response for a run, with only the run's agent, session and time.
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
@@ -173,7 +173,7 @@ func statusFor(status domain.RunStatus) ResponseStatus {
 	return ResponseInProgress
 }
 
-// failure returns the reason why a finished run has no answer, or nil if it has one.
+// failure returns the reason why a finished run has no answer, or nil if the run has one.
 func failure(run *domain.Run) *ResponseError {
 	said := domain.RunError{}
 	if run.Error != nil {
@@ -183,7 +183,7 @@ func failure(run *domain.Run) *ResponseError {
 	case domain.RunFailed:
 		return &ResponseError{Code: cmp.Or(said.Code, "failed"), Message: cmp.Or(said.Message, "The run failed.")}
 	case domain.RunTimedOut:
-		return &ResponseError{Code: "timed_out", Message: cmp.Or(said.Message, "The run did not end within its time.")}
+		return &ResponseError{Code: "timed_out", Message: cmp.Or(said.Message, "The run exceeded its time limit.")}
 	case domain.RunCancelled:
 		return &ResponseError{Code: "cancelled", Message: cmp.Or(said.Message, "The run was cancelled.")}
 	case domain.RunQueued, domain.RunRunning, domain.RunRequiresAction, domain.RunCompleted:

@@ -18,8 +18,8 @@ func (s *ResponseStream) tool(data []byte) error {
 	return nil
 }
 
-// call writes the events of a call that were not sent. An attempt that takes over a run repeats the
-// earlier calls.
+// call writes the events of a call that were not sent yet. An attempt that takes over a run repeats
+// the earlier calls.
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -47,8 +47,8 @@ func (s *ResponseStream) place(itemID string) int {
 	return -1
 }
 
-// open writes the start of a call. Parts that the protocol sends later are missing from the item at
-// first.
+// open writes the start of a call. At first, the item lacks the parts that the protocol sends
+// later.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)

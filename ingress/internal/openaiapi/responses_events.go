@@ -1,6 +1,6 @@
 package openaiapi
 
-// The fields of a response's events, in addition to type and sequence number.
+// The types below contain the fields of a response's events, in addition to type and sequence number.
 
 type responseEvent struct {
 	Response *Response `json:"response"`
@@ -32,7 +32,7 @@ type argumentsEvent struct {
 	Arguments string `json:"arguments"`
 }
 
-// partPlace identifies the text: the only part of the message.
+// partPlace identifies the text, which is the only part of the message.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
@@ -62,8 +62,8 @@ type annotationEvent struct {
 	Annotation      annotation `json:"annotation"`
 }
 
-// errorEvent has the error twice: in the documented form, and in the form that makes clients raise
-// it.
+// errorEvent contains the error twice: in the documented form, and in the form that makes clients
+// raise an error.
 type errorEvent struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`

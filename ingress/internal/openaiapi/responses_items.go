@@ -107,8 +107,8 @@ type mcpItem struct {
 	ApprovalRequestID *string `json:"approval_request_id"`
 }
 
-// serverLabel stands for all servers and endpoints of an agent, because a run stores only the names
-// of tools.
+// serverLabel is the name that stands for all servers and endpoints of an agent, because a run
+// stores only the names of tools.
 const serverLabel = "parley"
 
 // items returns the output of a run: its tool calls in order, then its message, if any.
@@ -125,7 +125,7 @@ func items(run *domain.Run) []Item {
 
 func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
 
-// answerItem returns the message of a run that has one.
+// answerItem returns the message of a run that has an answer.
 func answerItem(run *domain.Run) messageItem {
 	part := newTextPart()
 	part.Text = deref(run.Message)
@@ -146,11 +146,11 @@ func newAnnotation(c domain.Citation) annotation {
 	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}
 }
 
-// newToolItem returns a tool call as the protocol's own type of tool, if there is one, else as the
-// call of an MCP server's tool.
+// newToolItem returns a tool call in the form of the protocol's own type for that tool, if there is
+// one, or else in the form of a call to an MCP server's tool.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	head := func(prefix, kind string) itemHead {
-		// Clients store items of many responses by id, and call ids are unique only in their run.
+		// Clients store items from many responses by id, and call ids are unique only within their run.
 		return itemHead{prefix + "_" + id.Suffix(runID) + "_" + call.ID, kind, callStatus(call.Status)}
 	}
 	switch call.Name {
@@ -185,8 +185,8 @@ func callStatus(status string) string {
 	return itemInProgress
 }
 
-// textFor returns a text member of an object. The objects are written by models, so the member may
-// be missing or of another type.
+// textFor returns a text member of an object. Models write these objects, so the member may be
+// missing or may have another type.
 func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string

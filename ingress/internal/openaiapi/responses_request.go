@@ -26,7 +26,7 @@ type ResponseInput struct {
 	Items []InputItem
 }
 
-// Either marks ResponseInput as having one of its fields.
+// Either marks ResponseInput as a union, which has one of its fields.
 func (ResponseInput) Either() {}
 
 // InputItem is an entry of an input: a message, unless its type says otherwise.
@@ -44,16 +44,17 @@ type ConversationName struct {
 	}
 }
 
-// Either marks ConversationName as having one of its fields.
+// Either marks ConversationName as a union, which has one of its fields.
 func (ConversationName) Either() {}
 
-// TextOptions are the options of the answer's text.
+// TextOptions are the options for the answer's text.
 type TextOptions struct {
 	Format *Format `json:"format"`
 }
 
-// ignoredItems are the items other than messages. Clients send them back with earlier responses. They
-// are ignored, because the session has them already or the agent does not need them.
+// ignoredItems lists the types of items other than messages. Clients send such items back with
+// earlier responses. The items are ignored, because the session already has them or the agent does
+// not need them.
 var ignoredItems = map[string]bool{
 	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
 }
@@ -64,7 +65,7 @@ type ResponseAsk struct {
 
 	Model     string
 	SessionID string // named by the request; empty: none
-	Previous  string // the run of the previous response, whose session continues; empty: none
+	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
 }
@@ -89,7 +90,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	return ask
 }
 
-// nameSession determines the session of a request. The first name counts.
+// nameSession determines the session of a request. If the request names several, the first counts.
 func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	named, inMetadata := ask.Echo.Metadata[sessionName]
 	switch {
@@ -118,7 +119,7 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 // NoPrevious is the error for the id of a response that cannot be continued.
 const NoPrevious = "no response with this id for this model and caller"
 
-// refuse reports the parameters that agents do not support.
+// refuse adds a problem for each parameter that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
 	if body.Tools != nil && len(*body.Tools) > 0 {
 		wrong("tools", CodeUnsupported, ownTools)

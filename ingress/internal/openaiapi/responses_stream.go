@@ -18,8 +18,8 @@ import (
 //	             ─► output_text.done, content_part.done, output_item.done      once the run has ended
 //	response.completed | response.failed | error
 //
-// Items keep the order in which they were sent, in the final response too. The protocol cannot
-// retract what was sent: see [stream.SentText].
+// Items keep the order in which they were sent, also in the final response. The protocol cannot
+// retract text that was sent: see [stream.SentText].
 type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
@@ -30,7 +30,7 @@ type ResponseStream struct {
 	items    []toldItem
 	message  int // index of the message in items; -1: none yet
 	cited    int // annotations sent
-	at       int // annotations that the current attempt has repeated
+	at       int // number of annotations that the current attempt has repeated
 	out      []byte
 	err      error
 	ended    bool
@@ -41,7 +41,7 @@ type toldItem struct {
 	done bool
 }
 
-// NewResponseStream returns an encoder. It needs the run's events from the first on.
+// NewResponseStream returns an encoder. The encoder must get all of the run's events from the beginning.
 func NewResponseStream(runID string, echo ResponseEcho) *ResponseStream {
 	return &ResponseStream{runID: runID, echo: echo, message: -1}
 }
@@ -59,7 +59,7 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 	return out, s.ended, s.err
 }
 
-// Cut appends an error to b: the stream ends before its run.
+// Cut appends an error to b which says that the stream ends before its run.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
 	s.fail(interruptedError(s.runID))
@@ -104,7 +104,7 @@ func (s *ResponseStream) created(data []byte) error {
 	return nil
 }
 
-// begin writes response.in_progress for the run's first start. A retry of the run writes nothing.
+// begin writes response.in_progress for the run's first start. If the run is retried, it writes nothing.
 func (s *ResponseStream) begin() {
 	if !s.begun {
 		s.begun = true
@@ -183,7 +183,7 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 	return nil
 }
 
-// end writes the events of a finished run that were not sent, then the whole response.
+// end writes the events of a finished run that were not sent yet, and then the whole response.
 func (s *ResponseStream) end(data []byte) error {
 	var told struct {
 		Run domain.Run `json:"run"`
@@ -243,7 +243,7 @@ func (s *ResponseStream) output() []Item {
 	return out
 }
 
-// endContradicted ends the stream of a run whose text contradicts the text sent.
+// endContradicted ends the stream of a run whose text differs from the text that was sent.
 func (s *ResponseStream) endContradicted() {
 	s.fail(restartedError(s.runID))
 }
@@ -267,7 +267,7 @@ func (s *ResponseStream) close(at int, item Item) {
 func (s *ResponseStream) write(kind string, says any) {
 	body, err := json.Marshal(says)
 	if err != nil {
-		s.err, s.ended = err, true // a tool's output that is not JSON; the journal contains none
+		s.err, s.ended = err, true // happens only if a tool's output is not JSON; the journal contains no such output
 		return
 	}
 	s.out = append(append(s.out, "event: "...), kind...)

@@ -69,7 +69,7 @@ type sse struct {
 	data map[string]any
 }
 
-// encodedResponse encodes a log as a stream of a response. It returns the parsed events, and
+// encodedResponse encodes a log as the stream of a response. It returns the parsed events, and
 // whether the stream has ended.
 func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
@@ -172,7 +172,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 	if err := json.Unmarshal(whole, &read); err != nil {
 		t.Fatal(err)
 	}
-	output[2], output[3] = output[3], output[2] // a response that is read later lists the message after all calls
+	output[2], output[3] = output[3], output[2] // when a response is read later, its message comes after all calls
 	if fmt.Sprint(read) != fmt.Sprint(last) {
 		t.Errorf("streamed %v\nread     %v", last, read)
 	}
@@ -239,7 +239,7 @@ func TestRunsWithoutAnAnswerEndTheirStreams(t *testing.T) {
 	}{
 		{domain.RunFailed, &domain.RunError{Code: "model_failed", Message: "No."}, "response.failed: failed, model_failed: No."},
 		{domain.RunFailed, nil, "response.failed: failed, failed: The run failed."},
-		{domain.RunTimedOut, nil, "response.failed: failed, timed_out: The run did not end within its time."},
+		{domain.RunTimedOut, nil, "response.failed: failed, timed_out: The run exceeded its time limit."},
 		{domain.RunCancelled, nil, "response.failed: cancelled, cancelled: The run was cancelled."},
 	} {
 		run := endedRun("")

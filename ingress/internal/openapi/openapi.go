@@ -27,7 +27,7 @@ var read = sync.OnceValue(func() parsed {
 	}
 	document, err := yamldoc.JSON(withHead(root))
 	if err != nil {
-		panic(fmt.Errorf("writing openapi.yaml as JSON: %w", err))
+		panic(fmt.Errorf("converting openapi.yaml to JSON: %w", err))
 	}
 	return parsed{root, document}
 })

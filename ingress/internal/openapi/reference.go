@@ -9,7 +9,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// Reference is the document as its pages show it.
+// Reference is the document as the documentation pages show it.
 type Reference struct {
 	Title, Version, Summary string
 	Intro                   Prose
@@ -71,7 +71,7 @@ type Schema struct {
 
 var methods = []string{"get", "post", "put", "delete"}
 
-// Read returns the document as its pages show it.
+// Read returns the document as the documentation pages show it.
 func Read() Reference {
 	root := read().root
 	info := root.At("info")

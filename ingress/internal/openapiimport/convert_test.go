@@ -254,8 +254,8 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// A document that is within all size limits but would expand endlessly is rejected quickly, with a
-// reason.
+// A document that is within all size limits but would expand endlessly is rejected quickly, and the
+// error states the reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	var schemas, paths []string

@@ -20,7 +20,7 @@ const (
 	maxSchema      = 16 << 10 // bytes
 )
 
-// endpoint makes an endpoint of an operation. If it cannot, the error is a skip with the reason.
+// endpoint converts an operation to an endpoint. If that is not possible, the error is a skip with the reason.
 func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}
 	if o.broken != nil {
@@ -89,7 +89,7 @@ func (d *document) unfitScheme(name string) bool {
 
 var variable = regexp.MustCompile(`\{[^{}]*\}`)
 
-// arguments returns the address with its variables and the schema of the arguments.
+// arguments returns the URL with its variables, and the schema of the arguments.
 func (p *pass) arguments(o operation, server string, parameters []parameter) (string, any, error) {
 	body, hasBody, err := p.body(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 	return address, input, err
 }
 
-// addressFor puts argument names into the address.
+// addressFor inserts argument names into the URL.
 func addressFor(address string, parameters []parameter) (string, error) {
 	inPath := map[string]string{}
 	var pairs []string
@@ -137,12 +137,12 @@ func addressFor(address string, parameters []parameter) (string, error) {
 		address += separator + strings.Join(pairs, "&")
 	}
 	if _, err := endpoint.Parse(address); err != nil {
-		return "", skip("Its address " + err.Error() + ".")
+		return "", skip("Its URL " + err.Error() + ".")
 	}
 	return address, nil
 }
 
-// finish makes and validates the schema of a tool's arguments.
+// finish creates and validates the schema of a tool's arguments.
 func finish(s shape) (any, error) {
 	input := map[string]any{"type": "object", "properties": s.properties}
 	if s.additional != nil {
@@ -177,7 +177,7 @@ func finish(s shape) (any, error) {
 // argumentName is the syntax of argument names that model providers accept.
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// body returns the shape of an operation's JSON body, or false if it has none.
+// body returns the shape of an operation's JSON body, or false if the operation has none.
 func (p *pass) body(o operation) (shape, bool, error) {
 	none := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if o.body["requestBody"] == nil {
@@ -224,7 +224,7 @@ func (s *shape) nameable() error {
 			continue
 		}
 		if s.required[name] {
-			return skip("Its body needs a property whose name models cannot use.")
+			return skip("Its body requires a property whose name models cannot use.")
 		}
 		delete(s.properties, name)
 	}

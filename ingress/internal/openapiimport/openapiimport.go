@@ -21,7 +21,7 @@ type Options struct {
 	ServerURL string
 }
 
-// Skipped is an operation that cannot become an endpoint, with the reason.
+// Skipped is an operation that cannot become an endpoint, and the reason.
 type Skipped struct {
 	Operation string
 	Reason    string
@@ -43,7 +43,7 @@ type Problem struct {
 	Message string // continues the field's name
 }
 
-// Invalid is the error of a request that imports nothing.
+// Invalid is the error for a request that cannot be carried out, so that no operation is imported.
 type Invalid struct{ Problems []Problem } //nolint:errname // the name says what is wrong with the request
 
 // Error returns all problems.
@@ -59,7 +59,7 @@ func invalid(field, code, format string, args ...any) *Invalid {
 	return &Invalid{Problems: []Problem{{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// Convert makes endpoints of a document's operations, ordered by path. Its error is an *Invalid.
+// Convert converts a document's operations to endpoints, ordered by path. Its error is an *Invalid.
 func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	d, err := open(document)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"parley/shared/truncate"
 )
 
-// verbs are the methods of a path item, in the order of their endpoints.
+// verbs lists the methods that a path item may have, in the order of the resulting endpoints.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is a method of a path.
+// operation is one method of a path.
 type operation struct {
 	path   string
 	method string // in capitals
@@ -25,7 +25,7 @@ type operation struct {
 	broken error // why it cannot be read
 }
 
-// label is the name of an operation in messages.
+// label returns the name of an operation for messages.
 func (o operation) label() string {
 	if o.id != "" {
 		return truncate.Ellipsis(clean(o.id), maxLabel)
@@ -35,8 +35,8 @@ func (o operation) label() string {
 
 const maxLabel = 200
 
-// operations returns all operations. Their names depend on the whole document, so they do not
-// depend on the selection.
+// operations returns all operations. The operations' names depend on the whole document, and not on
+// the selection.
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
@@ -56,7 +56,7 @@ func (d *document) operations() []operation {
 			}
 			o := operation{path: path, method: strings.ToUpper(verb), item: item}
 			if o.body, found = body.(map[string]any); !found {
-				o.broken = skip("It is no object.")
+				o.broken = skip("It is not an object.")
 			}
 			o.id, _ = o.body["operationId"].(string)
 			all = append(all, o)
@@ -107,7 +107,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 		found := find(all, name)
 		switch {
 		case len(found) == 0:
-			problems = append(problems, Problem{field, CodeInvalid, `is neither an operationId nor "METHOD /path" of the document`})
+			problems = append(problems, Problem{field, CodeInvalid, `is neither an operationId nor a "METHOD /path" in the document`})
 		case len(found) > 1:
 			problems = append(problems, Problem{field, CodeInvalid, `is the operationId of several operations: name it as "METHOD /path"`})
 		case chosen[found[0]]:
@@ -141,7 +141,7 @@ func find(all []operation, name string) []int {
 	return found
 }
 
-// sideEffect returns the side effect of a method, by HTTP's definition.
+// sideEffect returns the side effect of a method, according to HTTP's definition.
 func sideEffect(method string) (effect string, known bool) {
 	switch method {
 	case http.MethodGet, http.MethodHead:

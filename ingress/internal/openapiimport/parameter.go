@@ -10,7 +10,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// parameter is a parameter of an operation, which a call fills.
+// parameter is a parameter of an operation. A call provides its value.
 type parameter struct {
 	in          string // path or query
 	name        string
@@ -27,8 +27,8 @@ func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.arg
 // Headers that OpenAPI does not describe as parameters.
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
-// parameters returns the parameters of an operation and its path: those in the path first, then the
-// others in document order.
+// parameters returns the parameters of an operation and its path: the parameters in the path first,
+// and then the others in document order.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
 	for _, list := range [][]any{listFor(o.body, "parameters"), listFor(o.item, "parameters")} {
@@ -67,8 +67,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. For an optional parameter that cannot be filled, the result's field
-// in is empty, and the caller omits the parameter.
+// parameter reads a parameter. If an optional parameter cannot be filled, the result's field in is
+// empty, and the caller omits the parameter.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -101,7 +101,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 	return p, nil
 }
 
-// form determines how a parameter's values are serialized. reason says why they cannot be.
+// form determines how a parameter's values are serialized. If they cannot be serialized, reason says why.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -116,7 +116,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	}
 	switch d.kind(p.schema) {
 	case "object":
-		return "is an object, which is not supported in an address"
+		return "is an object, which is not supported in a URL"
 	case "array":
 		between, known := map[string]string{"simple": ",", "form": ",", "spaceDelimited": " ", "pipeDelimited": "|"}[style]
 		if !known {
@@ -133,7 +133,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	return ""
 }
 
-// kind returns the type of a schema as far as it is evident.
+// kind returns the type of a schema, if it is evident.
 func (d *document) kind(schema any) string {
 	object, err := d.object(schema)
 	if err != nil {
@@ -190,7 +190,7 @@ func (p *pass) choices(schema any) string {
 
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// name gives each parameter a unique argument name. Properties of the body keep their names.
+// name gives each parameter a unique argument name. The properties of the body keep their names.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {
@@ -210,7 +210,7 @@ func name(parameters []parameter, body shape) error {
 			parameters[i].argument = ""
 		}
 		if parameters[i].argument == "" {
-			return skip("Its parameter " + truncate.Ellipsis(clean(param.name), 64) + " has a name that models cannot use, or that is taken.")
+			return skip("Its parameter " + truncate.Ellipsis(clean(param.name), 64) + " has a name that models cannot use or that is already taken.")
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func open(raw []byte) (*document, error) {
 	return d, nil
 }
 
-// parse parses JSON or YAML into values as encoding/json makes them.
+// parse parses JSON or YAML into the values that encoding/json would return.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
@@ -72,7 +72,7 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
-	if nodes(raw) > maxValues { // the library uses far more memory for each than its text takes
+	if nodes(raw) > maxValues { // the library uses far more memory for each value than the value's text takes
 		return nil, errMany
 	}
 	defer func() {
@@ -88,7 +88,7 @@ func parse(raw []byte) (value any, err error) {
 	return r.value(&node, 0)
 }
 
-// nodes estimates the number of values in a YAML text, never much too low.
+// nodes estimates the number of values in a YAML text. The estimate is never much too low.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -102,7 +102,7 @@ var (
 	errMany = invalid("document", CodeTooLong, "must contain at most %d values", maxValues)
 )
 
-// reader converts YAML nodes to JSON values. It copies aliases, so it bounds their expansion.
+// reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the expansion of aliases.
 type reader struct{ left int }
 
 func (r *reader) take(depth int) error {
@@ -197,8 +197,8 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	return object, nil
 }
 
-// merge adds the members of a merge key's object, or of several objects, of which the first takes
-// precedence.
+// merge adds the members of a merge key's object, or of several objects. Among several, the first
+// takes precedence.
 func merge(into map[string]any, value any) {
 	list, several := value.([]any)
 	if !several {
@@ -227,7 +227,7 @@ func scalar(n *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return n.Value, nil //nolint:nilerr // values that are not JSON numbers stay texts
+			return n.Value, nil //nolint:nilerr // values that are not JSON numbers remain texts
 		}
 		return f, nil
 	default: // dates are texts in JSON, too

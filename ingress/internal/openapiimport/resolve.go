@@ -9,7 +9,7 @@ import (
 const (
 	maxHops      = 16
 	errElsewhere = skip("It refers to another document, which is not supported.")
-	errNowhere   = skip("It has a reference that is not in the document.")
+	errNowhere   = skip("It has a reference whose target is not in the document.")
 	errCircular  = skip("It refers to itself.")
 )
 
@@ -18,7 +18,7 @@ func (d *document) object(value any) (map[string]any, error) {
 	for range maxHops {
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil, skip("A part of it is no object.")
+			return nil, skip("A part of it is not an object.")
 		}
 		ref, ok := object["$ref"].(string)
 		if !ok {
@@ -68,7 +68,7 @@ func (d *document) lookup(ref string) (any, error) {
 	return at, nil
 }
 
-var errWork = invalid("document", CodeTooLong, "has too many references to be imported at once: select fewer operations")
+var errWork = invalid("document", CodeTooLong, "has too many references to be imported together: select fewer operations")
 
 func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)

@@ -10,7 +10,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// The schema keywords, by how their values are copied. All other keywords are dropped, such as
+// The schema keywords, by how their values are copied. All other keywords are dropped, for example
 // documentation and keywords that need references.
 var (
 	single = []string{
@@ -25,7 +25,7 @@ var (
 	}
 )
 
-// pass copies schemas within bounds, and replaces each reference by its target.
+// pass copies schemas within bounds, and replaces each reference with its target.
 type pass struct {
 	d      *document
 	left   int      // values that may still be copied
@@ -34,11 +34,11 @@ type pass struct {
 	within []string // references being followed
 }
 
-// errTooLarge makes the caller try narrower bounds.
+// errTooLarge makes the caller try again with narrower bounds.
 const errTooLarge = skip("Its arguments are too large to describe.")
 
-// bounds contains the bounds of a copy, from wide to narrow. The first that a schema fits into are
-// used.
+// bounds contains the bounds for a copy, from wide to narrow. The first bounds into which a schema
+// fits are used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},
@@ -62,7 +62,7 @@ func (p *pass) take(n int) error {
 	}
 }
 
-// schema copies a schema at a nesting depth.
+// schema copies a schema that is at the given nesting depth.
 func (p *pass) schema(value any, depth int) (any, error) {
 	if err := p.take(1); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (p *pass) schema(value any, depth int) (any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, skip("A schema of it is no object.")
+		return nil, skip("A schema in it is not an object.")
 	}
 	ref, ok := object["$ref"].(string)
 	if ok {
@@ -172,7 +172,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 	return p.dialect(object, out), nil
 }
 
-// below copies an inner schema. true and false are kept where they are valid schemas.
+// below copies an inner schema. It keeps true and false where these are valid schemas.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -199,7 +199,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies named inner schemas. It drops properties that only responses contain.
+// properties copies named inner schemas. It drops properties that occur only in responses.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// base is the server that the request names; nil: none.
+// base is the server that the request names. If at is nil, it names none.
 type base struct{ at *url.URL }
 
 const maxURL = 2048
@@ -20,7 +20,7 @@ func baseFor(text string) (*base, error) {
 	case len(text) > maxURL:
 		return nil, invalid("serverUrl", CodeTooLong, "must have at most %d characters", maxURL)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, invalid("serverUrl", CodeInvalid, "must be an address that begins with https:// or http://")
+		return nil, invalid("serverUrl", CodeInvalid, "must be a URL that begins with https:// or http://")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return nil, invalid("serverUrl", CodeInvalid, "must not contain a user name, query or fragment")
 	}
@@ -29,7 +29,7 @@ func baseFor(text string) (*base, error) {
 
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
-// server returns the address to which an operation's path is appended.
+// server returns the URL to which an operation's path is appended.
 func (d *document) server(o operation, b *base) (string, error) {
 	u, err := d.ownServer(o)
 	switch {
@@ -43,13 +43,13 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", errNoServer
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return "", skip("The address of its server is not an HTTP address, or contains a query.")
+		return "", skip("The URL of its server is not an HTTP URL, or contains a query.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// ownServer returns the first server of the operation, its path, or the document. It may be
-// relative.
+// ownServer returns the first server of the operation, of its path, or of the document. The URL may
+// be relative.
 func (d *document) ownServer(o operation) (*url.URL, error) {
 	address := "/"
 	for _, holder := range []map[string]any{o.body, o.item, d.root} {
@@ -66,12 +66,12 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, skip("The address of its server is not valid.")
+		return nil, skip("The URL of its server is not valid.")
 	}
 	return u, nil
 }
 
-// fill replaces a server's variables by their defaults.
+// fill replaces the variables in a server's URL with their defaults.
 func fill(server map[string]any) string {
 	address := stringValue(server, "url")
 	variables, _ := server["variables"].(map[string]any)

@@ -13,10 +13,10 @@ type shape struct {
 	additional any // additionalProperties; nil if absent
 }
 
-const errNoObject = skip("Its body is no JSON object.")
+const errNoObject = skip("Its body is not a JSON object.")
 
-// shape flattens a body's schema. It joins the parts of allOf. Properties of all alternatives are
-// allowed, and those that every alternative requires are required.
+// shape flattens a body's schema. It joins the parts of allOf. The result allows the properties of
+// all alternatives, and requires the properties that every alternative requires.
 func (p *pass) shape(value any) (shape, error) {
 	s := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if err := p.take(1); err != nil {
@@ -97,7 +97,7 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			}
 		}
 	}
-	// The result need not forbid other properties: another part may have properties that this part
+	// The result must not forbid other properties: another part may have properties that this part
 	// forbids.
 	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
 		into.additional = additional
@@ -105,7 +105,7 @@ func (p *pass) join(object map[string]any, into *shape) error {
 	return nil
 }
 
-// bare returns an object's schema with only the keywords that describe the object's own properties.
+// bare returns the schema of an object with only the keywords that describe the object's own properties.
 func bare(object map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{"properties", "required", "additionalProperties"} {

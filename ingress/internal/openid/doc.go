@@ -4,6 +4,6 @@
 //
 //	Begin ──► browser goes to the provider ──► comes back with a code ──► Finish: tokens ──► Person
 //
-// The provider's addresses are discovered at the first login, and again after a failure, so the
+// The provider's endpoints are discovered at the first login, and again after a failure, so the
 // service starts even if the provider is down.
 package openid

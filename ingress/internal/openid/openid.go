@@ -64,8 +64,8 @@ type Person struct {
 	Name            string
 }
 
-// Begin returns the address to send a browser to. It returns unavailable if the provider cannot be
-// reached.
+// Begin returns the URL to which the browser is redirected. It returns unavailable if the provider
+// cannot be reached.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *boolean) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// person reads the ID token, and asks the provider for an address that the token lacks.
+// person reads the ID token, and asks the provider for the email address if the token lacks it.
 func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oidc.IDToken, token *oauth2.Token) (Person, error) {
 	var c claims
 	if err := idToken.Claims(&c); err != nil {
@@ -135,10 +135,10 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 	if c.Email == "" && known.UserInfoEndpoint() != "" {
 		info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return Person{}, away(fmt.Errorf("asking for address: %w", err))
+			return Person{}, away(fmt.Errorf("reading email address: %w", err))
 		}
 		if info.Subject != idToken.Subject {
-			return Person{}, unauthenticated(errors.New("the address belongs to another subject"))
+			return Person{}, unauthenticated(errors.New("the email address belongs to another subject"))
 		}
 		if err := info.Claims(&c); err != nil {
 			return Person{}, unauthenticated(fmt.Errorf("reading address: %w", err))
@@ -170,7 +170,7 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// discovered returns the provider's addresses, discovered on first use. Concurrent callers share
+// discovered returns the provider's endpoints, discovered on first use. Concurrent callers share
 // one request, so they do not all wait for a provider that is down.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()

@@ -15,14 +15,14 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// allowance is the bound in doc.go: how many requests all ingresses together can let pass within a
-// duration.
+// allowance returns the bound in doc.go: the maximum number of requests that all ingresses together
+// allow within a duration.
 func allowance(limit, ingresses int, over time.Duration) int {
 	held := max(1, limit/chunks) * 3 / 2
 	return limit + int(float64(limit)*over.Seconds()/Window.Seconds()) + ingresses*held
 }
 
-// hammer sends n requests through each of the limits concurrently and returns how many pass.
+// hammer sends n requests through each of the limits concurrently, and returns the number of requests that pass.
 func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	t.Helper()
 	var passed atomic.Int64
@@ -113,7 +113,7 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	const held = 300 / chunks * 3 / 2
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
-	for range 3 { // each leases tokens, serves one request and dies
+	for range 3 { // each ingress leases tokens, serves one request and dies
 		sendRequests(t, 1, caller, ingress(l, defaults))
 	}
 	alive := ingress(l, defaults)
@@ -230,7 +230,7 @@ func TestPeekWhileTheDatabaseIsUnreachable(t *testing.T) {
 }
 
 // TestDemoIsExactOverIngressesAndRestarts moves recorded requests into the past instead of waiting,
-// and compares the result with its own count. Steps of 6.7 s keep all times away from the window's
+// and compares the results with its own count. Steps of 6.7 s keep all times away from the window's
 // edge, so the test may take up to six seconds.
 func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	t.Parallel()
@@ -303,7 +303,7 @@ func TestPlenty(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}
-	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten at a time, and the next ten when fewer than five are left
+	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten tokens at a time, and the next ten when fewer than five are left
 	if limits.Plenty(caller) {
 		t.Error("there are tokens before the first lease")
 	}

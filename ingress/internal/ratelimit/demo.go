@@ -17,20 +17,20 @@ const (
 	stripes   = 256
 )
 
-// demoTier counts in the database and remembers refusals. A refusal stays valid until the client's
-// oldest counted request leaves the window.
+// demoTier counts requests in the database and remembers refusals. A refusal stays valid until the
+// client's oldest counted request leaves the window.
 type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed           // distributes clients over turns
-	turns   [stripes]chan struct{} // one at a time per client; concurrent counts would occupy connections to wait for a row
+	turns   [stripes]chan struct{} // one count at a time per client; concurrent counts would occupy connections while they wait for a row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // refused clients, and when the refusal ends
 }
 
-// newDemoTier returns a tier that allows each client limit requests per Window.
+// newDemoTier returns a tier that allows limit requests per Window from each client.
 func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 	d := &demoTier{counter: c, limit: limit, now: now, seed: maphash.MakeSeed(), denied: map[string]time.Time{}}
 	for i := range d.turns {
@@ -39,8 +39,8 @@ func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 	return d
 }
 
-// take counts one request of a client. With an error it also returns a refusal, because an
-// uncounted request must not pass.
+// take counts one request of a client. If it returns an error, the decision is a refusal, because
+// an uncounted request must not pass.
 func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 {
 		return d.refusal(wait), nil
@@ -75,7 +75,7 @@ func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
 
-// remembered returns for how much longer a client is refused; 0 if it is not.
+// remembered returns for how much longer a client is refused, or 0 if it is not refused.
 func (d *demoTier) remembered(client string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +90,8 @@ func (d *demoTier) remembered(client string) time.Duration {
 	return wait
 }
 
-// remember caches a refusal. If the cache is full of valid refusals, the client is counted in the
-// database again.
+// remember caches a refusal. If the cache is full of valid refusals, the client's next request is
+// counted in the database again.
 func (d *demoTier) remember(client string, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

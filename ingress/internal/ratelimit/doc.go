@@ -19,9 +19,9 @@
 //	  ▼
 //	refusing, until the bucket has gained tokens again
 //
-// Accuracy: a chunk is a twentieth of the limit, and at least one token. An ingress leases the
-// next chunk when it holds less than half of one, so apart from refunds it holds fewer than 1.5
-// unused chunks. Therefore:
+// Accuracy: a chunk is a twentieth of the limit, and at least one token. An ingress leases the next
+// chunk when it holds less than half of one, so it holds fewer than 1.5 unused chunks, apart from
+// refunds. Therefore:
 //
 //   - In any T seconds, N ingresses together allow at most limit·(1 + T/60) requests, plus the
 //     N·1.5 chunks that they held before (7.5 % of the limit each). A burst after a pause never

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Failures limits how many failures a name may have within a window, in this process: wrong
-// passwords by account and by address. It is safe for concurrent use.
+// Failures limits the number of failures that a name may have within a window, in this process:
+// wrong passwords, by account and by client address. It is safe for concurrent use.
 type Failures struct {
 	limit  int
 	window time.Duration
@@ -24,7 +24,7 @@ type failureCount struct {
 
 const failuresMax = 100_000 // names remembered
 
-// NewFailures returns Failures that allow each name a number of failures, the limit, per window.
+// NewFailures returns Failures that allow each name up to limit failures per window.
 func NewFailures(limit int, window time.Duration, now func() time.Time) *Failures {
 	return &Failures{limit: limit, window: window, now: now, counts: map[string]failureCount{}}
 }
@@ -51,7 +51,7 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	return 0
 }
 
-// Wait returns how long a name must wait for its next attempt. It counts nothing.
+// Wait returns how long a name must wait for its next attempt. It does not count an attempt.
 func (f *Failures) Wait(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,7 +33,7 @@ func (d *demoTier) peek(client string) (Decision, bool) {
 	return d.refusal(wait), wait > 0
 }
 
-// peek returns the state of a bucket. It takes no token and leases none.
+// peek returns the state of a bucket. It neither takes nor leases a token.
 func (t *tier) peek(key string) Decision {
 	if t.limit < 1 {
 		return t.closed()
@@ -61,7 +61,7 @@ func (t *tier) peek(key string) Decision {
 	}
 }
 
-// full returns the decision of an unused bucket.
+// full returns the decision for an unused bucket.
 func (t *tier) full() Decision {
 	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
 }

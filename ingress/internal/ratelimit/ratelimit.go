@@ -15,7 +15,7 @@ const Window = time.Minute
 
 // Counter keeps the counts that all ingresses share. The store implements it.
 type Counter interface {
-	// CountDemo counts a request of an address if it has fewer than limit within the window.
+	// CountDemo counts a request from an address if fewer than limit requests were counted for the address within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
 	// LeaseTokens takes up to want tokens from a bucket, which refills with perSecond up to
 	// capacity.
@@ -26,17 +26,17 @@ type Counter interface {
 type Settings struct {
 	Demo int // per client address
 	User int // per credential
-	// UserTotal bounds all credentials of a user together, and all keys of an organization. 0 means
-	// twice User.
+	// UserTotal is the limit for all credentials of a user together, and for all keys of an
+	// organization together. 0 means twice User.
 	UserTotal int
 	System    int // per organization
 	Widget    Widget
 }
 
-// Decision says whether a request may pass. With several limits it describes the tightest: the one
-// that refuses, or the one with the fewest requests left. Limit is per Window. Remaining is the
-// number of requests left, as far as this ingress knows. Reset is the time until Remaining grows by
-// one. RetryAfter is set if the request is refused.
+// Decision says whether a request may pass. If several limits apply, it describes the tightest one:
+// the limit that refuses the request, or the limit with the fewest requests left. Limit is per
+// Window. Remaining is the number of requests left, as far as this ingress knows. Reset is the time
+// until Remaining grows by one. RetryAfter is set if the request is refused.
 type Decision struct {
 	Allowed    bool
 	Tier       string
@@ -62,15 +62,15 @@ func New(c Counter, s Settings) (*Limits, error) {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
 	}
 	if s.UserTotal != 0 && s.UserTotal < s.User {
-		return nil, fmt.Errorf("the total limit of a user must not be below the limit of a credential: %d, %d", s.UserTotal, s.User)
+		return nil, fmt.Errorf("the total limit of a user (%d) must not be below the limit of a credential (%d)", s.UserTotal, s.User)
 	}
 	if w := s.Widget; min(w.Visitor, w.Address, w.Agent) < 0 {
-		return nil, fmt.Errorf("limits of widgets must not be negative: %d, %d, %d", w.Visitor, w.Address, w.Agent)
+		return nil, fmt.Errorf("widget limits must not be negative: %d, %d, %d", w.Visitor, w.Address, w.Agent)
 	}
 	return over(c, s, time.Now), nil
 }
 
-// over returns the limits for valid settings. Tests pass another clock.
+// over returns limits for valid settings. Tests pass another clock.
 func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
 		demo:      newDemoTier(c, s.Demo, now),
@@ -102,7 +102,8 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 }
 
 // takeUser counts a request under its credential and then under the credential's owner. A client
-// refused by its own limit therefore does not use up the limit of its user's other credentials.
+// that is refused because of its own limit therefore does not use up the limit of its user's other
+// credentials.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)
@@ -123,8 +124,8 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 }
 
 // account returns the owner of a caller's credential: its user or, for an organization's key, the
-// organization. It is empty if the organization is unknown, as in a refused request that names
-// another organization.
+// organization. The result is empty if the organization is unknown, as in a rejected request that
+// names another organization.
 func account(caller domain.Caller) string {
 	return cmp.Or(caller.UserID, caller.OrganizationID)
 }
@@ -144,8 +145,8 @@ func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 }
 
 // Plenty reports whether this ingress holds enough tokens to count a request of the caller without
-// a lease, and whether Refund restores the token in full. Taking and refunding one then causes no
-// refusal of another request.
+// a lease, and whether Refund restores the token in full. In that case, taking and refunding a
+// token does not cause another request to be refused.
 func (l *Limits) Plenty(caller domain.Caller) bool {
 	return caller.Kind == domain.CallerSystem && caller.Visitor.ID == "" && l.system.plenty(caller.OrganizationID)
 }

@@ -99,7 +99,7 @@ func ingress(l *ledger, s Settings) *Limits {
 
 var defaults = Settings{Demo: 10, User: 300, System: 6000}
 
-// sendRequests sends n requests in a row, in turn through the limits, and returns how many pass.
+// sendRequests sends n requests one after the other, through each of the limits in turn, and returns the number of requests that pass.
 func sendRequests(t *testing.T, n int, caller domain.Caller, through ...*Limits) (passed int, last Decision) {
 	t.Helper()
 	for i := range n {
@@ -289,7 +289,7 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// One ingress may keep tokens that only its own requests could use.
+	// An ingress may hold tokens that only its own requests can use.
 	if n := passed.Load(); n > 300 || n < 300-2*300/chunks {
 		t.Errorf("%d passed", n)
 	}
@@ -322,7 +322,7 @@ func TestLimitsOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(s.Limits, settings) // another ingress, or the same one after a restart
+	b, err := New(s.Limits, settings) // another ingress, or the same ingress after a restart
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	chunks    = 20                     // a lease is the limit divided by this
-	leaseTime = 3 * time.Second        // timeout of a lease from the database
+	chunks    = 20                     // the size of a lease is the limit divided by this number
+	leaseTime = 3 * time.Second        // timeout for a lease from the database
 	leaseLife = Window                 // age at which unused tokens expire, because the bucket is full again
-	leasePace = 200 * time.Millisecond // between leases of a bucket after a refusal or failure
-	sweepSize = 10_000                 // idle buckets are dropped when there are this many buckets
+	leasePace = 200 * time.Millisecond // pause between leases for a bucket after a refusal or failure
+	sweepSize = 10_000                 // number of buckets at which idle buckets are dropped
 )
 
 // tier holds the buckets of one tier.
@@ -28,10 +28,10 @@ type tier struct {
 
 	mu      sync.RWMutex
 	buckets map[string]*bucket
-	sweepAt int // number of buckets at which idle ones are dropped
+	sweepAt int // number of buckets at which idle buckets are dropped next
 }
 
-// newTier returns a tier that allows limit requests per Window and key. A limit of 0 refuses all.
+// newTier returns a tier that allows limit requests per Window and key. A limit of 0 refuses all requests.
 func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 	return &tier{
 		counter: c, name: name, limit: limit, chunk: max(1, limit/chunks), now: now,
@@ -53,7 +53,7 @@ type bucket struct {
 	leasing chan struct{} // closed when the current lease is done; nil if there is none
 }
 
-// take takes one token of a bucket. It waits only if this ingress holds none.
+// take takes one token from a bucket. It waits only if this ingress holds no token.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil
@@ -98,8 +98,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	}
 }
 
-// lease fetches tokens independently of its caller, which may disconnect while others wait for
-// them. The caller holds b's lock.
+// lease fetches tokens independently of its caller's request, whose client may disconnect while
+// other requests wait for the tokens. The caller must hold b's lock.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
@@ -132,7 +132,7 @@ func (t *tier) untilToken(left float64) time.Duration {
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
 // refusal returns the decision during a pause: a refusal if the bucket is empty, or the zero
-// Decision after a failed lease, whose error take returns. b.mu must be locked.
+// Decision after a failed lease, in which case take returns the lease's error. b.mu must be locked.
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	if !b.refused {
 		return Decision{}
@@ -183,7 +183,7 @@ func (t *tier) bucket(key string) *bucket {
 	return b
 }
 
-// sweep drops buckets without useful tokens. The next sweep happens when their number has doubled.
+// sweep drops buckets without useful tokens. The next sweep happens when the number of buckets has doubled.
 func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {

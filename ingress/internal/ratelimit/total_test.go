@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// fiveCredentials returns five callers with different credentials of one user or organization.
+// fiveCredentials returns five callers with different credentials that belong to one user or organization.
 func fiveCredentials(of domain.Caller) []domain.Caller {
 	out := make([]domain.Caller, 5)
 	for n := range out {
@@ -45,8 +45,8 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 	}
 }
 
-// A request that a credential's own limit refuses consumes nothing of the user's total. A request
-// that the total refuses consumes nothing of the credential's limit.
+// A request that is refused by a credential's own limit does not count against the user's total. A
+// request that is refused by the total does not count against the credential's limit.
 func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})

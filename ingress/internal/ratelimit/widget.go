@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Widget has the limits for widget visitors in requests per minute; 0 refuses all.
+// Widget contains the limits for widget visitors in requests per minute; 0 refuses all requests.
 type Widget struct {
 	Visitor int // requests per visitor of an agent
 	Address int // requests per client address, including those for tokens
@@ -16,8 +16,9 @@ type Widget struct {
 }
 
 // widgets counts each visitor request under several names. A client with many visitor ids reaches
-// its address's limit, and a client with many addresses reaches the agent's limits. Tokens have a
-// separate limit: if a client uses it up, visitors who have a token can still chat.
+// the limit of its IP address, and a client with many addresses reaches the agent's limits. New
+// tokens have a separate limit: if a client uses up that limit, visitors who have a token can still
+// chat.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
 // turn is one name under which a request is counted.
@@ -26,21 +27,21 @@ type turn struct {
 	key  string
 }
 
-// request returns the names under which any request of a visitor counts. The address comes first,
-// because its limit bounds the number of visitor ids that one client can invent.
+// request returns the names under which every request from a visitor is counted. The address comes
+// first, because its limit bounds the number of visitor ids that one client can invent.
 func (w *widgets) request(v domain.Visitor) []turn {
-	sum := sha256.Sum256([]byte(v.ID)) // sites may use addresses as visitor names
+	sum := sha256.Sum256([]byte(v.ID)) // websites may use addresses as visitor names
 	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}
 }
 
-// run counts a run of a visitor whose request was counted before. It returns the tightest decision.
+// run counts a visitor's run whose request was counted before. It returns the tightest decision.
 func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
 	d, err := w.agent.take(ctx, v.AgentID)
 	if err != nil || !d.Allowed {
 		return d, err
 	}
 	if seen := peek(w.request(v)); seen.Remaining < d.Remaining {
-		seen.Allowed, seen.RetryAfter = true, 0 // this request was already allowed by that limit
+		seen.Allowed, seen.RetryAfter = true, 0 // that limit has already allowed this request
 		return seen, nil
 	}
 	return d, nil
@@ -75,19 +76,19 @@ func peek(turns []turn) (least Decision) {
 	return least
 }
 
-// Visitor counts a request of a widget's visitor, whatever its outcome. Check counts the run that
-// it starts.
+// Visitor counts a request from a widget's visitor, whatever its outcome. Check counts the run that
+// the request starts.
 func (l *Limits) Visitor(ctx context.Context, v domain.Visitor) (Decision, error) {
 	return take(ctx, l.widgets.request(v))
 }
 
-// WidgetAddress counts a request of a widget's page under its client's address, whatever its
+// WidgetAddress counts a request from a page with a widget under the client's address, whatever its
 // outcome.
 func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, error) {
 	return l.widgets.address.take(ctx, client)
 }
 
-// WidgetToken counts a new widget token for an agent's visitor.
+// WidgetToken counts the creation of a widget token for an agent's visitor.
 func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
 	return l.widgets.tokens.take(ctx, agentID)
 }

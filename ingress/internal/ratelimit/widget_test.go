@@ -14,7 +14,7 @@ func visitorAt(agent, visitor, client string) domain.Caller {
 
 var widgetLimits = Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 20, Address: 60, Agent: 120}}
 
-// message counts a visitor's message that starts a run.
+// sendMessage counts a visitor's message that starts a run.
 func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	t.Helper()
 	d, err := l.Visitor(t.Context(), caller.Visitor)
@@ -59,15 +59,16 @@ func TestWidgetLimits(t *testing.T) {
 				}
 			}
 		}
-		// Another ingress may keep part of a leased chunk: at most one and a half chunks each.
+		// Other ingresses may hold leased tokens: at most one and a half chunks each.
 		if passed > c.passed || passed < c.passed-2*max(1, c.passed/chunks*3/2) || refused.Tier != c.tier || refused.Limit != c.passed || refused.RetryAfter <= 0 {
 			t.Errorf("%s: %d passed, then %+v", name, passed, refused)
 		}
 	}
 }
 
-// Every request of a visitor counts for the visitor and the address, and is never refunded. Only
-// runs count for the agent's limit, and only tokens for its token limit.
+// Every request from a visitor counts against the limits of the visitor and the address, and is
+// never refunded. Only runs count against the agent's run limit, and only new tokens against its
+// token limit.
 func TestEveryWidgetRequestCounts(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

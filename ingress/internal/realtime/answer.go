@@ -28,7 +28,7 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	return e
 }
 
-// Refused handles the refusal of a turn's run.
+// Refused handles the rejection of a turn's run.
 func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
 	var e effects
 	a := c.now
@@ -126,7 +126,7 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 			full = *a.final.Message
 		}
 
-		// The events may lack the end of the text, which the run object contains.
+		// The events may lack the end of the text, but the run object contains all of it.
 		fresh, ok := a.attempts.Rest(full)
 		if !ok {
 			runRestarted(c, e, now, a)
@@ -160,11 +160,11 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	e.Commands = a.say(e.Commands, start, 0)
 }
 
-// maxSay bounds the bytes of text in a command, because a bus message has a limit and escapes
-// enlarge the text.
+// maxSay is the maximum number of bytes of text in a command. A bus message has a maximum size, and
+// escapes enlarge the text.
 const maxSay = 32 << 10
 
-// say appends the commands that make the worker speak the text from the byte start on. The last
+// say appends the commands that make the worker speak the text that begins at byte start. The last
 // command is final if the text is complete.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
@@ -183,7 +183,7 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 	}
 }
 
-// complete ends an answer's text. A spoken answer ends once its text has been said.
+// complete ends an answer's text. A spoken answer ends once the worker has spoken its text.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
 	if fresh != "" || a.final != nil { // for an empty answer, too
@@ -204,7 +204,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response whose text was sent, and spoken as far as possible.
+// said ends a response after its text was sent and spoken as far as possible.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -218,7 +218,7 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the transcript of an answer up to the byte end.
+// transcript sends the transcript of an answer up to the byte end that was not sent yet.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})

@@ -7,7 +7,7 @@ import (
 
 const appendType = "input_audio_buffer.append"
 
-// append adds audio to the input. Its effects stay on the stack.
+// append adds audio to the input. It is written so that its effects stay on the stack.
 func (c *Conversation) append(eventID, encoded []byte) Effects {
 	var e effects
 	c.broken = 0
@@ -54,9 +54,9 @@ func named(eventID []byte) *string {
 	return new(string(eventID))
 }
 
-// quickAppend returns the base64 audio of an append event in the usual form: an object of type and
-// audio, whose strings have no escapes. Thousands of these arrive, and a general decoder reads each
-// byte three times. ok is false for any other form.
+// quickAppend returns the base64 audio of an append event in the usual form: an object with a type
+// and audio, and no escapes in its strings. Thousands of such events arrive, and a general decoder
+// reads each byte three times. ok is false for other forms.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers
@@ -115,8 +115,8 @@ func printable(text []byte) bool {
 	return len(text) <= maxEventID
 }
 
-// plain parses a string without escapes. It does not check for UTF-8 and control characters: names
-// and types are compared, and base64 contains neither.
+// plain parses a string without escapes. It does not check for invalid UTF-8 or control characters:
+// callers compare names and types, and base64 contains neither.
 func plain(raw []byte) (text, rest []byte, ok bool) {
 	raw = spaces(raw)
 	if len(raw) == 0 || raw[0] != '"' {

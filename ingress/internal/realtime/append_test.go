@@ -63,7 +63,7 @@ func FuzzQuickAppend(f *testing.F) {
 }
 
 // An append makes one small allocation, plus a share of the block that stores its audio.
-func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts allocations of parallel tests, too
+func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun also counts the allocations of parallel tests
 	r := newTestEnv(t, "")
 	raw := appended(20)
 	got := testing.AllocsPerRun(500, func() {

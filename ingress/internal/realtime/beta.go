@@ -1,10 +1,10 @@
 package realtime
 
-// moved is a field of the beta protocol, and its path in the current protocol.
+// moved maps a field of the beta protocol to its path in the current protocol.
 type moved struct{ from, to string }
 
-// Fields of the beta protocol. If they were ignored, clients would get a different session than
-// they requested.
+// Fields of the beta protocol. If these fields were ignored, clients would get sessions other than
+// those they requested.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},
@@ -35,7 +35,7 @@ func refuseMoved(o object, fields []moved) {
 	}
 }
 
-// An event that only the beta has, and the error for it.
+// An event that only the beta protocol has, and the error for it.
 const (
 	betaUpdate = "transcription_session.update"
 	betaGone   = betaUpdate + " is an event of the Realtime API's beta: set up sessions with session.update, " +

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A client may send back a session as it received it, and a session with all fields of the
-// protocol's types.
+// A client may send back a session in the form in which it was received, and a session with all
+// fields of the protocol's types.
 func TestASessionCanBeSentBack(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{
@@ -47,8 +47,8 @@ func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	return event.Session
 }
 
-// Each field of the beta API is refused. The error contains the field's name and its name in the
-// current API.
+// Each field that only the beta API has is rejected. The error contains the field's name in the
+// beta and in the current API.
 func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 	t.Parallel()
 	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {

@@ -75,7 +75,7 @@ func TestUnheardCountsAudioTheWorkerHasNotProcessed(t *testing.T) {
 	want(0)
 	r.take(r.c.Client(r.now, appended(300)))
 	want(300)
-	r.do("resume") // another worker receives the audio from 600 ms on again
+	r.do("resume") // another worker receives the audio again, starting at 600 ms
 	want(700)
 }
 
@@ -221,7 +221,7 @@ func TestPlayheads(t *testing.T) {
 	want(0, 0)
 	p.more(at(100), 500*perMS)
 	want(100, 0)
-	for now := 100; now < 400; now++ { // frequent calls lose no time to rounding
+	for now := 100; now < 400; now++ { // frequent calls do not lose time to rounding
 		p.advance(at(now).Add(313 * time.Microsecond))
 	}
 	want(400, 300)
@@ -289,7 +289,7 @@ func TestHeardText(t *testing.T) {
 	}
 }
 
-// Reports of a worker are limited to the text of the answer, and never split a character.
+// A worker's reports of spoken segments are limited to the text of the answer, and never split a character.
 func TestSegmentsAreLimitedToTheText(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -374,7 +374,7 @@ func TestIdle(t *testing.T) {
 	want(r.now, false)
 }
 
-// The total text of items is limited, including items of the assistant.
+// The total text of items is limited, including the assistant's items.
 func TestTextsOfItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -413,7 +413,7 @@ func TestPendingTranscriptsAreBounded(t *testing.T) {
 	}
 }
 
-// A text longer than a bus message is sent to the worker in pieces, which together are the text.
+// A text longer than a bus message is sent to the worker in pieces, which together form the text.
 func TestLongTextsAreSentInPieces(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ä€x", 30_000)

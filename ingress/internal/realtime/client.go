@@ -13,7 +13,8 @@ const (
 	maxBroken  = 20  // consecutive messages that are not valid events
 )
 
-// handlers are the client's events, except append, which arrives fifty times a second.
+// handlers maps the types of the client's events to their handlers, except append, which arrives fifty times a second and is handled
+// separately.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -72,7 +73,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	return e
 }
 
-// unreadable refuses a message that is not an event. It closes the connection after maxBroken such
+// unreadable rejects a message that is not an event. It closes the connection after maxBroken such
 // messages in a row.
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
@@ -101,7 +102,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	in := &c.input
 	if after.detection == nil && c.session.listening() { // the buffered audio waits for the client's commit
 		in.start = in.buffered(true)
-		in.speech, in.behind = nil, in.end // speech before this sample was reported while detection was on
+		in.speech, in.behind = nil, in.end // speech that begins before this sample was already reported while detection was on
 	}
 	c.session = after
 	c.configure(e)
@@ -136,7 +137,7 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.release(e)
 }
 
-// clearBuffer drops the audio in the input buffer.
+// clearBuffer discards the audio in the input buffer.
 func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	in := &c.input
 	in.speech, in.start, in.behind = nil, in.end, in.end
@@ -147,7 +148,7 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	c.next(e, now)
 }
 
-// clearOutput refuses an event that exists for WebRTC only.
+// clearOutput rejects an event that exists only for WebRTC.
 func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is only for WebRTC: over a WebSocket the client controls playback")
 }

@@ -15,7 +15,7 @@ type Conversation struct {
 	id        string // conversation_id in the protocol
 	input     input
 	items     items
-	heldAudio []heldAudio // audio of items, which waits while the user speaks
+	heldAudio []heldAudio // audio of items, held back while the user speaks
 	now       *answer     // the response in progress
 	before    *answer     // the previous answer, whose audio may still be playing
 	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
@@ -33,7 +33,7 @@ type heldAudio struct {
 // shown returns the session in the form that the client sees.
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
-// listening reports whether the worker detects speech in the input.
+// listening reports whether the worker is to detect speech in the input.
 func (s *session) listening() bool { return s.detection != nil }
 
 // interrupts reports whether speech cancels the response in progress.
@@ -86,7 +86,7 @@ func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	p.more(now, samples)
 }
 
-// answer returns the answer with this name, or nil if it is no longer kept.
+// answer returns the answer with this name, or nil if the conversation no longer keeps it.
 func (c *Conversation) answer(name string) *answer {
 	switch {
 	case c.now != nil && c.now.id == name:
@@ -100,8 +100,8 @@ func (c *Conversation) answer(name string) *answer {
 	return nil
 }
 
-// Resume returns the settings of a new voice session, and the audio and commands to send first. The
-// state of the previous worker is discarded.
+// Resume returns the settings for a new voice session, and the audio and commands to send first in
+// it. It discards the previous worker's state.
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
@@ -109,7 +109,7 @@ func (c *Conversation) Resume() Resumption {
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
 
-	// The new worker gets the speech in progress and the pending utterances under the client's ids.
+	// The new worker gets the speech in progress and the pending utterances with the ids that the client knows.
 	if in.speech != nil {
 		in.speech.line = in.speech.item
 		out.Open.Speech = &contract.VoiceSpeech{Item: in.speech.item, From: in.speech.from}
@@ -126,7 +126,7 @@ func (c *Conversation) Resume() Resumption {
 	return out
 }
 
-// resay appends commands for a worker to say the rest of an answer.
+// resay appends the commands with which a worker speaks the rest of an answer.
 func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand {
 	if a == nil || a.text || a.mute != nil || len(a.spoken.text) == 0 {
 		return commands

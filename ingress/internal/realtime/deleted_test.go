@@ -20,8 +20,8 @@ func deletion(id string) string {
 	return `client {"type":"conversation.item.delete","item_id":"` + id + `"}`
 }
 
-// Deleting an item that waits for its transcript frees no room, because the worker is still
-// transcribing it.
+// Deleting an item that waits for its transcript does not make room for other audio, because the
+// worker is still transcribing the item.
 func TestDeletedItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{100, 16_000} {
@@ -85,8 +85,8 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	}
 }
 
-// An item's audio is sent before the uncommitted buffer, so the buffer must be sent again after it.
-// At most two seconds are sent again.
+// An item's audio goes before the uncommitted buffer, so the buffer must be sent again after the
+// item's audio. At most two seconds are sent again.
 func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	}
 }
 
-// If speech detection is on, items wait until the worker has heard nearly all audio. The remaining
-// audio is then repeated once for all of them.
+// If speech detection is on, items wait until the worker has processed nearly all audio. The
+// remaining audio is then sent again, once for all these items.
 func TestItemsWaitForTheWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")

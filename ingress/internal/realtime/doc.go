@@ -1,6 +1,6 @@
 // Package realtime implements the protocol of OpenAI's Realtime API (GA) as a state machine. Its
-// inputs are the events of a client, a voice worker and runs. Its outputs are [Effects]: actions to
-// perform. It uses no sockets, bus, store or clock.
+// inputs are events from a client, a voice worker and runs. Its outputs are [Effects]: actions for
+// the caller to perform. It does not use sockets, the bus, the store or the clock.
 //
 //	client's events ──► Client ─┐                       ┌──► Events    to the client
 //	worker's reports ─► Report ─┤                       ├──► Audio, Commands    to the worker, the audio first
@@ -13,9 +13,9 @@
 //	Begin ─► Begun ─► response.created ─► item and part ─► transcript and audio, segment by segment ─► said ─► response.done
 //	   └──► Refused ─► response.created, response.done failed
 //
-// Samples are numbered on the voice session. They include the client's stream and inserted audio
-// items.
+// Samples are numbered within the voice session. They include the client's stream and the audio of
+// inserted items.
 //
-// If a worker is lost, [Conversation.Resume] opens a session with another one. A worker has no
-// state that the conversation lacks.
+// If a worker is lost, [Conversation.Resume] describes how to open a session with another worker.
+// The conversation contains all of a worker's state.
 package realtime

@@ -15,14 +15,14 @@ type Settings struct {
 	Voice        string          // the agent's; "": the backend's default
 	Session      json.RawMessage // from a client secret; nil: none
 	Instructions string          // the session's, until the client sets others
-	Expires      time.Time       // when the connection ends at the latest; zero: not reported
+	Expires      time.Time       // the latest time at which the connection ends; zero: not reported
 	NewID        func(prefix string) string
 }
 
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
 // send audio and then commands to the worker, end runs, begin runs, close the connection.
 type Effects struct {
-	Drop     []string // answers whose queued audio is dropped; audio in Events is not
+	Drop     []string // answers whose queued audio is dropped; audio in Events is kept
 	Events   []Event  // to the client
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
@@ -31,8 +31,8 @@ type Effects struct {
 	Close    *Close
 }
 
-// Event is an event for the client. One with an Answer carries that answer's audio, and Samples is
-// its length: the caller reports its sending with [Conversation.Sent].
+// Event is an event for the client. An event with an Answer carries audio of that answer, Samples
+// long. When the audio has been sent, the caller reports that with [Conversation.Sent].
 type Event struct {
 	Body    []byte
 	Answer  string
@@ -44,16 +44,16 @@ type Turn struct {
 	Answer       string
 	Message      string
 	Instructions string
-	History      []domain.Exchange // exchanges that the client created before the message
+	History      []domain.Exchange // exchanges that the client inserted before the message
 }
 
-// Ended is an answer whose later events are not needed. It is returned once for every answer that
-// was Begun, and again when the client corrects how much was played.
+// Ended is an answer whose later events are not needed. It is returned once for every answer whose
+// run was accepted (see Begun), and again when the client corrects how much was played.
 type Ended struct {
 	Answer string
 	RunID  string
-	Cancel bool             // the run is still open and must be cancelled
-	Heard  *domain.Playback // to be stored; nil: the run's answer is complete
+	Cancel bool             // the run is not finished and must be cancelled
+	Heard  *domain.Playback // how much was played, to be stored; nil: the run's answer is complete
 }
 
 // Close ends the connection after Events are sent.

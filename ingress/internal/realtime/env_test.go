@@ -281,7 +281,7 @@ func at(fields map[string]any, path string) (any, bool) {
 	return value, true
 }
 
-// needed lists the fields that the official client's types require of each event, in addition to
+// needed lists the fields that the official client's types require in each event, in addition to
 // type and event_id.
 var needed = map[string][]string{
 	"session.created":                                       {"session.type", "session.audio.input.format.type", "session.audio.output.format.type"},

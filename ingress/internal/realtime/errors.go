@@ -23,7 +23,7 @@ const (
 
 const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
-// uncommitted begins the message for events that would send too much audio to the worker again.
+// uncommitted is the start of the error message for events after which too much audio would be sent to the worker again.
 const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
@@ -41,7 +41,7 @@ type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is a client's event that is being handled.
+// request is an event from the client that is being handled.
 type request struct {
 	id     *string // the client's id for it
 	kind   string
@@ -49,7 +49,7 @@ type request struct {
 	found  faults
 }
 
-// refuse sends an error about a client's event.
+// refuse sends an error about an event from the client.
 func (t eventMaker) refuse(e *effects, eventID *string, code, param, message string) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: code, Message: message, EventID: eventID}
 	if param != "" {
@@ -58,7 +58,7 @@ func (t eventMaker) refuse(e *effects, eventID *string, code, param, message str
 	t.emit(e, "error", errorEvent{said})
 }
 
-// faulty sends the errors of an event's fields. It returns false if there are none.
+// faulty sends the errors in an event's fields. It returns false if there are none.
 func (t eventMaker) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
@@ -76,7 +76,7 @@ func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
-// statusFor returns the HTTP status of a refusal, which determines the type of the error.
+// statusFor returns the HTTP status of a rejection, which determines the type of the error event.
 func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:

@@ -17,8 +17,8 @@ type eventHead struct {
 	ID   string `json:"event_id"`
 }
 
-// The following types are the contents of events, without type and id. Each is named after its
-// event, and all fields have the protocol's names and units.
+// The following types are the contents of events, without type and id. Each type is named after its
+// event, and the fields have the protocol's names and units.
 
 type sessionEvent struct {
 	Session *shownSession `json:"session"`
@@ -86,7 +86,7 @@ type outputItemEvent struct {
 	Item        shownItem `json:"item"`
 }
 
-// partPlace identifies the answer's text: the only part of the only item of its response.
+// partPlace identifies an answer's text, which is the only part of the only item in its response.
 type partPlace struct {
 	ResponseID   string `json:"response_id"`
 	ItemID       string `json:"item_id"`
@@ -122,8 +122,8 @@ func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-// event returns an event's JSON. says must have the JSON form of an object, whose members follow
-// the head.
+// event returns an event's JSON. The JSON form of says must be an object. Its members follow the
+// event's type and id.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
@@ -140,7 +140,7 @@ func (t eventMaker) event(kind string, says any) []byte {
 	return append(head, body[1:]...)
 }
 
-// audioEvent encodes the most frequent event by hand. Its ids need no escapes.
+// audioEvent encodes the most frequent event by hand. The event's ids need no escapes.
 func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
 	eventID := t.newID("event")

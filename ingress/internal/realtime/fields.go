@@ -28,15 +28,15 @@ func (f *faults) add(field, code, message string, args ...any) {
 	*f = append(*f, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
-// object reads a JSON object member by member. Errors of a member are added to faults with its
-// path. Other members are ignored, because the protocol grows.
+// object reads a JSON object member by member. Errors in a member are added to the faults with the
+// member's path. Members that are not read are ignored, because the protocol grows.
 type object struct {
 	path    string // empty for the event itself
 	members map[string]json.RawMessage
 	faults  *faults
 }
 
-// newObject parses an object. If the value is not one, it adds a fault and returns false.
+// newObject parses an object. If the value is not an object, it adds a fault and returns false.
 func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	o := object{path: path, faults: found}
 	if kind(raw) != '{' || json.Unmarshal(raw, &o.members) != nil {
@@ -88,7 +88,7 @@ func (o object) object(name string) (object, bool) {
 	return newObject(o.at(name), o.members[name], o.faults)
 }
 
-// text reads a string member into *it. It adds a fault if the string has more characters than
+// text reads a string member into *it, and adds a fault if the string has more characters than
 // limit. A missing member leaves *it unchanged.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
@@ -96,7 +96,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	}
 	var value string
 	if kind(o.members[name]) != '"' || json.Unmarshal(o.members[name], &value) != nil {
-		o.wrong(name, codeType, "must be a text")
+		o.wrong(name, codeType, "must be a string")
 		return false
 	}
 	switch n := utf8.RuneCountInString(value); {
@@ -111,7 +111,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	return true
 }
 
-// need is text for a required member that must not be empty.
+// need is like text, for a required member that must not be empty.
 func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
@@ -121,7 +121,7 @@ func (o object) need(name string, it *string, limit int) {
 	}
 }
 
-// number reads a number member into *it. It adds a fault if the number is not between least and
+// number reads a number member into *it, and adds a fault if the number is not between least and
 // limit.
 func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
@@ -141,7 +141,7 @@ func (o object) number(name string, it *float64, least, limit float64) {
 // plainly returns a number without an exponent, for messages.
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
-// whole reads an integer member into *it. It adds a fault if the number is not between least and
+// whole reads an integer member into *it, and adds a fault if the number is not between least and
 // limit.
 func (o object) whole(name string, it *int, least, limit int) {
 	value := float64(*it)

@@ -24,8 +24,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	return e
 }
 
-// runRestarted ends a response whose run started again and now answers differently. It stops the
-// run, because the client has already heard the beginning of the first answer.
+// runRestarted ends a response whose run was restarted and now gives another answer. It stops the
+// run, because the client has already received the beginning of the first answer.
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
@@ -45,7 +45,7 @@ func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, h
 	c.finish(e, now, status{name: statusFailed, err: &why})
 }
 
-// stop makes the worker stop saying an answer.
+// stop makes the worker stop speaking an answer.
 func (c *Conversation) stop(e *effects, a *answer) {
 	if !a.text && len(a.spoken.text) > 0 {
 		e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceStop, Answer: a.id})
@@ -71,8 +71,8 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	c.next(e, now)
 }
 
-// release drops the data of an ended answer, except how it was spoken: clients may still correct
-// how much was played.
+// release drops the data of an ended answer, except the record of its speech: clients may still
+// correct how much was played.
 func (a *answer) release() {
 	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.SentText{}
 	if a.text {
@@ -82,7 +82,7 @@ func (a *answer) release() {
 	a.spoken.text, a.spoken.segments = slices.Clip(a.spoken.text), slices.Clip(a.spoken.segments)
 }
 
-// ending reports whether the effects already end the answer, so that it is ended only once.
+// ending reports whether the effects already end the answer, so that the answer is ended only once.
 func ending(e *effects, name string) bool {
 	for _, ended := range e.End {
 		if ended.Answer == name {
@@ -92,7 +92,7 @@ func ending(e *effects, name string) bool {
 	return false
 }
 
-// closeMessage sends the end of an answer's message.
+// closeMessage sends the events that end an answer's message.
 func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	text := string(a.spoken.text[:a.spoken.reported])
 	if a.text {

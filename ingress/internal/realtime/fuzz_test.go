@@ -54,7 +54,7 @@ func FuzzClient(f *testing.F) {
 }
 
 // waits reports whether an event may have no immediate effect: response.create may wait for
-// transcripts, and response.cancel may precede the start of its run.
+// transcripts, and response.cancel may arrive before the response's run starts.
 func waits(raw []byte) bool {
 	var event struct {
 		Type string `json:"type"`

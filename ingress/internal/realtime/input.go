@@ -16,8 +16,8 @@ const (
 	commitLeast = 100 * perMS
 	maxWaits    = 64                     // utterances whose transcript is pending
 	maxAgain    = 2 * contract.VoiceRate // uncommitted samples that are sent again after an item's audio
-	// The same while detection is on. The worker needs up to 2.1 s to detect the beginning of
-	// speech, and reports its progress every 500 ms.
+	// maxAgainListening is the same limit while detection is on. The worker needs up to 2.1 s to
+	// detect the beginning of speech, and reports its progress every 500 ms.
 	maxAgainListening = 4 * contract.VoiceRate
 	blockBytes        = 200 * perMS * bytesOf // small appends are combined into blocks of this size
 )
@@ -29,7 +29,7 @@ var (
 	errKept   = errors.New("too much audio is waiting for commit or transcription (240 seconds); this audio was dropped")
 )
 
-// input is the audio received. Samples are numbered from the first one of the connection. They are
+// input is the audio received. Samples are numbered from the connection's first sample. They are
 // kept as long as another worker might need them.
 type input struct {
 	blocks []block
@@ -37,20 +37,20 @@ type input struct {
 	heard  int64 // end of the samples that the worker has processed
 	needs  int64 // the worker needs no samples before this one
 	start  int64 // where the buffer starts: after the last commit or clear
-	behind int64 // speech before this sample was reported before; the worker receives these samples again
-	shift  int64 // samples that are not from the client's stream
+	behind int64 // speech that begins before this sample was already reported; the worker receives the samples again
+	shift  int64 // number of samples that are not from the client's stream
 	speech *speech
 	waits  []span // utterances whose transcript is pending, in order
 }
 
-// block contains consecutive samples; at is the number of the first one. Written samples are not
+// block contains consecutive samples; at is the number of the first sample. Samples are never
 // modified.
 type block struct {
 	at  int64
 	pcm []byte
 }
 
-// end returns the number of the sample after the block's last one.
+// end returns the number of the sample that follows the block.
 func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
@@ -65,8 +65,8 @@ type span struct {
 	item     string
 	line     string // the item's id at the worker
 	from, to int64
-	auto     bool // found by detection, so a response follows
-	deleted  bool // its item is deleted; it stays until the worker has transcribed it
+	auto     bool // found by speech detection, so a response follows
+	deleted  bool // its item is deleted; the span stays until the worker has transcribed it
 }
 
 // buffered returns the first sample that a commit would take.
@@ -90,7 +90,7 @@ func (in *input) floor(listening bool) int64 {
 	return low
 }
 
-// prune drops unneeded blocks, except the last one, which may have room.
+// prune drops the blocks that are no longer needed, except the last block, which may have room.
 func (in *input) prune(listening bool) {
 	low, n := in.floor(listening), 0
 	for n < len(in.blocks)-1 && in.blocks[n].end() <= low {
@@ -119,7 +119,7 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	return in.wrote(n), nil
 }
 
-// room returns space at the end for a number of bytes, in a new block if the last one is full.
+// room returns space for the given number of bytes at the end of the input, in a new block if the last one is full.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
@@ -136,7 +136,7 @@ func (in *input) room(bytes int) []byte {
 	return made[:cap(made)]
 }
 
-// wrote appends a number of bytes that were written into the space from room, and returns them.
+// wrote appends the given number of bytes, which were written into the space from room, and returns them.
 func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
@@ -171,9 +171,9 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 // rest returns the number of samples that an insertion sends again.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert adds audio that is not from the client's stream, and sends the uncommitted samples again
-// after it. Items' audio can then be committed without the user's current speech. It returns the
-// position of each item's audio, and the frames to send.
+// insert adds the audio of items, which is not from the client's stream, and repeats the
+// uncommitted samples after it. The items' audio can then be committed without the user's current
+// speech. It returns the position of each item's audio, and the frames to send.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
@@ -200,7 +200,7 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // ms returns the time of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle removes a pending utterance. It returns false if there is none.
+// settle removes the pending utterance that is selects. It returns false if there is none.
 func (in *input) settle(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -211,8 +211,8 @@ func (in *input) settle(is func(span) bool) (span, bool) {
 	return found, true
 }
 
-// disown marks an utterance whose item was deleted. It still counts as pending, as it does at the
-// worker.
+// disown marks an utterance whose item was deleted. The utterance still counts as pending, because
+// the worker still has it.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {
@@ -226,7 +226,7 @@ func (in *input) wanted() bool {
 	return slices.ContainsFunc(in.waits, func(w span) bool { return !w.deleted })
 }
 
-// forsake removes the utterances of deleted items, because no worker has them any longer.
+// forsake removes the utterances of deleted items after a worker was lost, because no worker has them any longer.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

@@ -72,14 +72,14 @@ func checkItem(c *Conversation, o object, it *item) {
 }
 
 // known reports whether an id belongs to an item, including the items that an answer or speech in
-// progress will become, and deleted items that the worker still has.
+// progress will become, and deleted items that the worker has not finished.
 func (c *Conversation) known(itemID string) bool {
 	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })
 	return waits || there != nil || c.now != nil && c.now.id == itemID || c.input.speech != nil && c.input.speech.item == itemID
 }
 
-// unansweredLength counts the characters of the user since the last response.
+// unansweredLength counts the characters in the user's items since the last response.
 func (l *items) unansweredLength() int {
 	sum := 0
 	for _, it := range *l {
@@ -113,7 +113,7 @@ func placeBehind(c *Conversation, o object) int {
 }
 
 // release sends the audio of items to the worker once the user is silent and the worker has
-// processed nearly all input. The samples that it may still need are sent again.
+// processed nearly all input. The samples that the worker may still need are sent again.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return
@@ -149,7 +149,7 @@ func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 // kept reports whether the session stores an item: an answer, or the input of a run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
-// deleteItem deletes an item. Items that were passed to a run belong to the session and stay.
+// deleteItem deletes an item. Items that were passed to a run belong to the stored session and cannot be deleted.
 func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	at, it := namedItem(c, e, r)
 	if it == nil {

@@ -17,7 +17,7 @@ const (
 	maxMessage = 32_000  // characters
 	maxParts   = 100
 
-	annotationBytes, segmentBytes = 128, 24 // overhead of each in addition to its text
+	annotationBytes, segmentBytes = 128, 24 // overhead of each item in addition to its text
 )
 
 // States of items and responses.
@@ -57,7 +57,7 @@ type part struct {
 	annotations []openaiapi.ResponseAnnotation
 }
 
-// shownItem is an item in the protocol.
+// shownItem is an item in the protocol's form.
 type shownItem struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"`
@@ -67,8 +67,8 @@ type shownItem struct {
 	Content []shownPart `json:"content"`
 }
 
-// shownPart is a part in the protocol. Text or Transcript is set, depending on the type, or neither
-// while a transcript is pending.
+// shownPart is a part in the protocol's form. Depending on the type, Text or Transcript is set, or
+// neither while a transcript is pending.
 type shownPart struct {
 	Type        string                         `json:"type"`
 	Text        *string                        `json:"text,omitempty"`
@@ -103,7 +103,7 @@ func (i *item) said() string {
 	return strings.Join(texts, "\n")
 }
 
-// items are the entries of the conversation, oldest first.
+// items contains the conversation's items, oldest first.
 type items []*item
 
 // find returns the item with an id and its index; -1 and nil if there is none.
@@ -116,8 +116,8 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place inserts an item and returns the id of the item before it. It drops the oldest items above
-// the limits, but not the answer in progress (now).
+// place inserts an item and returns the id of the item before it. If a limit is exceeded, it drops
+// the oldest items, but not the answer in progress (now).
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -174,7 +174,7 @@ func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	}
 }
 
-// partKinds are the kinds of parts in items of a role.
+// partKinds maps the role of an item to the kinds of parts that the item may have.
 var partKinds = map[string][]string{
 	"user":      {partInputText, partInputAudio},
 	"system":    {partInputText},
@@ -209,7 +209,7 @@ func readItem(o object) (*item, []byte) {
 }
 
 // readParts parses the parts of an item into it and returns the audio part's samples, if there is
-// one. Faults are added to o; parts with faults are skipped.
+// one. Faults are added to o's faults; parts with faults are skipped.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)

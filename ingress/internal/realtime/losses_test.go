@@ -41,8 +41,8 @@ func (k *talk) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, k.ids)
 }
 
-// say queues the events of a client that speaks the words: each letter as 500 equal samples, with
-// silence around them.
+// say queues the events of a client that speaks the words: 500 equal samples for each letter, and
+// silence before and after the words.
 func (k *talk) say(words string) {
 	silence := make([]byte, 4000*bytesOf)
 	samples := slices.Clone(silence[:1000*bytesOf])
@@ -68,7 +68,7 @@ func (k *talk) say(words string) {
 	}
 }
 
-// step executes a random one of the possible next steps. It returns false if there is none.
+// step executes one of the possible next steps, chosen at random. It returns false if there is none.
 func (k *talk) step() bool {
 	k.now = k.now.Add(time.Duration(k.dice.IntN(20)) * time.Millisecond)
 	if k.worker != nil && k.dice.Float64() < k.losses {
@@ -203,7 +203,7 @@ func (k *talk) event(e Event) {
 	}
 }
 
-// converse plays a connection to its end and returns the events that its client received.
+// converse simulates a connection to its end and returns the events that its client received.
 func converse(tb testing.TB, seed uint64, losses float64, session string, turns ...string) string {
 	tb.Helper()
 	k := &talk{tb: tb, losses: losses, now: start, turns: turns, manual: strings.Contains(session, "null")}
@@ -225,8 +225,7 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	return k.reported.String()
 }
 
-// Whenever and however often workers are lost, the client receives the same events and the same
-// samples.
+// The client receives the same events and samples, no matter when and how often workers are lost.
 func TestLostWorkersAreNotNoticed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{
@@ -280,8 +279,8 @@ func TestSamplesAreResentUnchanged(t *testing.T) {
 	}
 }
 
-// For an answer that is interrupted at a random moment, with or without lost workers, the recorded
-// text is a prefix of the answer, no longer than the audio that was sent.
+// For an answer that is interrupted at a random moment, with or without lost workers, the text
+// recorded as played is a prefix of the answer and no longer than the audio that was sent.
 func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -333,7 +332,7 @@ func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 		if heard > sent || !strings.HasPrefix(strings.TrimSpace(text.String()), got.Text) || heard == 0 && got.Text != "" {
 			t.Errorf("seed %d: %q in %d of %d samples, of %q", seed, got.Text, heard, sent, text.String())
 		}
-		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // words are estimated, so the text may be a few bytes longer
+		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // the played words are estimated, so the text may be a few bytes longer
 			t.Errorf("seed %d: %q was heard in %d samples", seed, got.Text, heard)
 		}
 	}

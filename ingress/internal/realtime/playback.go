@@ -24,7 +24,7 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 }
 
 // cancel ends the response in progress as cancelled and stores how much was played. It cancels the
-// run unless that has finished.
+// run unless the run has finished.
 func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
@@ -35,7 +35,7 @@ func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *d
 	c.items.keep(a, heard)
 }
 
-// silence stops the audio of the previous answer when the user speaks.
+// silence stops the previous answer's audio when the user speaks.
 func (c *Conversation) silence(e *effects, now time.Time) {
 	a := c.before
 	if !a.playing(now) || a.run == "" {
@@ -56,8 +56,9 @@ func (l *items) keep(a *answer, heard *domain.Playback) {
 }
 
 // Gone handles the end of the connection. It returns how much was played of the answer that is
-// being spoken; the run continues. The answer stays complete if no part of it was played, because
-// it can be read, or if all of it was sent, because the client may play it later.
+// being spoken; the answer's run continues. The answer counts as complete if no part of it was
+// played, because the user can still read it, or if all of it was sent, because the client may
+// still play it.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now
 	if a == nil || a.text {
@@ -69,13 +70,13 @@ func (c *Conversation) Gone(now time.Time) []Ended {
 	return nil
 }
 
-// playing reports whether audio of an answer is still to be played, including audio not sent yet.
+// playing reports whether an answer has audio that is still to be played, including audio not sent yet.
 func (a *answer) playing(now time.Time) bool {
 	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
 }
 
-// heard returns how much of an answer has been played, or sent, if it is text. It returns nil for a
-// complete answer.
+// heard returns how much of an answer has been played or, for a text answer, sent. It returns nil
+// if that is the complete answer.
 func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
 		if a.final != nil {
@@ -126,7 +127,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 
-	// A client reports whole milliseconds, so the last one may be incomplete.
+	// A client reports whole milliseconds, so the last millisecond may be incomplete.
 	whole := a.whole && samples+perMS > a.spoken.samples()
 	heard := new(a.spoken.heard(samples))
 	if whole {

@@ -42,8 +42,8 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in.prune(c.session.listening())
 }
 
-// speechStarted handles the beginning of speech. It ignores speech that was committed already, or
-// that a new worker has detected again.
+// speechStarted handles the beginning of speech. It ignores speech that was already committed, and
+// speech that a new worker has detected again.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
@@ -131,7 +131,7 @@ func settleUtterance(c *Conversation, line string) (span, *item) {
 	return utterance, it
 }
 
-// transcript sets the transcript of an item's audio and returns the index of that part.
+// transcript sets the transcript of an item's audio part and returns the part's index.
 func (i *item) transcript(text string) (at int) {
 	i.waiting = false
 	for at := range i.parts {
@@ -174,14 +174,14 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 		return
 	}
 	if done, _ := a.spoken.done(); r.End <= done {
-		return // the segment ended earlier; a worker that starts after it does not report it
+		return // the segment ended earlier; a worker that starts after the segment does not report it
 	}
 	g := a.spoken.segment(r.Start, r.End)
 	g.whole = true
 	c.transcript(e, a, g.end)
 }
 
-// taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
+// taskFailed handles a failed transcription, failed synthesis, or a setting that the worker
 // rejects.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
@@ -206,8 +206,8 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 }
 
-// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and
-// then the response fails. The session stores the whole answer.
+// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and the
+// response then fails. The session stores the whole answer.
 func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
@@ -220,7 +220,7 @@ func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why
 	}
 }
 
-// configFailed resets the setting that the worker rejects. The session continues without it.
+// configFailed resets the setting that the worker rejects. The session continues without that setting.
 func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: why.Code, Message: why.Message}
 	switch why.Param {
@@ -241,7 +241,7 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }
 
-// dropVoice removes the voice in use: the response's, else the session's, else the agent's.
+// dropVoice removes the setting of the voice in use, which is the response's, else the session's, else the agent's.
 func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":

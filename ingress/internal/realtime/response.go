@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// answer is a response: a run, and the message that it becomes.
+// answer is a response: a run, and the message that the run's answer becomes.
 type answer struct {
 	id       string // the message's id; it also identifies the answer to the worker and the gate
 	response string
@@ -19,15 +19,15 @@ type answer struct {
 	metadata map[string]string
 	given    []*item                // input of the run, until it is accepted
 	begun    bool                   // the run was accepted
-	dropped  string                 // why it was cancelled before it was accepted
+	dropped  string                 // why the answer was cancelled before its run was accepted
 	opened   bool                   // the message was sent
 	last     bool                   // the text is complete
 	final    *domain.Run            // the finished run; nil while it is open
 	waits    *domain.RequiredAction // a person's decision
-	stopped  bool                   // its audio is not played any further
+	stopped  bool                   // the rest of its audio is not played
 	whole    bool                   // said completely
-	mute     *contract.VoiceFailure // why it is not spoken any further; the rest is sent as text
-	recorded bool                   // it was recorded as played in part
+	mute     *contract.VoiceFailure // why the rest is not spoken but sent as text
+	recorded bool                   // the answer was recorded as played in part
 	attempts stream.SentText
 	spoken   spoken // the text so far, and its speech
 }
@@ -39,7 +39,7 @@ type status struct {
 	err    *openaiapi.Error
 }
 
-// shownResponse is a response in the protocol.
+// shownResponse is a response in the protocol's form.
 type shownResponse struct {
 	ID              string            `json:"id"`
 	Object          string            `json:"object"`
@@ -77,7 +77,7 @@ type shownTokens struct {
 }
 
 // shownResponse returns a response in the form that the client sees. Output, details and usage are
-// set only once it has ended.
+// set only once the response has ended.
 func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	out := &shownResponse{
 		ID: a.response, Object: "realtime.response", Status: s.name, Output: []shownItem{}, ConversationID: c.id,
@@ -107,7 +107,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	return out
 }
 
-// voiceIn returns the voice that says the answer: the response's, else the session's.
+// voiceIn returns the voice that speaks the answer: the response's, else the session's.
 func (a *answer) voiceIn(s *session) string {
 	if a.voice != "" {
 		return a.voice
@@ -138,7 +138,7 @@ func (a *answer) message(s status) *item {
 // place identifies the answer's text in events.
 func (a *answer) place() partPlace { return partPlace{ResponseID: a.response, ItemID: a.id} }
 
-// part returns the answer's only part with the text, in the protocol.
+// part returns the answer's only part with the text, in the protocol's form.
 func (a *answer) part(text string) shownPart {
 	if a.text {
 		return shownPart{Type: modalityText, Text: &text}

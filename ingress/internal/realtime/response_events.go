@@ -25,7 +25,7 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-// readAsk parses the settings of a response into asked. It refuses settings that would change the
+// readAsk parses the settings of a response into asked. It rejects settings that would change the
 // agent.
 func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
@@ -77,7 +77,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 }
 
-// withdraw ends a requested response that waits for a transcript.
+// withdraw ends a response that was requested and waits for a transcript.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil

@@ -72,7 +72,7 @@ func TestToolCallsAreNotKept(t *testing.T) {
 }
 
 // Spoken texts are kept so that truncation can correct them. They count towards the limit on texts,
-// as citations do.
+// and so do citations.
 func TestSpokenTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)

@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write what scenes come to into testdata")
 
 // TestScenes replays scene files. Lines that begin with "> " are inputs, and the lines after them
-// are the effects. The first line is the session of a client secret, or empty.
+// are the effects. The first line is the session settings of a client secret, or empty.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenes/*.txt")

@@ -37,7 +37,7 @@ type session struct {
 	detection    *detection // nil: the client commits turns
 }
 
-// detection is the turn detection, as the client sets it.
+// detection contains the client's settings for turn detection.
 type detection struct {
 	kind      string
 	threshold float64 // for server_vad, from 0 to 1
@@ -59,7 +59,7 @@ func newDetection(kind string) *detection {
 	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
 }
 
-// eagernesses are the lengths of silence that end a turn, in ms.
+// eagernesses maps each eagerness to the length of silence that ends a turn, in ms.
 var eagernesses = map[string]int{"low": 1200, "medium": 700, "high": 400, "auto": 700}
 
 // config returns the session's settings for the voice worker.
@@ -100,7 +100,7 @@ func (s *session) update(model string, o object) {
 	}
 }
 
-// updateInput merges the settings of the input. Null removes transcription hints, or detection.
+// updateInput merges the settings for the input. Null removes the transcription hints or turns detection off.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -131,8 +131,8 @@ func (s *session) updateTranscription(o object) {
 	o.text("prompt", &s.prompt, promptMax)
 }
 
-// updateDetection merges the settings of turn detection. A change of its kind resets the settings
-// to the defaults of the new kind.
+// updateDetection merges the settings for turn detection. If the kind changes, the other settings
+// are first set to the defaults of the new kind.
 func (s *session) updateDetection(o object) {
 	kind := serverVAD
 	if s.detection != nil {
@@ -165,7 +165,7 @@ func (s *session) updateDetection(o object) {
 	s.detection = d
 }
 
-// modality reads output_modalities: one of the two, because speech includes its text.
+// modality reads output_modalities, which must be one of two values, because speech includes its text.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {
@@ -187,7 +187,7 @@ func modality(o object, text bool) bool {
 	return named[0] == modalityText
 }
 
-// refuseTools refuses settings that would change the agent, which has its own tools, prompt and
+// refuseTools rejects settings that would change the agent, which has its own tools, prompt and
 // limits.
 func refuseTools(o object) {
 	o.refuse("tools", "tools of the caller are not supported: agents call their own tools")
@@ -211,7 +211,7 @@ func refuseTools(o object) {
 	}
 }
 
-// checkFormat refuses audio other than 16-bit PCM at 24,000 samples per second.
+// checkFormat rejects audio formats other than 16-bit PCM at 24,000 samples per second.
 func checkFormat(o object) {
 	format, given := o.object("format")
 	if !given {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// shownSession is a session in the protocol. Features that agents lack have their neutral values.
+// shownSession is a session in the protocol's form. Settings for features that agents lack have their neutral values.
 type shownSession struct {
 	Type            string     `json:"type"` // realtime
 	Object          string     `json:"object"`
@@ -82,7 +82,7 @@ func (s *session) shown(set Settings) *shownSession {
 	return out
 }
 
-// shown returns the detection in the form that the client sees, with the settings of its kind only.
+// shown returns the detection in the form that the client sees, with only the settings of its kind.
 // It returns nil for nil.
 func (d *detection) shown() *shownDetection {
 	switch {
@@ -96,7 +96,7 @@ func (d *detection) shown() *shownDetection {
 	}
 }
 
-// modalities returns the protocol's name of spoken or text-only answers.
+// modalities returns the protocol's name for spoken or text-only answers.
 func modalities(text bool) []string {
 	if text {
 		return []string{modalityText}
@@ -116,8 +116,7 @@ func (s *session) take(model string, raw json.RawMessage) error {
 	return apierr.InvalidFields(found)
 }
 
-// New returns the conversation of a connection. The error says what is invalid in the settings'
-// Session.
+// New returns the conversation of a connection. The error says what is invalid in set.Session.
 func New(set Settings, now time.Time) (*Conversation, error) {
 	c := &Conversation{eventMaker: eventMaker{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {

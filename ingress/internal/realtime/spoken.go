@@ -9,20 +9,20 @@ import (
 	"parley/shared/domain"
 )
 
-// perCharacter estimates the samples needed to say a character until more is known: 15 characters a
-// second.
+// perCharacter is the estimated number of samples needed to speak a character, until more is known:
+// 15 characters a second.
 const perCharacter = contract.VoiceRate / 15
 
 // spoken is an answer's text and its speech, segment by segment.
 type spoken struct {
 	text     []byte
 	segments []segment // in order; all except the last are complete
-	reported int       // bytes of text whose transcript was sent
+	reported int       // number of bytes of text whose transcript was sent
 	playhead playhead
 }
 
-// segment is a piece of the text, from the end of the previous one, and the number of samples
-// received for it.
+// segment is a piece of the text, which begins at the end of the previous segment, and the number
+// of samples received for it.
 type segment struct {
 	end     int // offset in the text, in bytes
 	samples int64
@@ -37,8 +37,8 @@ type playhead struct {
 	asOf   time.Time
 }
 
-// advance moves the playhead to now and returns the number of samples played. A time before the
-// last one does not move it back.
+// advance moves the playhead to now and returns the number of samples played. If now is before the
+// last call's time, the playhead does not move back.
 func (p *playhead) advance(now time.Time) int64 {
 	if now.Before(p.asOf) { // audio sent before is still playing
 		return p.played
@@ -49,22 +49,22 @@ func (p *playhead) advance(now time.Time) int64 {
 		return p.played
 	}
 	p.played += fresh
-	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // fractions of a sample count the next time
+	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // fractions of a sample are counted in the next call
 	return p.played
 }
 
-// more records that samples were sent at a time.
+// more records that samples were sent at the time now.
 func (p *playhead) more(now time.Time, samples int64) {
 	p.advance(now)
 	p.sent += samples
 }
 
-// left returns the time that playing the rest takes.
+// left returns the time that it takes to play the rest.
 func (p *playhead) left(now time.Time) time.Duration {
 	return time.Duration(p.sent-p.advance(now)) * time.Second / contract.VoiceRate
 }
 
-// done returns the bytes with complete segments, and the samples received for the next segment.
+// done returns the end of the last complete segment in bytes, and the number of samples received for the next segment.
 func (s *spoken) done() (end int, samples int64) {
 	for _, g := range s.segments {
 		if !g.whole {
@@ -75,7 +75,7 @@ func (s *spoken) done() (end int, samples int64) {
 	return end, 0
 }
 
-// segment returns the segment from start to end: the open one, or a new one.
+// segment returns the segment from start to end: the last one if it is incomplete, else a new one.
 func (s *spoken) segment(start, end int) *segment {
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
@@ -103,7 +103,7 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// emit returns the transcript up to end that was not sent yet.
+// emit returns the part of the transcript up to end that was not sent yet.
 func (s *spoken) emit(end int) string {
 	if end <= s.reported {
 		return ""
@@ -113,7 +113,7 @@ func (s *spoken) emit(end int) string {
 	return fresh
 }
 
-// heard returns the text spoken in the first samples: whole segments, and the words of the last
+// heard returns the text spoken in the first samples: whole segments, and those words of the last
 // segment that were played.
 func (s *spoken) heard(samples int64) domain.Playback {
 	out := domain.Playback{AudioMS: samples / perMS}
@@ -155,7 +155,7 @@ func (s *spoken) length(start int, g segment) int64 {
 	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // incomplete: there is more
 }
 
-// words returns the words of a text that were said, with the spaces between them.
+// words returns the words of a text that were spoken, with the spaces between them.
 func words(text string, said, of int64) string {
 	// Each word is assumed to take the same time.
 	count := int64(len(strings.Fields(text)))

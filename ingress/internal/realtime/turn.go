@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	maxHistory = 200_000 // characters of the exchanges before a message that are kept, in whole exchanges
-	unsaid     = "…"     // the user's part of an exchange in which only the agent speaks, such as a greeting
+	maxHistory = 200_000 // maximum number of characters in the exchanges kept before a message; only whole exchanges are kept
+	unsaid     = "…"     // stands for the user's part in an exchange in which only the agent speaks, such as a greeting
 )
 
-// ask is a response that the client requests.
+// ask is a response that the client has requested.
 type ask struct {
-	eventID      *string // the client's event that requests it; nil: none
+	eventID      *string // id of the client's event that requests the response; nil: none
 	text         bool    // text only, without speech
 	voice        string
 	instructions *string // replace the session's instructions; nil: none
@@ -26,8 +26,8 @@ type ask struct {
 // transcribing reports whether a transcript is pending.
 func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
-// next begins the response that is due. It waits for the response in progress, for pending
-// transcripts, and, for a detected turn, for speech in progress.
+// next begins the response that is due, if any. A response waits for the response in progress, for
+// pending transcripts and, after a detected turn, for speech in progress.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
@@ -49,8 +49,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
 
-	// Without a message of the user, the response's instructions become the message, such as "greet
-	// the user".
+	// Without a message from the user, the response's instructions, such as "greet the user",
+	// become the message.
 	switch {
 	case asked.instructions == nil:
 	case message == "":
@@ -82,8 +82,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	}
 }
 
-// unanswered returns the items since the last response: the user's message, and the exchanges
-// before it that the client created.
+// unanswered returns the items since the last response: the user's message, and the exchanges that
+// the client inserted before it.
 func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
 	for _, it := range *l {
@@ -107,7 +107,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 	return fitting(users), kept(history), taken
 }
 
-// fitting joins the newest texts that fit into a message.
+// fitting joins as many of the newest texts as fit into a message.
 func fitting(texts []string) string {
 	from, room := len(texts), maxMessage
 	for from > 0 {
@@ -121,7 +121,7 @@ func fitting(texts []string) string {
 	return strings.Join(texts[from:], "\n\n")
 }
 
-// kept returns the newest exchanges that fit into a run's history.
+// kept returns as many of the newest exchanges as fit into a run's history.
 func kept(history []domain.Exchange) []domain.Exchange {
 	from, room := len(history), maxHistory
 	for from > 0 {

@@ -11,14 +11,14 @@ import (
 
 const (
 	blockSamples  = 240 // analyzed together
-	silentBlocks  = 5   // number of silent blocks in a row that end speech
+	silentBlocks  = 5   // number of consecutive silent blocks that end speech
 	prefixSamples = 480
 	perByte       = 7 // samples of speech per byte of text
 	maxFrame      = 20
 )
 
-// worker is a deterministic voice worker. It transcribes each run of equal samples other than zero
-// as one letter. Its results do not depend on the position where it starts.
+// worker is a deterministic voice worker. It transcribes each sequence of equal samples other than
+// zero as one letter. Its results do not depend on the position at which it starts.
 type worker struct {
 	tb       testing.TB
 	names    *int // number of items found by all workers
@@ -34,7 +34,7 @@ type worker struct {
 	answer string
 	text   []byte
 	start  int // next byte of the answer to speak
-	base   int // byte of the answer where text begins
+	base   int // position in the answer, in bytes, at which text begins
 	last   bool
 	skip   int64
 	said   bool

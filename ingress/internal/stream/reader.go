@@ -207,6 +207,7 @@ func (r *Reader) takeReceived() []domain.Event {
 		out = append(out, events...)
 	}
 	r.gap = false
+	r.ended = len(out) > 0 && out[len(out)-1].Last()
 	return out
 }
 

@@ -283,6 +283,37 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 	})
 }
 
+// The notice that a run finished contains its last event, so that the log need not be read. It has
+// the same bytes as in the log.
+func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(s testEnv) {
+		t, run, h := s.t, s.run, s.hub
+		run.begin()
+		r, missing := open(t, h, "0.0"), open(t, h, "0.0")
+		defer r.Close()
+		defer missing.Close()
+		want(t, "running", next(t, r, time.Second), "0.1 1.1")
+		want(t, "running", next(t, missing, time.Second), "0.1 1.1")
+		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
+		missing.takeReceived() // a reader that has lost the piece
+		missing.position.last = domain.StartedID
+		want(t, "live", next(t, r, 0), "1.2")
+
+		run.end(domain.RunCompleted)
+		last := domain.EndedEvent(domain.EventID{Fence: 1, N: 3}, domain.RunCompleted, []byte(`{"status":"completed"}`))
+		reads := run.reads
+		run.deliver(bus.RunMessage{Events: contract.EventMessage(domain.EventChunk{
+			Fence: 1, First: 3, Lines: domain.AppendEventLine(nil, last.Type, last.Data),
+		})})
+		want(t, "ended", next(t, r, time.Minute), "1.3 end")
+		if run.reads != reads {
+			t.Errorf("the log was read %d times for the last event", run.reads-reads)
+		}
+		want(t, "ended after a loss", next(t, missing, time.Minute), "1.2 1.3 end")
+	})
+}
+
 func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {

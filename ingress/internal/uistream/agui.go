@@ -8,8 +8,8 @@ import (
 )
 
 // agui is the Agent-User Interaction Protocol. Its clients store the messages of a thread by ids
-// that must be unique in it. Ids of tool calls are unique only in their run, so all ids contain the
-// run.
+// that must be unique in the thread. Ids of tool calls are unique only within their run, so all ids
+// contain the run's id.
 type agui struct{ runID string } // without its prefix
 
 // aguiEvent is an event of the protocol. The type decides which fields are set.

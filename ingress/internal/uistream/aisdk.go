@@ -10,8 +10,8 @@ import (
 	"parley/shared/id"
 )
 
-// aisdk is the AI SDK's UI message stream: one message of parts. Tools are marked as executed by
-// the service; otherwise clients would try to execute them.
+// aisdk is the AI SDK's UI message stream: one message that consists of parts. Tools are marked as
+// executed by the service; otherwise clients would try to execute them.
 type aisdk struct{}
 
 // chunk is a chunk of the stream. The type decides which fields are set.
@@ -92,7 +92,7 @@ func toolOutcome(p toolEnded) chunk {
 	return c
 }
 
-// failure returns the message of a failed call: the text of its output's key error.
+// failure returns the message of a failed call: the text in the key "error" of the call's output.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -103,8 +103,8 @@ func failure(call domain.ToolCall) string {
 	return output.Error
 }
 
-// sourceChunks returns a source when it is first cited, and each citation with the text that it
-// supports.
+// sourceChunks returns a source when it is first cited, and each citation together with the text
+// that it supports.
 func sourceChunks(p cited) []any {
 	c := p.citation
 	said := chunk{Type: "data-citation", Data: c}
@@ -121,8 +121,8 @@ func sourceChunks(p cited) []any {
 	return []any{source, said}
 }
 
-// mediaType guesses a document's media type from its name, because the protocol requires one and a
-// citation has none.
+// mediaType guesses a document's media type from its name, because the protocol requires a media
+// type and citations have none.
 func mediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".pdf":

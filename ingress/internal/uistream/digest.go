@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// The pieces of a stream, the same for all protocols.
+// The pieces of a stream, which are the same for all protocols.
 type (
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
 	textBegun  struct{ n int }
@@ -87,7 +87,7 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // the event is of a later release, or is not shown
+	return nil // the event belongs to a later release, or is not shown
 }
 
 func (e *Encoder) begin(sessionID string) []any {
@@ -100,9 +100,9 @@ func (e *Encoder) begin(sessionID string) []any {
 	return []any{runStarted{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
 }
 
-// restart handles the start of another attempt. The log contains no earlier attempts. If the reader
-// has received events of an attempt that the log lacks, it is unknown which events are new to the
-// reader.
+// restart handles the start of another attempt. The log does not contain earlier attempts. If the
+// reader has received events from an attempt that the log lacks, it is unknown which events are new
+// to the reader.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
@@ -139,7 +139,8 @@ func (e *Encoder) endText(pieces []any) []any {
 }
 
 // tool returns the pieces of a tool call: its input, then its result. A call that another attempt
-// repeats is returned once. A call with the same id and a different input counts as another call.
+// repeats is returned only once. A call with the same id and a different input counts as another
+// call.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil

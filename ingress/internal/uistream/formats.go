@@ -38,8 +38,8 @@ type Reader struct {
 	Last     domain.EventID // the last event received; zero: none
 }
 
-// Encoder encodes one run for one reader. It needs the run's log from the beginning, even if the
-// reader has a part of it.
+// Encoder encodes one run for one reader. The encoder must get the run's log from the beginning,
+// even if the reader already has a part of it.
 type Encoder struct {
 	runID     string
 	reader    Reader
@@ -50,7 +50,7 @@ type Encoder struct {
 	cited     map[string]bool // citations already sent
 	sources   map[int]bool    // numbers of sources already sent
 	texts     int             // pieces of text begun
-	open      bool            // the last of them has not ended
+	open      bool            // the last text part has not ended
 	reached   bool            // the log contains the reader's last event
 	lost      bool            // the log lacks events that the reader has received
 	done      bool
@@ -59,7 +59,7 @@ type Encoder struct {
 // dialect encodes a piece in a protocol.
 type dialect interface {
 	chunks(piece any) []any
-	last() string // the end of a stream, after its last chunk; empty for none
+	last() string // the end of a stream, sent after its last chunk; empty: none
 }
 
 // New returns the encoder of a run for a reader.
@@ -91,7 +91,7 @@ func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, 
 	return b, e.done, nil
 }
 
-// Cut appends an error to b: the stream ends before its run.
+// Cut appends an error to b which says that the stream ends before its run.
 func (e *Encoder) Cut(b []byte) []byte {
 	if e.done {
 		return b
@@ -99,8 +99,8 @@ func (e *Encoder) Cut(b []byte) []byte {
 	return e.write(b, e.breakOff("stream_cut", "The stream was interrupted; the run continues, and reading it again returns everything."), "")
 }
 
-// write appends chunks as server-sent events. Only the last one has the event's id. A reader that
-// was disconnected in between receives all of them again.
+// write appends chunks as server-sent events. Only the last chunk has the event's id, so a reader
+// that is disconnected in between receives all of these chunks again.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {

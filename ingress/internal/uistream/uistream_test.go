@@ -246,8 +246,8 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 	}
 }
 
-// Text that a reader received cannot be taken back. A new attempt sends only text beyond it. If the
-// text differs, the stream ends with an error.
+// Text that a reader has received cannot be retracted. A new attempt sends only the text that
+// follows it. If the text differs, the stream ends with an error.
 func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(search, `"q"`, `"p"`, 1)
@@ -307,7 +307,7 @@ func TestReadersResumeAfterAnyEvent(t *testing.T) {
 	}
 }
 
-// The log does not keep the events of void attempts. A reader that received some of them cannot
+// The log does not keep the events of void attempts. A reader that has received such events cannot
 // resume and gets an error.
 func TestReadersOfVoidAttemptsCannotResume(t *testing.T) {
 	t.Parallel()

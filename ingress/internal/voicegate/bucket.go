@@ -13,7 +13,7 @@ func newBucket(rate, burst float64, now time.Time) bucket {
 	return bucket{rate: rate, burst: burst, level: burst, at: now}
 }
 
-// fill adds the tokens for the time passed.
+// fill adds the tokens for the time that has passed.
 func (b *bucket) fill(now time.Time) {
 	if passed := now.Sub(b.at); passed > 0 {
 		b.level = min(b.burst, b.level+b.rate*passed.Seconds())
@@ -31,7 +31,7 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// owe takes tokens that may not exist yet, and returns how long they take to accrue.
+// owe takes tokens that may not be available yet, and returns the time until they are.
 func (b *bucket) owe(now time.Time, some int) time.Duration {
 	b.fill(now)
 	b.level -= float64(some)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	maxUnprocessed = 10 * contract.VoiceRate // samples that the worker has not processed; above this the client must wait
-	maxJobs        = 32                      // pending actions on runs; above this the client must wait, too
+	maxUnprocessed = 10 * contract.VoiceRate // number of samples that the worker has not processed, above which the client must wait
+	maxJobs        = 32                      // number of pending actions on runs, above which the client must wait, too
 
 	eventRate, eventBurst   = 50, 500   // events other than audio, per second; a client that sends more is disconnected
 	appendRate, appendBurst = 500, 2000 // audio events, per second; a client that sends more must wait
 
-	lookWhileBusy  = time.Second            // between checks of a connection that may become idle
-	lookWhileDrain = 100 * time.Millisecond // between checks of a connection that drains
+	lookWhileBusy  = time.Second            // interval between checks of a connection that may become idle
+	lookWhileDrain = 100 * time.Millisecond // interval between checks of a draining connection
 )
 
 // connection is a voice connection. Only the goroutine of serve, its owner, uses the fields, unless
@@ -42,10 +42,10 @@ type connection struct {
 
 	over    chan struct{} // closed when the owner stops receiving
 	revoked chan struct{} // closed when the permit is gone
-	mute    chan struct{} // closed when the client does not answer a ping
+	mute    chan struct{} // closed when the client does not respond to a ping
 	stalls  atomic.Int64  // number of times reading was paused or resumed; odd: paused
 
-	hold    *time.Timer // while the client must wait for its rate
+	hold    *time.Timer // ends the wait of a client that exceeds its rate
 	held    bool
 	look    *time.Timer     // signals the next lookAround
 	drain   <-chan struct{} // closed when the gate begins to drain, and then when it ends all connections
@@ -53,13 +53,13 @@ type connection struct {
 	events  bucket          // rate of events other than audio
 	appends bucket          // rate of audio events
 
-	announced bool // the client was notified of the session, because a worker is connected
+	announced bool // session.created was sent to the client, because a worker is connected
 	ending    *end
 	last      time.Time // last time passed to the conversation
 	answers   int       // answers requested
 	lost      int       // voice sessions lost
-	stopped   time.Time // when the worker reported the end of speech that has no answer yet
-	due       string    // the newest answer to speech, until a part of it is written
+	stopped   time.Time // when the worker reported the end of speech, until an answer begins
+	due       string    // the newest answer to speech, until a part of that answer is written
 	dueFrom   time.Time // the end of that speech
 }
 
@@ -69,7 +69,7 @@ func (c *connection) serve(ctx context.Context) {
 	defer cancel()
 	c.prepare()
 	var group sync.WaitGroup
-	defer func() { // after a panic, too; otherwise the goroutines would be left behind
+	defer func() { // even after a panic; otherwise the goroutines would be leaked
 		c.close()
 		late := time.AfterFunc(c.gate.times.run, cancel) // limits the time for the remaining work on turns
 		group.Wait()
@@ -88,7 +88,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 }
 
-// prepare creates the parts of the connection. It starts no goroutine.
+// prepare creates the parts of the connection. It does not start a goroutine.
 func (c *connection) prepare() {
 	g := c.gate
 	log := g.deps.Log.With().Str("session_id", c.a.Conversation.SessionID).Logger()
@@ -133,8 +133,8 @@ func (c *connection) step(ctx context.Context) {
 	}
 }
 
-// readable returns the channel of the client's messages, or nil while the client must wait, such as
-// for the first worker.
+// readable returns the channel of the client's messages, or nil while the client must wait, for
+// example for the first worker.
 func (c *connection) readable() <-chan incoming {
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
@@ -220,8 +220,8 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 	c.line.send(effects.Audio, effects.Commands)
 
-	// Ends come before begins: the next run of a session must see how much of the previous answer
-	// was played.
+	// Runs are ended before new ones begin: the session's next run must see how much of the
+	// previous answer was played.
 	for _, ended := range effects.End {
 		c.turns.end(ended)
 	}
@@ -237,8 +237,8 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now returns the current time. It first reports to the conversation the audio written until
-// then, because the playback position depends on it.
+// now returns the current time. It first reports the audio written so far to the conversation,
+// because the playback position depends on it.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
@@ -259,7 +259,7 @@ func (c *connection) reportWritten() {
 	}
 }
 
-// openLine starts to open a voice session, or another one after a loss.
+// openLine starts to open a voice session: the first one, or another one after a loss.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
@@ -281,7 +281,7 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	c.openLine(ctx, c.gate.times.reopen)
 }
 
-// opened handles the result of an opening.
+// opened handles the result of an attempt to open a voice session.
 func (c *connection) opened(came opening) {
 	if came.err != nil {
 		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("cannot open a voice session")

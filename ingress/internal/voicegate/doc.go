@@ -6,11 +6,12 @@
 //
 // One goroutine owns a connection. It passes each input to the conversation (package realtime) and
 // performs the resulting effects. Other goroutines read, write, open voice sessions, and begin and
-// follow runs. Each waits only for its own part, so a slow client, worker or database delays
-// neither another connection nor the owner.
+// follow runs. Each of them waits only for its own part, so a slow client, worker or database
+// delays neither the owner nor other connections.
 //
 // All queues are bounded. The gate stops reading from a client that sends faster than the worker
-// processes, or that has too many pending turns. It closes a client that does not read its events.
+// processes, or that has too many pending turns. It disconnects a client that does not read its
+// events.
 //
 // If a voice session is lost, the gate opens another one with the state that the conversation
 // provides. The client's audio is kept in the meantime and sent afterwards.

@@ -33,7 +33,7 @@ var (
 	endGone   = end{reason: "gone"}   // the client is gone without a close frame
 	endSlow   = end{
 		"slow", "client_too_slow", "the client does not read its messages",
-		closing(websocket.StatusPolicyViolation, "the client does not read"), true,
+		closing(websocket.StatusPolicyViolation, "the client does not read its messages"), true,
 	}
 	endMute = end{
 		"mute", "client_unresponsive", "the client does not answer pings",
@@ -78,7 +78,7 @@ var (
 	}
 )
 
-// endFor returns how a connection ends after a read error.
+// endFor returns the way in which a connection ends after a read error.
 func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -125,7 +125,7 @@ func (c *connection) close() {
 		<-c.out.done
 	}
 	_ = c.conn.Close()
-	_ = c.socket.CloseNow() // frees its memory; the connection is closed
+	_ = c.socket.CloseNow() // frees the reader's memory; the connection is closed
 	c.hold.Stop()
 	c.look.Stop()
 }
@@ -145,8 +145,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 	return *c.ending, []realtime.Event{c.conversation.Error(c.ending.code, c.ending.message)}
 }
 
-// ping checks periodically that the client responds. While reading is paused, its response is not
-// read either.
+// ping checks periodically that the client responds. While reading is paused, the client's response
+// is not read either.
 func (c *connection) ping(ctx context.Context) {
 	tick := time.NewTicker(c.gate.times.ping)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (c *connection) ping(ctx context.Context) {
 			return
 		}
 
-		// The client is mute only if it was read during the whole wait.
+		// The client counts as silent only if reading was never paused while the ping waited.
 		stalls := c.stalls.Load()
 		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
 		err := c.socket.Ping(within)
@@ -170,8 +170,8 @@ func (c *connection) ping(ctx context.Context) {
 	}
 }
 
-// watchPermit checks periodically whether the caller may continue. It runs outside the owner,
-// because a check may be slow.
+// watchPermit checks periodically whether the caller may continue. It runs in another goroutine
+// than the owner, because a check may be slow.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -203,7 +203,7 @@ func (c *connection) report() {
 		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
 }
 
-// coded returns the error for the client. Errors without a code are internal and not shown.
+// coded returns the error for the client. Errors without a code are shown as internal, without details.
 func coded(err error) *apierr.Error {
 	if known, ok := errors.AsType[*apierr.Error](err); ok {
 		return known

@@ -32,7 +32,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// patience is how long a test waits for an expected event.
+// patience is the maximum time that a test waits for an expected event.
 const patience = 10 * time.Second
 
 // testEnv is a gate behind a real HTTP server, on a real bus. The test controls workers and runs.
@@ -151,7 +151,7 @@ func (r *testEnv) wantReason(reason string) {
 	}
 }
 
-// client is a client's end of a voice connection.
+// client is the client's end of a voice connection.
 type client struct {
 	*testEnv
 	socket *websocket.Conn
@@ -365,7 +365,7 @@ type workerLine struct {
 	end      *bus.WorkerVoiceLine
 	commands chan contract.VoiceCommand
 	deaf     atomic.Bool   // reports no progress
-	keep     atomic.Bool   // needs all audio again if it is lost
+	keep     atomic.Bool   // never reports progress, so all audio must be sent again if it is lost
 	quit     chan struct{} // closed by the test to end the voice session
 
 	mu    sync.Mutex
@@ -475,8 +475,8 @@ func (l *workerLine) report(r contract.VoiceReport) {
 	}
 }
 
-// perByte is the number of samples for each byte of an answer. A comparison with speech detects
-// missing and repeated samples.
+// perByte is the number of samples for each byte of an answer. Because every sample is different, a
+// comparison with speech detects missing and repeated samples.
 const perByte = 480
 
 // speech returns the audio of an answer's bytes from start to end. Each sample encodes its own
@@ -489,8 +489,8 @@ func speech(start, end int) []byte {
 	return pcm
 }
 
-// say sends the audio of a segment in frames of 100 ms, without its first skip samples. If whole is
-// set, it then reports the segment as finished.
+// say sends the audio of a segment in frames of 100 ms, without the first skip samples. If whole is
+// set, it then reports the segment as complete.
 func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]
@@ -520,12 +520,12 @@ type scriptedRuns struct {
 	mu        sync.Mutex
 	refusal   error
 	broken    bool
-	wait      chan struct{} // delays Begin until it is closed, unless nil
+	wait      chan struct{} // if not nil, Begin waits until it is closed
 	did       []string      // names of the calls: begin, cancel, heard, lost
 	begun     chan *scriptedRun
 	cancelled chan string
 	heard     chan domain.Playback
-	saving    chan error // results of attempts to save the heard text; nil: saving always succeeds
+	saving    chan error // results of the attempts to save the playback position; nil: saving always succeeds
 	open      atomic.Int64
 }
 

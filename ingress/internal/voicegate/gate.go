@@ -24,8 +24,8 @@ type Runs interface {
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
-// Run is a followed run. Next returns events as stream.Reader does: they are valid until the next
-// call, and io.EOF follows the last.
+// Run is a run that is being followed. Next returns events like stream.Reader: they are valid until
+// the next call, and io.EOF follows the last.
 type Run interface {
 	ID() string
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
@@ -42,19 +42,19 @@ type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Admission is what the caller of Serve has decided about a connection.
+// Admission contains the decisions about a connection that the caller of Serve has made.
 type Admission struct {
 	Conversation realtime.Settings
 	Organization string
 	Runs         Runs
 	Holds        func(now time.Time) bool        // whether the caller may continue; may be slow
-	Look         func(until time.Time) time.Time // when to call Holds next, at most until
+	Look         func(until time.Time) time.Time // the time of the next call of Holds, not after until
 }
 
 // Config contains the limits of a connection. Zero means no limit.
 type Config struct {
 	MaxDuration time.Duration
-	IdleTimeout time.Duration // without speech, a response, or an event other than audio
+	IdleTimeout time.Duration // maximum time without speech, a response, or an event other than audio
 }
 
 // Deps are the gate's dependencies. Metrics may be nil.
@@ -67,13 +67,13 @@ type Deps struct {
 
 // times are timeouts and intervals. Tests use other values.
 type times struct {
-	ping, pong time.Duration // between pings, and for the response to one
+	ping, pong time.Duration // interval between pings, and timeout for the response
 	write      time.Duration // timeout for writing one event
 	end        time.Duration // timeout for the rest of the queue, and for the close handshake
 	open       time.Duration // timeout for finding the first worker
 	reopen     time.Duration // timeout for finding another worker
 	run        time.Duration // timeout for starting, cancelling or following a run
-	permit     time.Duration // between checks of the permit, at most
+	permit     time.Duration // maximum interval between checks of the permit
 }
 
 // usual returns the timeouts of production.
@@ -93,7 +93,7 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int           // number of connections
-	draining chan struct{} // closed: new connections are refused, and silent ones end
+	draining chan struct{} // when closed, new connections are rejected and silent ones end
 	cut      chan struct{} // closed: all connections end
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }
@@ -102,7 +102,7 @@ type Gate struct {
 func New(cfg Config, deps Deps) (*Gate, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics of voice: %w", err)
+		return nil, fmt.Errorf("registering voice metrics: %w", err)
 	}
 	return &Gate{
 		cfg: cfg, deps: deps, times: usual(), metrics: m,
@@ -110,9 +110,9 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain refuses new connections and ends the open ones: silent connections immediately, others
-// after their answer, and all of them when ctx ends. It returns when no connection is left, or when
-// closing them takes too long.
+// Drain rejects new connections and ends the open ones: silent connections immediately, others
+// after the answer in progress, and all remaining connections when ctx ends. It returns when no
+// connection is left, or when closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
 	g.mu.Lock()
 	select {
@@ -136,7 +136,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // storing the playback position may take longer if the database is slow
+	late := time.NewTimer(2 * g.times.end) // storing the playback position takes longer if the database is slow
 	defer late.Stop()
 	select {
 	case <-g.empty:
@@ -173,8 +173,8 @@ func (g *Gate) leave() {
 	}
 }
 
-// Serve turns the request into a voice connection and returns when that ends. If it returns an
-// error, which is coded, nothing was written to the response.
+// Serve turns the request into a voice connection and returns when the connection ends. If it
+// returns an error (which has an error code), nothing was written to the response.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {
 		err := apierr.New(apierr.Unavailable, "the service is stopping; try again")
@@ -210,6 +210,6 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 	c := &connection{
 		gate: g, a: a, began: now, conversation: conversation, socket: socket, conn: taken.conn, reader: from,
 	}
-	c.serve(context.WithoutCancel(r.Context())) // the connection has its own reasons to end
+	c.serve(context.WithoutCancel(r.Context())) // the connection ends for its own reasons, not with this context
 	return nil
 }

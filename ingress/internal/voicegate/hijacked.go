@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// sendBuffer bounds the written data that the kernel holds. A client that does not read is then
-// detected within seconds, and little audio remains there after an answer is stopped.
+// sendBuffer limits the sent data that the kernel holds. As a result, a client that does not read
+// is detected within seconds, and little audio is still in the kernel when an answer is stopped.
 const sendBuffer = 128 << 10
 
-// The bytes that a connection may send: more than audio needs, and few enough that floods of the
-// smallest frames leave the processor to others. Faster clients are read later.
+// Limits on the bytes that a client may send: more than audio needs, and few enough that floods of
+// the smallest frames do not occupy the processor. Data from a faster client is read later.
 const (
 	byteRate  = 4 << 20 // per second
 	byteBurst = 8 << 20
 )
 
-// hijacked is a response that keeps its connection after Hijack. The library closes a connection
-// only after a handshake with its peer, which may be slow. net/http has removed its deadlines by
-// then.
+// hijacked is a response that keeps its connection after Hijack. The WebSocket library closes a
+// connection only after a handshake with the peer, which may be slow, and net/http has removed the
+// connection's deadlines by then.
 type hijacked struct {
 	http.ResponseWriter
 
@@ -51,7 +51,7 @@ func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, buffered, nil
 }
 
-// throttled is a connection with a limited read rate. One goroutine reads it at a time.
+// throttled is a connection with a limited read rate. Only one goroutine at a time may read from it.
 type throttled struct {
 	net.Conn
 
@@ -60,7 +60,7 @@ type throttled struct {
 	closed chan struct{} // ends a wait of Read
 }
 
-// Read reads, then waits until the rate allows the bytes read.
+// Read reads, and then waits until the rate permits the bytes that it has read.
 func (t *throttled) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if wait := t.bytes.owe(time.Now(), n); wait > 0 {

@@ -13,10 +13,10 @@ const (
 	maxMessage = 1 << 20 // bytes
 	bufferKept = 64 << 10
 
-	pingRate, pingBurst = 10, 100 // the client's pings per second; each costs a pong
+	pingRate, pingBurst = 10, 100 // maximum number of pings per second from the client; each requires a pong
 )
 
-// noDeadline is for calls of the library, which closes the whole connection when a context ends.
+// noDeadline is the context for calls to the WebSocket library, which closes the whole connection when a context ends.
 var noDeadline = context.Background()
 
 var (
@@ -24,14 +24,14 @@ var (
 	errBinary   = errors.New("the message is binary")
 )
 
-// incoming is a message from the client, or the reason why there are no more.
+// incoming is a message from the client, or the reason why there are no further messages.
 type incoming struct {
 	body []byte
 	err  error
 }
 
 // reader reads the socket, one message ahead of the owner. The owner returns the memory of
-// messages.
+// processed messages.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte // released memory for messages
@@ -43,8 +43,7 @@ func newReader(now time.Time) *reader {
 	return &reader{free: make(chan []byte, 2), pings: newBucket(pingRate, pingBurst, now)}
 }
 
-// pinged is called by the library in the reader's goroutine. Excess pings are read and not
-// answered.
+// pinged is called by the library in the reader's goroutine. Excess pings are read but get no pong.
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
 // read delivers messages until there are none, or over is closed.
@@ -62,8 +61,8 @@ func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	}
 }
 
-// message reads a message of limited length. The rest of a longer one is not read, because the
-// connection is closed.
+// message reads a message of limited length. The rest of a longer message is not read, because the
+// connection is then closed.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)
 	if err != nil {

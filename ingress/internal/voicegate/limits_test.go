@@ -89,7 +89,7 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	r.wantReason("expired")
 }
 
-// A client that announces a longer message than it sends delays the close of the connection only
+// A client that sends less of a message than it announced delays the close of the connection only
 // briefly.
 func TestAnIncompleteMessageDoesNotDelayTheClose(t *testing.T) {
 	t.Parallel()
@@ -162,8 +162,8 @@ func TestAMessageMayHaveAMebibyte(t *testing.T) {
 	c.want("input_audio_buffer.cleared")
 }
 
-// A client that does not read is closed once its queue is full. The gate stores only a limited
-// amount for it.
+// A client that does not read is disconnected once its queue is full. The gate stores only a
+// limited amount of data for it.
 func TestAFullQueueClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.end = 500 * time.Millisecond })
@@ -185,7 +185,7 @@ func TestAFullQueueClosesTheConnection(t *testing.T) {
 		taken <- seconds
 	}()
 	r.wantReason("slow")
-	if seconds := <-taken; seconds > 300 { // the queue takes 16 s, the socket buffers some
+	if seconds := <-taken; seconds > 300 { // the queue holds 16 s, and the socket buffers a little more
 		t.Errorf("%d s of speech were taken from the worker", seconds)
 	}
 	if r.wantHeardText(); strings.Contains(r.runs.all(), "cancel") {
@@ -193,7 +193,7 @@ func TestAFullQueueClosesTheConnection(t *testing.T) {
 	}
 }
 
-// A client that resumes reading before the timeout receives the reason of the close.
+// A client that resumes reading before the timeout receives the reason for the close.
 func TestASlowClientReceivesTheReason(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -212,8 +212,8 @@ func TestASlowClientReceivesTheReason(t *testing.T) {
 	r.wantReason("slow")
 }
 
-// If a worker makes no progress, the gate stops reading from the client. It continues later without
-// losing audio.
+// If a worker makes no progress, the gate stops reading from the client. When the worker continues,
+// no audio has been lost.
 func TestAStalledWorkerStopsReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
@@ -272,7 +272,7 @@ func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 		may.ping, may.pong, may.end = 50*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	})
 	r.work()
-	r.connect() // does not read, so it answers no ping
+	r.connect() // does not read, so it does not respond to pings
 	r.line()
 	r.wantReason("mute")
 }

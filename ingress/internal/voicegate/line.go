@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	maxLosses = 5 // maximum losses within lossesIn; if there are more, the workers are not the cause
+	maxLosses = 5 // maximum number of losses within lossesIn; after more losses, the workers are probably not the cause
 	lossesIn  = 30 * time.Second
 
 	// Limits of the data sent that the worker may not have processed yet. If more data waits at the
 	// worker's end, the session is lost. After a loss, minutes of audio may have to be sent again,
-	// and clients may send it in the smallest pieces.
+	// possibly in the smallest pieces that clients can send.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
@@ -31,19 +31,19 @@ type opening struct {
 	err  error
 }
 
-// line is a connection's voice session, with one worker after another. Only the owner uses it.
+// line is a connection's voice session, with one worker after another. Only the connection's owner goroutine uses it.
 type line struct {
 	lines  Lines
 	signer Signer
 	org    string
-	name   string // the same for all workers, so the previous worker ends its session when another takes over
+	name   string // name of the session, the same for all workers: the previous worker ends its session when another takes over
 	opened chan opening
-	stop   context.CancelFunc // cancels an opening in progress; else nil
+	stop   context.CancelFunc // cancels the opening in progress; nil if there is none
 
 	at     *bus.VoiceLine // nil: no session at the moment
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
 	queue  []step  // for the worker, once it has capacity
-	ahead  []int64 // ends of the frames sent that the worker has not processed
+	ahead  []int64 // for each frame that was sent but not processed by the worker, the position of its end
 	heard  int64   // samples that it has processed
 	losses []time.Time
 }
@@ -74,7 +74,7 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 		return err
 	}
 
-	// The new session begins at the conversation's state, so data for the previous one is obsolete.
+	// The new session begins with the conversation's current state, so data for the previous session is obsolete.
 	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
@@ -99,7 +99,7 @@ func (l *line) up(came opening) {
 	l.pump()
 }
 
-// send sends audio and commands to the worker, or queues them for this one or the next one.
+// send sends audio and commands to the worker, or queues them for this worker or the next.
 func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
 		return // the next opening includes it
@@ -124,7 +124,7 @@ func (l *line) listened(heard int64) {
 	l.pump()
 }
 
-// pump sends what may be sent. If that fails, the session is lost and its channel of frames closes.
+// pump sends as much of the queue as the limits allow. If sending fails, the session is lost and its channel of frames is closed.
 func (l *line) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -156,7 +156,7 @@ func (l *line) leave() {
 	l.at, l.frames = nil, nil
 }
 
-// tooOften counts a lost session, and reports whether opening another one is futile.
+// tooOften counts a lost session, and reports whether so many were lost that opening another one is futile.
 func (l *line) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {

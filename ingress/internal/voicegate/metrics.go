@@ -2,7 +2,7 @@ package voicegate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the gate's metrics. They work without a registry, too.
+// metrics are the gate's metrics. They also work without a registry.
 type metrics struct {
 	open   prometheus.Gauge
 	closed *prometheus.CounterVec
@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_lines_lost_total", Help: "Voice sessions that lost their worker and were reopened on another.",
 		}),
 		turn: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_voice_turn_seconds", Help: "Time from the end of speech to the first audio of its answer.",
+			Name: "parley_voice_turn_seconds", Help: "Time from the end of speech to the first audio of the answer.",
 			Buckets: []float64{.025, .05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30},
 		}),
 	}

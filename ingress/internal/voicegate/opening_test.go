@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// Events that a client sends before a worker is connected are kept. They are processed once there
-// is a worker, and not earlier.
+// Events that a client sends before a worker is connected are kept, and are processed only once a
+// worker is connected.
 func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.open = patience })
@@ -45,8 +45,8 @@ func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	}
 }
 
-// Before a worker is connected, the gate does not read from a client. The client can send only what
-// the socket buffers take.
+// Before a worker is connected, the gate does not read from a client. The client can send only as
+// much as the socket buffers hold.
 func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) {
@@ -64,7 +64,7 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	if limit := 16 << 20; sent > limit {
 		t.Errorf("%d bytes were accepted", sent)
 	}
-	r.wantReason("no_worker") // the missing pong does not end it first: nothing reads pongs yet
+	r.wantReason("no_worker") // the missing pong does not end the connection first, because pongs are not read yet
 }
 
 // session.created is sent once, as soon as a worker is connected. It is not sent again when another

@@ -13,7 +13,7 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-// maxQueue bounds the bytes of events that wait for a client: about 16 s of audio.
+// maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of audio.
 const maxQueue = 1 << 20
 
 // sent is audio that was written or, for the last entry, is being written.
@@ -36,7 +36,7 @@ type outgoing struct {
 	done      chan struct{}   // closed when nothing more can be written
 }
 
-// newOutgoing returns an empty queue. Nothing is written before write runs.
+// newOutgoing returns an empty queue. Nothing is written until write is called.
 func newOutgoing() *outgoing {
 	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
@@ -59,7 +59,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	return o.bytes <= maxQueue
 }
 
-// drop removes the audio of answers from the queue. None of it is sent afterwards.
+// drop removes the audio of the given answers from the queue, so that no more of it is sent.
 func (o *outgoing) drop(answers []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,8 +72,8 @@ func (o *outgoing) drop(answers []string) {
 	})
 }
 
-// finish closes the connection after the queue was written or, if alone is set, after words only.
-// Nothing may be queued afterwards.
+// finish appends words to the queue (or, if alone is set, replaces the queue with words), and
+// closes the connection when the queue is written. Nothing may be queued afterwards.
 func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,8 +94,8 @@ func (o *outgoing) takeWritten() []sent {
 	return taken
 }
 
-// next takes the first event of the queue, or returns how to close after the last one. It returns
-// neither if there is nothing to do.
+// next takes the first event of the queue, or returns how to close after the last one. If there is
+// nothing to do, it returns neither.
 func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,7 +132,7 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 				return
 			}
 		case how != nil:
-			if how.Code != 0 { // the library may wait for the rest of an announced message; the owner does not
+			if how.Code != 0 { // the library may wait for the rest of an announced message, but the owner does not
 				_ = socket.Close(websocket.StatusCode(how.Code), how.Reason)
 			}
 			return
@@ -142,8 +142,8 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 	}
 }
 
-// send writes one event. A connection deadline costs less than a context. It is removed afterwards,
-// because the library's own frames must not hit it.
+// send writes one event. A connection deadline costs less than a context. The deadline is removed
+// afterwards, because it must not apply to the library's own frames.
 func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Duration) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(within))
 	err := socket.Write(noDeadline, websocket.MessageText, body)

@@ -29,8 +29,8 @@ func (c *client) playAnswer(l *workerLine, text string) string {
 	return say.Answer
 }
 
-// The gate stops reading a client with too many unfinished jobs, such as corrections, until some
-// have finished.
+// The gate stops reading from a client with too many unfinished jobs, such as corrections of the
+// playback position, until some jobs have finished.
 func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -64,8 +64,8 @@ func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	}
 }
 
-// The gate sends a worker only a limited amount of audio ahead of its reports, however small the
-// pieces are. It sends the rest as the worker progresses.
+// The gate sends a worker only a limited amount of audio that the worker has not reported as
+// processed, however small the pieces are. It sends the rest as the worker progresses.
 func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -123,7 +123,7 @@ func (c *client) appendAll(pieces, samples int) {
 	}
 }
 
-// Each ping costs the gate a pong. Pings beyond the rate limit get none.
+// The gate has to send a pong for each ping. Pings beyond the rate limit get no pong.
 func TestPongsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -179,7 +179,7 @@ func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
 	return head[0], string(raw)
 }
 
-// A client that takes no data for too long is closed, even if its queue is not full.
+// A client that reads nothing for too long is disconnected, even if its queue is not full.
 func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
@@ -187,7 +187,7 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	c := r.connect()
 	l := r.line()
 	c.ask("tell me")
-	story := strings.Repeat("once upon a time ", 35) // 14 s of speech: the socket buffers take some, the queue the rest
+	story := strings.Repeat("once upon a time ", 35) // 14 s of speech: the socket buffers hold some of it, and the queue holds the rest
 	r.begun().addText(t, story)
 	began := time.Now()
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
@@ -215,8 +215,8 @@ func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// Saving the heard text is retried while the database is unavailable. It is not retried if the
-// database rejects it.
+// Saving the played part of an answer is retried while the database is unavailable, but not if the
+// database rejects the data.
 func TestSavingHeardTextIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -248,7 +248,7 @@ func TestTurnsAreExecutedInOrder(t *testing.T) {
 	}
 }
 
-// A client that disconnects does not cancel its run. The heard text is saved.
+// A client that disconnects does not cancel its run. The played part of the answer is saved.
 func TestARunOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -274,8 +274,8 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// If the client heard no part of an answer, no heard text is saved, and the session keeps the whole
-// answer.
+// If no part of an answer was played, no playback position is saved, and the session keeps the
+// whole answer.
 func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -395,7 +395,7 @@ func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // the voice session is open on both ends, so its loss counts
+		l.wantHeard(2400) // the voice session must be open on both ends, so that its loss counts
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

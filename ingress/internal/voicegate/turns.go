@@ -18,13 +18,13 @@ import (
 
 var errPanic = errors.New("a turn panicked")
 
-const followFor = time.Minute // one wait for a run's events; then the next one
+const followFor = time.Minute // maximum duration of one wait for a run's events; another wait follows
 
 // savePauses are the pauses between attempts to store the playback position.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// news is a change of a turn. The events belong to the run's reader: the receiver signals when it
-// has finished with them.
+// news is a change in a turn. The events belong to the run's reader, so the receiver signals when
+// it no longer uses them.
 type news struct {
 	answer string
 	runID  string // the run was started
@@ -41,7 +41,7 @@ type turns struct {
 	may  time.Duration // time limit of a job
 	news chan news
 	did  chan struct{}   // signals that a job is done
-	over <-chan struct{} // closed when news is no longer received
+	over <-chan struct{} // closed when the owner no longer receives news
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
@@ -49,12 +49,12 @@ type turns struct {
 	more    chan struct{} // signals a new job, or closed
 	pending int           // jobs, including the current one
 
-	following map[string]context.CancelFunc // cancels following, by answer; only the goroutine that performs the jobs uses it
+	following map[string]context.CancelFunc // ends the following of runs, by answer; used only by the goroutine that performs the jobs
 	followers sync.WaitGroup
 }
 
-// newTurns returns turns without jobs. may is the time limit of one job. over ends the sending of
-// news.
+// newTurns returns a turns without jobs. may is the time limit for one job. When over is closed, no
+// more news is sent.
 func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan struct{}) *turns {
 	return &turns{
 		runs: runs, log: log, may: may, news: make(chan news), did: make(chan struct{}, 1), over: over,
@@ -109,7 +109,7 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 	return job, false
 }
 
-// work performs jobs until the queue has ended, and then ends the followed runs.
+// work performs jobs until the queue has ended, and then stops following runs.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -143,13 +143,13 @@ func (t *turns) safely(do func() error) (err error) {
 // contain recovers from a panic and sets err. It must be deferred directly.
 func (t *turns) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The panic value may quote the conversation; the stack says where it happened.
+		// The panic value is not logged, because it may quote the conversation; the stack shows where the panic happened.
 		t.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("a turn panicked")
 		*err = errPanic
 	}
 }
 
-// start starts a turn's run and follows it. It reports the run's id or the refusal.
+// start starts a turn's run and follows it. It reports the run's id or the rejection.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
@@ -171,7 +171,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	t.followers.Go(func() { t.follow(follow, turn.Answer, run) })
 }
 
-// follow reports a run's events until it ends or they are no longer needed.
+// follow reports a run's events until the run ends or its events are no longer needed.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -188,7 +188,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot follow the run of a voice turn any further")
+				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot continue to follow the run of a voice turn")
 			}
 			t.sendAndWait(ctx, news{answer: answer, cut: true, done: done}, done)
 			return
@@ -196,7 +196,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// settle cancels a turn's run and stores how much was played. It does so even after the connection
+// settle cancels a turn's run and stores how much was played. It also works after the connection
 // has ended.
 func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
@@ -218,7 +218,7 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 }
 
 // save stores how much was played. It retries while the database is unreachable, because the value
-// is stored nowhere else. A refusal is final.
+// is stored nowhere else. It does not retry if the database rejects the value.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })

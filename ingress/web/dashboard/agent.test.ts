@@ -58,9 +58,9 @@ export const tests: Test[] = [
     run: () => {
       const places: Record<string, string> = {
         name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
-        "tools.httpRequest.endpoints[1].url": "Endpoint “getOrder”: Address", "tools.httpRequest.endpoints[1].headers.X-Key": "Endpoint “getOrder”: Header X-Key",
+        "tools.httpRequest.endpoints[1].url": "Endpoint “getOrder”: URL", "tools.httpRequest.endpoints[1].headers.X-Key": "Endpoint “getOrder”: Header X-Key",
         "tools.httpRequest.endpoints[1].inputSchema.properties.id": "Endpoint “getOrder”: Arguments", "tools.httpRequest.endpoints[0]": "Endpoint 1", "tools.httpRequest.endpoints": "HTTP endpoints: Endpoints",
-        "tools.mcp.servers[0].url": "Server “docs”: Server address", "tools.webSearch.approval": "Web search: Ask a person first", "tools.knowledge.documentIds[2]": "Knowledge: Documents",
+        "tools.mcp.servers[0].url": "Server “docs”: Server URL", "tools.webSearch.approval": "Web search: Ask a person first", "tools.knowledge.documentIds[2]": "Knowledge: Documents",
         "tools.knowledge.metadata.team": "Knowledge: Metadata team", "tools.voice.voice": "Voice", "widget.allowedOrigins[0]": "Allowed origin https://a.example", "widget.identitySecret": "Identity secret",
         version: "version",
       };

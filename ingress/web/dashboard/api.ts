@@ -7,8 +7,7 @@ export interface FieldError {
 }
 
 /**
- * An error response of the service, or a failure to reach it. Status 0 means that the service was
- * not reached.
+ * An error response from the service, or a failure to reach the service (status 0).
  */
 export class ApiError extends Error {
   constructor(
@@ -39,7 +38,7 @@ function stored(): string | null {
 }
 
 /**
- * Selects the organization of the following requests. Null selects the person's oldest membership.
+ * Selects the organization for the following requests. Null selects the person's oldest membership.
  */
 export function chooseOrganization(id: string | null): void {
   organization = id;
@@ -84,8 +83,8 @@ export const put = <T>(path: string, body: unknown, params?: Params): Promise<T>
 export const del = <T>(path: string, params?: Params): Promise<T> => send<T>("DELETE", address(path, params));
 
 /**
- * Sends a request and returns its JSON. It throws an ApiError if the service refuses or cannot be
- * reached.
+ * Sends a request and returns the JSON of its response. Throws an ApiError if the service rejects
+ * the request or cannot be reached.
  */
 async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = identity();
@@ -107,9 +106,9 @@ const askAgain = "Can't reach the service. Check the connection and try again.";
 export const lookFirst = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.";
 
 /**
- * Returns the result of ask. It throws an ApiError with status 0 and the message in otherwise if there
- * is no response, the connection breaks during the response, or the response is not the service's
- * JSON.
+ * Returns the result of ask. If there is no response, the connection breaks during the response, or
+ * the response is not JSON from the service, throws an ApiError with status 0 and otherwise as its
+ * message.
  */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {
@@ -146,8 +145,8 @@ export function toLogin(): void {
 }
 
 /**
- * Returns to the oldest membership if the person was removed from the chosen organization, where
- * every request would be refused.
+ * Returns to the oldest membership if the person was removed from the chosen organization, because
+ * every request there would be refused.
  */
 async function forgetLostOrganization(): Promise<void> {
   const response = await fetch("/api/auth/session", { credentials: "same-origin" });

@@ -31,7 +31,7 @@ interface Page {
   wide?: boolean;
 }
 
-/** All pages. A page receives the value of each :name of its path as a parameter. */
+/** All pages. A page receives the value of each :name in its path as a parameter. */
 const pages: Page[] = [
   { path: "/dashboard", show: AgentsPage },
   { path: "/dashboard/agents", show: AgentsPage },
@@ -101,7 +101,7 @@ export function App({ boot }: { boot: Boot }) {
   );
 }
 
-/** Limits a rendering error to the page: the frame around it keeps working. */
+/** Limits a rendering error to one page: the frame around the page keeps working. */
 class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
   override state = { broken: false };
 
@@ -135,8 +135,8 @@ function find(path: string): { page: Page; params: Record<string, string> } | nu
 }
 
 /**
- * Returns the session in the organization chosen in this browser, if the person is still a member
- * of it.
+ * Returns the session in the organization that was chosen in this browser, if the person is still a
+ * member of that organization.
  */
 function chosen(session: Session): Session {
   const id = chosenOrganization();

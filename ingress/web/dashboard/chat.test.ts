@@ -24,7 +24,7 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** A run as in lists. */
+/** A run as lists show it. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
@@ -54,7 +54,7 @@ class Service {
     };
   }
 
-  /** Answers the pending request, or the next one. */
+  /** Responds to the pending request, or to the next request. */
   async answer(path: string, answer: Response): Promise<void> {
     while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
     this.waiting.get(path)?.(answer);
@@ -88,7 +88,7 @@ async function withService(body: (service: Service, session: ChatSession) => Pro
 
 /** Waits until the session reaches a state. */
 const until = (session: ChatSession, wanted: () => boolean): Promise<void> => new Promise((resolve, reject) => {
-  const late = setTimeout(() => reject(new Error(`it never was so: ${wanted}`)), 10_000);
+  const late = setTimeout(() => reject(new Error(`condition was never true: ${wanted}`)), 10_000);
   const look = () => {
     if (!wanted()) return;
     clearTimeout(late);
@@ -125,11 +125,11 @@ export const tests: Test[] = [
     run: () => withService(async (service, session) => {
       session.send("hello");
       await session.stop(only(session));
-      ok(!only(session).stopping, "it goes on before it is accepted");
+      ok(!only(session).stopping, "the run is not stopped before it is accepted");
       await service.tell(created);
       await until(session, () => only(session).runId !== null);
       await session.stop(only(session));
-      equal([service.asked, only(session).status], [["POST /api/agents"], "queued"], "and behind that");
+      equal([service.asked, only(session).status], [["POST /api/agents"], "queued"], "nor after that");
     }),
   },
   {
@@ -141,9 +141,9 @@ export const tests: Test[] = [
       ok(only(session).stopping && underWay(only(session)), "the turn stays");
       const later = new ChatSession(session.target, session.id);
       await later.open(false);
-      ok(only(later).stopping, "also over a reload");
+      ok(only(later).stopping, "after a reload, too");
       later.close();
-      equal(service.asked.filter((a) => a === "POST /api/runs"), [], "nothing is cancelled that is no run");
+      equal(service.asked.filter((a) => a === "POST /api/runs"), [], "nothing is cancelled before there is a run");
       session.close();
       await session.open(false);
       await service.tell(created);
@@ -171,11 +171,11 @@ export const tests: Test[] = [
       await until(session, () => session.turns.length === 1);
       const box = document.createElement("div");
       render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
-      ok(/Sending/.test(box.textContent ?? ""), "it says what it does");
+      ok(/Sending/.test(box.textContent ?? ""), "Sending is shown");
       ok(performance.now() - began < 300, "within 300 ms");
       for (const event of [created, told("run.started", {}), told("message.delta", { text: "\n" })]) session.turns = session.turns.map((t) => after(t, event));
       render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
-      ok(/Thinking/.test(box.textContent ?? ""), "and goes on to, until there is something to read");
+      ok(/Thinking/.test(box.textContent ?? ""), "Thinking is shown until text arrives");
       render(null, box);
     }),
   },
@@ -193,7 +193,7 @@ export const tests: Test[] = [
       noteLimit(new Headers({ "ratelimit": `"demo";r=0;t=30`, "ratelimit-policy": `"demo";q=10;w=60` }));
       const kept = keptLimit();
       equal([kept?.left, kept?.most], [0, 10]);
-      ok(kept !== null && kept.more >= before + 30_000, "a point in time is kept");
+      ok(kept !== null && kept.more >= before + 30_000, "the time is stored");
     }),
   },
   {
@@ -207,19 +207,19 @@ export const tests: Test[] = [
       const later = new ChatSession(session.target, session.id);
       await later.open(false);
       equal([only(later).problem?.code, only(later).againAt, underWay(only(later))], ["budget_exceeded", againAt, false]);
-      equal(service.asked, ["POST /api/agents"], "nothing is sent by itself");
+      equal(service.asked, ["POST /api/agents"], "nothing is sent automatically");
       later.resend(only(later));
       await service.answer("/api/agents", new Response("no gateway", { status: 502 }));
       await until(later, () => only(later).problem?.status === 502);
       later.close();
       const last = new ChatSession(session.target, session.id);
       await last.open(false);
-      ok(underWay(only(last)), "what may have been accepted is on its way");
+      ok(underWay(only(last)), "a message that may have been accepted is under way");
       await service.answer("/api/agents", new Response("no gateway", { status: 502 }));
-      equal(service.asked.length, 3, "and asked for anew");
+      equal(service.asked.length, 3, "and is requested again");
       last.drop(only(last));
       last.close();
-      equal(sessionStorage.length, 0, "what is taken back is forgotten");
+      equal(sessionStorage.length, 0, "a discarded message is forgotten");
     }),
   },
   {
@@ -238,7 +238,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/The agent's budget of 0 runs per month is used up\. Ask an admin to raise it\.The limit ends in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The agent's budget of 0 runs per month is used up\. Ask an admin to raise it\.The limit resets in 7 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);
@@ -267,7 +267,7 @@ export const tests: Test[] = [
         await new Promise((resolve) => requestAnimationFrame(resolve));
         equal([box.textContent, said.length], ["One **two** [1]", 1]);
         render(h(Answer, { text: "One **two** [1] three", citations: [broken] }), box);
-        equal([box.textContent, said.length], ["One **two** [1] three", 1], "and grows");
+        equal([box.textContent, said.length], ["One **two** [1] three", 1], "the text is complete, and one error was logged");
       } finally {
         console.error = error;
         render(null, box);
@@ -302,7 +302,7 @@ export const tests: Test[] = [
       const turn = all([...begun, told("run.completed", { run: run() })]);
       equal([turn.status, turn.text, turn.run?.usage.outputTokens, ended(turn.status), underWay(turn)], ["completed", "Done [1].", 2, true, false]);
       const cut = all([...begun, told("run.cancelled", { run: run({ status: "cancelled", message: null, citations: [] }) })]);
-      equal([cut.status, cut.text, cut.citations.length], ["cancelled", "One ", 1], "what had come of a cancelled answer stays");
+      equal([cut.status, cut.text, cut.citations.length], ["cancelled", "One ", 1], "the text of a cancelled answer stays");
     },
   },
   {
@@ -317,7 +317,7 @@ export const tests: Test[] = [
     run: () => {
       const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
       const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
-      equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the answer is the message's: a list may have cut the run's");
+      equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the text is that of the message, because lists may truncate that of the run");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
     },
   },

@@ -23,8 +23,8 @@ export async function download(path: string, params: Params, name: string): Prom
 const pictures = /^image\/(png|jpeg|gif|webp)$/;
 
 /**
- * Returns an object URL of a picture while it is shown. It is null until the picture has loaded,
- * and if the content is not a picture.
+ * Returns an object URL for a picture, valid while the picture is shown. Returns null until the
+ * picture has loaded, and if the content is not a picture.
  */
 export function usePicture(path: string): string | null {
   const [url, setUrl] = useState<string | null>(null);

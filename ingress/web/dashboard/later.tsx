@@ -7,7 +7,7 @@ import { Empty, PageHeader, Waiting } from "./ui/parts";
 type Shown = ComponentType<Record<string, string>>;
 
 /**
- * Returns a function that makes components of pages that share a bundle. Each component loads the
+ * Returns a function that makes components for pages that share a bundle. Each component loads the
  * bundle when it is first shown, and then renders its page.
  */
 export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) => Shown) => Shown {

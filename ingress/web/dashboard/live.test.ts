@@ -62,7 +62,7 @@ const says = (page: HTMLElement, words: string): Promise<void> =>
       resolve();
     };
     const watch = new MutationObserver(look);
-    const timer = setTimeout(() => reject(new Error(`it says ${page.textContent}, not ${words}`)), 10_000);
+    const timer = setTimeout(() => reject(new Error(`page shows ${page.textContent}, want ${words}`)), 10_000);
     watch.observe(page, { childList: true, subtree: true, characterData: true });
     look();
   });
@@ -71,7 +71,7 @@ const says = (page: HTMLElement, words: string): Promise<void> =>
 async function until(so: () => boolean): Promise<void> {
   const end = performance.now() + 10_000;
   while (!so()) {
-    if (performance.now() > end) throw new Error(`it never was so: ${so}`);
+    if (performance.now() > end) throw new Error(`condition was never true: ${so}`);
     await new Promise(requestAnimationFrame);
   }
 }
@@ -109,7 +109,7 @@ export const tests: Test[] = [
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
         await says(page, "Can't reach the service");
-        await new Promise((resolve) => setTimeout(resolve, 200)); // until it listens
+        await new Promise((resolve) => setTimeout(resolve, 200)); // until the page listens
         dispatchEvent(new Event("online"));
         await says(page, "here");
       }, Shown),

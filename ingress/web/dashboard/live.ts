@@ -25,8 +25,8 @@ function setUp(now: boolean): void {
 }
 
 /**
- * Notifies all listeners after a break: anything may have changed, and failed requests may succeed
- * now.
+ * Notifies all listeners when the connection is back: anything may have changed, and failed
+ * requests may succeed now.
  */
 function back(): void {
   setUp(true);
@@ -62,7 +62,7 @@ function arrange(): void {
   }
 }
 
-const pace = 1000; // milliseconds between two calls of the same listener
+const pace = 1000; // milliseconds between two calls to the same listener
 
 /**
  * Calls reload when something of the kind has changed, at most once per second and not while the
@@ -121,7 +121,10 @@ export function useConnected(): boolean {
   return is;
 }
 
-/** Calls reload when the service is reachable again, while error says that it was not. */
+/**
+ * If error means that the service was unreachable, calls reload when the service is reachable
+ * again.
+ */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;

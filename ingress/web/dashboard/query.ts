@@ -14,9 +14,10 @@ export interface Query<T> {
 }
 
 /**
- * Loads data when key changes and when reload is called. The previous data of the same key stays
- * until the new data has loaded. Responses of an earlier key are dropped. A null key loads nothing.
- * A load that failed because the service was unreachable is repeated when the service is back.
+ * Loads data when key changes and when reload is called. For the same key, the previous data stays
+ * until the new data has loaded. Responses for an earlier key are dropped. A null key loads
+ * nothing. If a load failed because the service was unreachable, it is repeated when the service is
+ * back.
  */
 export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
   const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
@@ -61,7 +62,7 @@ interface ListQuery<T> extends Query<T[]> {
 }
 
 /**
- * Loads a list of the API. more appends the next page. reload loads as many entries as are shown,
+ * Loads a list from the API. more appends the next page. reload loads as many entries as are shown,
  * up to 100.
  */
 export function useList<T>(path: string | null, params: Params = {}): ListQuery<T> {

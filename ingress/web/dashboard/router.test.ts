@@ -21,19 +21,19 @@ export const tests: Test[] = [
       const here = location.pathname + location.search;
       equal(asksAtClose(), false, "at first");
       render(h(Page, { dirty: false }), root);
-      equal(asksAtClose(), false, "with nothing to lose");
+      equal(asksAtClose(), false, "nothing is unsaved");
       render(h(Page, { dirty: true }), root);
-      equal(asksAtClose(), true, "with something to lose");
+      equal(asksAtClose(), true, "something is unsaved");
       go("/elsewhere");
       equal(asked, ["/elsewhere"]);
-      equal(location.pathname + location.search, here, "whoever is asked stays");
+      equal(location.pathname + location.search, here, "the page stays while the person is asked");
       render(h(Page, { dirty: false }), root);
-      equal(asksAtClose(), false, "once it is saved");
+      equal(asksAtClose(), false, "everything is saved");
       render(h(Page, { dirty: true }), root);
       render(null, root);
-      equal(asksAtClose(), false, "when the page is gone");
+      equal(asksAtClose(), false, "the page is gone");
       go(here);
-      equal(asked, ["/elsewhere"], "when the page is gone");
+      equal(asked, ["/elsewhere"], "the page is gone");
     },
   },
 ];

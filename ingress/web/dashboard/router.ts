@@ -1,5 +1,5 @@
-// Maps addresses to pages. Links are ordinary links; those to the dashboard's pages are followed
-// without reloading it.
+// Maps URLs to pages. Links are ordinary links. Those to the dashboard's pages are followed without
+// reloading the dashboard.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
@@ -11,8 +11,8 @@ const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/",
 const changed = new EventTarget();
 
 /**
- * Reports whether the page may be left for the address to. If the person must be asked first, it
- * returns false and calls leave once they agree.
+ * Reports whether the page may be left for the URL to. If the person must be asked first, returns
+ * false, and calls leave if the person agrees.
  */
 type Guard = (to: string, leave: () => void) => boolean;
 
@@ -63,7 +63,7 @@ function show(to: string, options: { replace?: boolean; keepScroll?: boolean }):
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Changes query parameters of the address in place. Null removes a parameter. */
+/** Changes query parameters in the page's URL. Null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(params)) {
@@ -98,8 +98,8 @@ export function usePlace(): Place {
 }
 
 /**
- * Returns the parameters of a path that matches a pattern like /dashboard/runs/:id, or null if it
- * does not match.
+ * Returns the parameters in a path that matches a pattern such as /dashboard/runs/:id, or null if
+ * the path does not match.
  */
 export function match(pattern: string, path: string): Record<string, string> | null {
   const want = pattern.split("/");

@@ -1,11 +1,11 @@
-// The page's context: the signed-in person and the address of the service.
+// The page's context: the signed-in person and the URL of the service.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Boot, Role, Session } from "./types";
 
 export const BootContext = createContext<Boot>({ session: null, baseUrl: "" });
 
-/** Returns the public address of the service. */
+/** Returns the public URL of the service. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;
 
 /** The signed-in person's session, or null for a visitor of the demo. */

@@ -6,7 +6,7 @@ export type Role = "owner" | "admin" | "member";
 export interface Session {
   caller: { kind: string; userId?: string; organizationId: string; role: Role };
   user?: { id: string; name: string; email: string };
-  /** Whether the API lists invitations to the person's address. */
+  /** Whether the API lists invitations to the person's email address. */
   emailProven?: boolean;
   organization: { id: string; name: string };
   organizations: { id: string; name: string; role: Role }[];
@@ -123,8 +123,8 @@ export interface Run {
 }
 
 /**
- * A run in lists: its message is truncated, and its tool calls have no input and output. A Run is
- * one, too.
+ * A run as lists contain it: its message is truncated, and its tool calls have no input and output.
+ * Every Run is also a RunSummary.
  */
 export interface RunSummary extends Omit<Run, "output" | "citations" | "toolCalls"> {
   toolCalls: Pick<ToolCall, "name" | "status" | "durationMs">[];
@@ -169,7 +169,9 @@ export interface Message {
   status: RunStatus;
   createdAt: string;
   citations?: Citation[];
-  /** Whether the person interrupted a spoken answer. The content is then its heard part. */
+  /**
+   * Whether the person interrupted a spoken answer. The content is then the part that was heard.
+   */
   interrupted?: boolean;
 }
 
@@ -198,7 +200,7 @@ export interface Document {
   updatedAt: string;
 }
 
-/** A passage of a document, as found by a search. */
+/** A passage from a document, as a search returns it. */
 export interface Found {
   documentId: string;
   name: string;
@@ -237,7 +239,7 @@ export interface Member {
   expiresAt?: string;
 }
 
-/** An invitation to the person's own address. */
+/** An invitation to the person's own email address. */
 export interface OwnInvitation {
   id: string;
   organization: { id: string; name: string };
@@ -271,7 +273,7 @@ export interface UsagePoint {
   p95Ms: number | null;
 }
 
-/** The use of an agent, a key or an automation. */
+/** The usage of an agent, a key or an automation. */
 export interface UsageGroup extends Omit<UsagePoint, "startsAt" | "p50Ms" | "p95Ms"> {
   /** Null for runs without a subject, and for the sum of the groups that are not listed. */
   id: string | null;
@@ -306,7 +308,7 @@ export interface Source {
   [more: string]: unknown;
 }
 
-/** An automation id and the state of its last run. */
+/** The id of an automation, and the state of its last run. */
 export interface Automation {
   id: string;
   agentId: string | null;
@@ -329,7 +331,7 @@ export interface HookCoalesce {
   maxWaitSeconds: number;
 }
 
-/** A webhook: an address for another service's events. Each delivery starts a run. */
+/** A webhook: a URL for another service's events. Each delivery starts a run. */
 export interface Hook {
   id: string;
   name: string;
@@ -380,7 +382,7 @@ export interface Received {
 
 export type NotificationEvent = "run.completed" | "run.failed" | "run.requires_action" | "knowledge.ready" | "knowledge.failed";
 
-/** An address that receives notifications. */
+/** A URL that receives notifications. */
 export interface NotificationEndpoint {
   id: string;
   url: string;
@@ -417,7 +419,7 @@ export type BudgetScope = "organization" | "agent" | "key" | "automation";
 export type BudgetMetric = "costMicros" | "tokens" | "runs" | "sandboxSeconds";
 export type BudgetPeriod = "day" | "month";
 
-/** A cap on the use per day or month. */
+/** A cap on usage per day or month. */
 export interface Budget {
   id: string;
   scope: BudgetScope;

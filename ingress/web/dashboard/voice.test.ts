@@ -86,10 +86,10 @@ export const tests: Test[] = [
       const samples = Float32Array.from({ length: 20_001 }, (_, i) => Math.sin(i));
       const back = decode(encode(toPCM(samples)));
       equal(back.length, samples.length);
-      ok(back.every((s, i) => Math.abs(s - (samples[i] ?? 9)) < 1e-4), "each is what it was");
+      ok(back.every((s, i) => Math.abs(s - (samples[i] ?? 9)) < 1e-4), "each sample is unchanged");
       equal(encode(Int16Array.of(1, -2, 256)), "AQD+/wAB", "little-endian");
-      equal([...toPCM(Float32Array.of(2, -2, 0))], [32_767, -32_767, 0], "what is too loud is cut");
-      equal([[...decode("AAAA")], decode("").length, millis(720)], [[0], 0, 30], "half a sample is none");
+      equal([...toPCM(Float32Array.of(2, -2, 0))], [32_767, -32_767, 0], "samples that are too loud are clipped");
+      equal([[...decode("AAAA")], decode("").length, millis(720)], [[0], 0, 30], "half a sample is ignored");
     },
   },
   {
@@ -107,14 +107,14 @@ export const tests: Test[] = [
     run: () => {
       for (const from of [48_000, 44_100, 16_000, 24_000]) {
         const out = resampled(440, from);
-        ok(Math.abs(out.length - rate) < 64, `${from}: ${out.length} samples of a second`);
+        ok(Math.abs(out.length - rate) < 64, `${from}: ${out.length} samples for a second`);
         const crossings = out.reduce((n, s, i) => n + ((out[i - 1] ?? 0) < 0 && s >= 0 ? 1 : 0), 0);
         ok(Math.abs(crossings - 440) <= 2, `${from}: ${crossings} periods`);
         const loud = Math.sqrt(energy(out.subarray(2000, 22_000)) / 20_000);
-        ok(Math.abs(loud - 0.5 / Math.SQRT2) < 0.01, `${from}: as loud as before, ${loud}`);
+        ok(Math.abs(loud - 0.5 / Math.SQRT2) < 0.01, `${from}: the same loudness,  ${loud}`);
       }
       const high = resampled(15_000, 48_000);
-      ok(Math.sqrt(energy(high) / high.length) < 0.01, "what the rate cannot hold is left out, and not folded back");
+      ok(Math.sqrt(energy(high) / high.length) < 0.01, "frequencies above the rate's limit are removed, without aliasing");
     },
   },
   {
@@ -131,7 +131,7 @@ export const tests: Test[] = [
     run: () => {
       const playback = new Playback();
       playback.push("a", ones(1000));
-      equal([sounding(playback, 256), playback.now()], [0, null], "too little to begin with");
+      equal([sounding(playback, 256), playback.now()], [0, null], "too few samples to begin");
       playback.push("a", ones(1000));
       equal([sounding(playback, 1280), playback.now()], [1280, { item: "a", samples: 1280 }]);
       playback.push("a", ones(300));
@@ -148,7 +148,7 @@ export const tests: Test[] = [
       playback.end("a");
       equal([sounding(playback, 128), playback.over()], [100, [{ item: "a", samples: 100 }]]);
       playback.end("b");
-      equal(playback.over(), [{ item: "b", samples: 0 }], "one without sound is over at once");
+      equal(playback.over(), [{ item: "b", samples: 0 }], "an answer without audio is over immediately");
     },
   },
   {
@@ -157,7 +157,7 @@ export const tests: Test[] = [
       const playback = new Playback();
       equal(playback.stop(), null, "nothing was played");
       playback.push("a", ones(5000));
-      equal(playback.stop(), { item: "a", samples: 0 }, "or none of it yet");
+      equal(playback.stop(), { item: "a", samples: 0 }, "nothing was played yet");
       equal(sounding(playback, 1280), 0);
       playback.push("b", ones(5000));
       sounding(playback, 2560);
@@ -167,7 +167,7 @@ export const tests: Test[] = [
       ok((out[0] ?? 0) > 0.9 && (out[60] ?? 1) < 0.6 && out[127] === 0, "it fades within 5 ms");
       equal([sounding(playback, 1280), playback.now()], [0, null]);
       playback.push("c", ones(2000));
-      equal([sounding(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "and the next one is heard");
+      equal([sounding(playback, 128), playback.now()], [128, { item: "c", samples: 128 }], "the next answer is played");
     },
   },
   {
@@ -178,9 +178,9 @@ export const tests: Test[] = [
       equal(all(asked.slice(0, 1), heard).length, 1, "once");
       const [turn] = all(answering);
       equal([turn?.message, turn?.runId, turn?.spoken?.phase, turn?.spoken?.answer], ["What is it?", "run_1", "speaking", "a1"]);
-      equal([turn && shownText(turn), turn && underWay(turn)], ["It is a lamp.", true], "what was said so far is shown");
+      equal([turn && shownText(turn), turn && underWay(turn)], ["It is a lamp.", true], "the text spoken so far is shown");
       const [over] = all([...answering, done("r1", "completed")]);
-      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.heard], ["over", "It is a lamp [1].", null], "and then the run's answer");
+      equal([over?.spoken?.phase, over && shownText({ ...over, text: "It is a lamp [1]." }), over?.heard], ["over", "It is a lamp [1].", null], "then the run's answer is shown");
     },
   },
   {
@@ -189,7 +189,7 @@ export const tests: Test[] = [
       equal(all([started("u1"), transcript("u1", " ")]), []);
       equal(all([started("u1"), { type: "conversation.item.input_audio_transcription.failed", item_id: "u1" }]), []);
       const before = all(answering);
-      equal(all([started("u2"), transcript("u2", "")], before), before, "and takes nothing else away");
+      equal(all([started("u2"), transcript("u2", "")], before), before, "no other turn is removed");
     },
   },
   {
@@ -197,7 +197,7 @@ export const tests: Test[] = [
     run: () => {
       const turns = all([started("u1"), transcript("u1", "One."), started("u2"), transcript("u2", "Two."), created("r1", "run_1")]);
       equal(turns.map((t) => [t.message, t.name, t.runId]), [["One.\n\nTwo.", "u2", "run_1"]]);
-      equal(all([created("r9")]), [], "what nobody asked for is no turn");
+      equal(all([created("r9")]), [], "a response without a question is not a turn");
     },
   },
   {
@@ -208,16 +208,16 @@ export const tests: Test[] = [
       const [unheard] = all([...asked, created("r1", "run_1"), done("r1", "cancelled")]);
       equal(unheard?.heard, "…");
       const [late] = interrupted(all([...answering, done("r1", "completed")]), "a1");
-      equal(late?.heard, "It is a lamp.", "also when all of it was sent");
-      equal(interrupted(all(answering), "a2")[0]?.heard, null, "and no other");
+      equal(late?.heard, "It is a lamp.", "even if all audio was sent");
+      equal(interrupted(all(answering), "a2")[0]?.heard, null, "no other answer is marked");
     },
   },
   {
     name: "the played part of each answer is counted",
     run: () => {
       const turns = withLatency(withPlayed(withPlayed(all(answering), "a1", 900), "a1", 400), "a1", 250);
-      equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the most, and the first");
-      equal(withPlayed(turns, "a1", 900)[0], turns[0], "what is not new changes nothing");
+      equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the maximum played, and the first latency");
+      equal(withPlayed(turns, "a1", 900)[0], turns[0], "a known value changes nothing");
     },
   },
   {
@@ -226,7 +226,7 @@ export const tests: Test[] = [
       const refused = done("r1", "failed", { metadata: {}, status_details: { error: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Later." } } });
       const [turn] = all([...asked, created("r1"), refused]);
       equal([turn?.problem?.status, turn?.problem?.code, turn?.problem?.detail], [429, "rate_limit_exceeded", "Later."]);
-      equal(all([...answering, done("r1", "failed")])[0]?.problem, null, "of a run that failed its own error is shown");
+      equal(all([...answering, done("r1", "failed")])[0]?.problem, null, "a failed run shows its own error");
     },
   },
   {
@@ -236,7 +236,7 @@ export const tests: Test[] = [
       equal(turns.map((t) => [t.message, t.spoken?.phase, t.problem?.code ?? null]), [["What is it?", "over", null], ["And then?", "over", "connection_lost"]]);
       equal(afterLoss(turns).map((t) => t.problem?.code ?? null), [null, "connection_lost"]);
       const typed = [newTurn("typed", "k")];
-      equal(afterLoss(typed), typed, "and all that was typed");
+      equal(afterLoss(typed), typed, "typed messages stay");
     },
   },
   {
@@ -249,7 +249,7 @@ export const tests: Test[] = [
       await soon();
       equal([call.status, isClosed(), sent], ["ending", false, [{ type: "conversation.item.truncate", item_id: "a1", content_index: 0, audio_end_ms: 1000 }]]);
       tell({ type: "response.output_audio.delta", item_id: "a2", delta: "AAAA" });
-      equal(sent[1]?.audio_end_ms, 0, "what begins now is not heard");
+      equal(sent[1]?.audio_end_ms, 0, "a new answer is not played");
       tell({ type: "conversation.item.truncated", item_id: "a2" }, { type: "conversation.item.truncated", item_id: "a1" });
       await ended;
       equal([call.status, isClosed(), session.cuts], ["ended", true, ["a2", "a1"]]);
@@ -264,7 +264,7 @@ export const tests: Test[] = [
       const began = performance.now();
       await late.call.end();
       ok(performance.now() - began >= 900, "a second");
-      equal([late.isClosed(), session.cuts], [true, ["a1"]], "and then it is read what was heard");
+      equal([late.isClosed(), session.cuts], [true, ["a1"]], "then the heard part is read");
       const quiet = calling(new Alone(), null);
       const ended = quiet.call.end();
       await soon();
@@ -285,9 +285,9 @@ export const tests: Test[] = [
       render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
       ok(/It is a lamp\..*This answer was not spoken\./.test(box.textContent ?? ""), box.textContent ?? "");
       render(null, box);
-      equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "nor one that could not be");
-      equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "but one that was heard in part");
-      equal(afterLoss(all(asked), true)[0]?.problem?.code, "speaking_ended", "and what nobody answers says who ended it");
+      equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "an answer that could not be spoken is marked, too");
+      equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "an answer that was partly heard is not marked");
+      equal(afterLoss(all(asked), true)[0]?.problem?.code, "speaking_ended", "an unanswered message shows that the conversation ended");
     },
   },
   {
@@ -299,7 +299,7 @@ export const tests: Test[] = [
       equal(call.notice, "SPEECH_MODEL is off");
       tell(started("u2"), transcript("u2", "Again?"), created("r2", "run_2"));
       equal(call.notice, null, "until the next one");
-      equal([failureOf(done("r1", "completed")), failureOf(done("r1", "failed", { metadata: {} }))], [null, null], "of one that was not accepted its turn tells");
+      equal([failureOf(done("r1", "completed")), failureOf(done("r1", "failed", { metadata: {} }))], [null, null], "the turn of a refused message shows the error");
     },
   },
   {
@@ -324,7 +324,7 @@ export const tests: Test[] = [
         if (turn) render(h(TurnView, { turn, session, onAsk: () => {}, last: true }), box);
         return box.textContent ?? "";
       };
-      equal(show(asked.slice(0, 2)), "being spoken", "nothing is being answered yet");
+      equal(show(asked.slice(0, 2)), "being spoken", "nothing is answered yet");
       ok(/What is it\?.*Thinking/.test(show([...asked, created("r1", "run_1")])), box.textContent ?? "");
       ok(/It is a lamp\./.test(show(answering)), box.textContent ?? "");
       render(null, box);
@@ -354,7 +354,7 @@ export const tests: Test[] = [
       const press = () => box.querySelector<HTMLElement>("[aria-label='End speaking']")?.click();
       call.turnedAt = performance.now();
       press();
-      equal(ended, 0, "it began this very moment");
+      equal(ended, 0, "the call has only just begun");
       call.turnedAt -= 600;
       press();
       equal(ended, 1);
@@ -367,15 +367,15 @@ export const tests: Test[] = [
     run: () => {
       const of = (name: string) => microphoneTrouble(new DOMException("", name), true).head;
       equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["Microphone blocked by the browser", "No microphone found", "Microphone unavailable"]);
-      ok(/https/.test(microphoneTrouble(null, false).words) && !microphoneTrouble(null, false).again, "an address that is not safe");
+      ok(/https/.test(microphoneTrouble(null, false).words) && !microphoneTrouble(null, false).again, "an insecure URL");
       equal(refusal(new ApiError(429, "rate_limit_exceeded", "Too many.", [], "", 5)).words, "Too many. Try again in 5 s.");
-      ok(!refusal(new ApiError(400, "voice_not_enabled", "x")).again && refusal(new ApiError(500, "internal", "x")).again, "only what may pass is tried again");
+      ok(!refusal(new ApiError(400, "voice_not_enabled", "x")).again && refusal(new ApiError(500, "internal", "x")).again, "only temporary errors are retried");
     },
   },
   {
     name: "ends are explained, and losses lead to a reconnection",
     run: () => {
-      equal([endTrouble(1006, null, ""), endTrouble(1012, null, ""), endTrouble(1000, null, "")], [null, null, null], "these are taken up again");
+      equal([endTrouble(1006, null, ""), endTrouble(1012, null, ""), endTrouble(1000, null, "")], [null, null, null], "these connections are reopened");
       equal([endTrouble(1013, null, "")?.again, endTrouble(1000, "voice_unavailable", "")?.again], [true, true]);
       equal([endTrouble(1000, "session_idle", "")?.calm, endTrouble(1000, "session_expired", "")?.calm, endTrouble(1008, null, "No.")?.words], [true, true, "No."]);
       for (const missing of ["role voice", "TRANSCRIPTION_MODEL", "SPEECH_MODEL", "parley doctor", "by text"]) ok(endTrouble(1013, null, "")?.words.includes(missing) ?? false, missing);

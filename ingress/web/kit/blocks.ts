@@ -1,9 +1,11 @@
 // The block structure of Markdown: headings, lists, quotes, tables, code. The time per line is
-// bounded, so that a hostile text takes no longer than a harmless one of the same length.
+// bounded, so that a hostile text takes no longer than a harmless text of the same length.
 
 export interface Leaf {
   text: string;
-  /** Whether the text continues: it is the end of an answer that is still being written. */
+  /**
+   * Whether the text continues, because this is the end of an answer that is still being written.
+   */
   open: boolean;
 }
 export type Align = "left" | "center" | "right" | undefined;
@@ -107,7 +109,10 @@ function cellsOf(line: string): string[] {
   return cells;
 }
 
-/** Returns the columns of a table that starts with these two lines, or null if they start none. */
+/**
+ * Returns the columns of a table that starts with these two lines, or null if no table starts
+ * there.
+ */
 function columnsOf(head: string, line: string | undefined): Align[] | null {
   if (line === undefined || !head.includes("|") || !/^[ \t|:-]+$/.test(line) || indentOf(line) > 3) return null;
   const cells = cellsOf(line);
@@ -248,7 +253,7 @@ class Reader {
     for (this.at++; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
       const indent = indentOf(line);
-      // Models often indent bullets under a number by two, although the rules want three.
+      // Models often indent bullets under a number by two spaces, although the rules require three.
       if (marker.number !== null && indent > 1 && indent < width && markerOf(line)?.number === null) width = indent;
       if (!blank(line) && indent < width) {
         const before = inner.at(-1)!;
@@ -268,7 +273,8 @@ class Reader {
     const line = this.at;
     const head = this.lines[line]!;
     let align = columnsOf(head, this.lines[this.at + 1]);
-    // A table's header whose second line has not arrived would appear as a paragraph for a moment.
+    // While the second line of a table's header has not arrived, the header would appear as a
+    // paragraph for a moment.
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
       align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
     }
@@ -334,7 +340,7 @@ function partsOf(block: Block | undefined): number[] {
   return block?.type === "table" ? block.rows.map((_, i) => block.line + 2 + i) : [];
 }
 
-/** Parses a text. With open, it is still being written. */
+/** Parses a text. If open is true, the text is still being written. */
 export function blocksOf(text: string, open: boolean): Outline {
   const source = open ? settled(text) : text;
   const raw = source.split("\n");

@@ -26,7 +26,7 @@ export async function thrown(by: () => unknown): Promise<unknown> {
 }
 
 /**
- * Returns the milliseconds of a fixed amount of work, which takes about 50 ms on an idle machine.
+ * Returns the milliseconds that a fixed amount of work takes: about 50 ms on an idle machine.
  */
 function measure(): number {
   const began = performance.now();
@@ -48,5 +48,5 @@ export function quick(what: string, run: () => void): void {
     if (took <= most) return;
     most = Math.max(most, measure() * 20);
   }
-  throw new Error(`${what}: ${Math.round(took)} ms of ${Math.round(most)}`);
+  throw new Error(`${what}: took ${Math.round(took)} ms, want at most ${Math.round(most)}`);
 }

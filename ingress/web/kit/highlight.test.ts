@@ -16,7 +16,7 @@ export const tests: Test[] = [
       for (const [language, text] of Object.entries(samples)) {
         const code = shown(text, language);
         equal(code.textContent, text, language);
-        ok(code.querySelector("[class^=hljs-]") !== null, `nothing is marked in ${language}`);
+        ok(code.querySelector("[class^=hljs-]") !== null, `nothing is highlighted in ${language}`);
       }
     },
   },

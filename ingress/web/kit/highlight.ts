@@ -52,7 +52,7 @@ function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
 }
 
 /**
- * Whether brackets are nested deeper than in real code. Highlighting such text takes quadratic
+ * Whether brackets are nested deeper than in real code. Highlighting such text would take quadratic
  * time.
  */
 function tangled(text: string): boolean {
@@ -66,8 +66,8 @@ function tangled(text: string): boolean {
 }
 
 /**
- * Returns the children of a code element: spans with highlight.js's classes, or plain text for an
- * unknown language or long code.
+ * Returns the children of a code element: spans with highlight.js's classes, or plain text if the
+ * language is unknown or the code is long.
  */
 export function highlight<N>(h: Make<N>, text: string, language: string): Child<N>[] {
   if (text.length > longest || !lowlight.registered(language) || tangled(text)) return [text];

@@ -4,7 +4,7 @@
 type Tag = "em" | "strong" | "del" | "link" | "image";
 export interface Span {
   tag: Tag;
-  /** The address of a link or an image; null while it is still being written. */
+  /** The URL of a link or an image; null while the URL is still being written. */
   address: string | null;
 }
 export interface Piece {
@@ -47,7 +47,7 @@ class Reader {
   private readonly brackets: Bracket[] = [];
   private newest: Run | null = null;
   private counted = 0;
-  /** The positions of runs of backticks by their length, in descending order. */
+  /** The positions of runs of backticks in descending order, by length of the run. */
   private ticks: Map<number, number[]> | null = null;
 
   constructor(
@@ -295,7 +295,7 @@ function charBefore(text: string, at: number): string {
   return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1]!;
 }
 
-/** Returns the positions of runs of backticks by their length, in descending order. */
+/** Returns the positions of runs of backticks in descending order, by length of the run. */
 function ticksOf(text: string): Map<number, number[]> {
   const places = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
@@ -320,16 +320,16 @@ function openerOf(closer: Run, bottom: Run | null, floor: number): Run | null {
   return null;
 }
 
-// The part of a link after its text: an address, with or without angle brackets, and an optional
-// title, which is not shown. Alternatives start with different characters, so that no text is read
-// more than twice.
+// The part of a link after its text: a URL, with or without angle brackets, and an optional title,
+// which is not shown. Alternatives start with different characters, so that no text is read more
+// than twice.
 const addressPart = /(?:<((?:[^<>\n\\]|\\.)*)>|((?:[^\s()<\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))/.source;
 const titlePart = /(?:"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*')/.source;
 const linkEnd = new RegExp(`^[ \\n]{0,3}${addressPart}(?:[ \\n]{1,3}${titlePart})?[ \\n]{0,3}\\)`);
 
 /**
- * Returns the address of a link and the link's end. The address of an unfinished link is null, and
- * its end is the end of the text.
+ * Returns the URL of a link and the position of the link's end. For an unfinished link, the URL is
+ * null and the end is the end of the text.
  */
 function addressAt(text: string, from: number, open: boolean): { address: string | null; end: number } | null {
   const part = text.slice(from, from + longestAddress + 1024);
@@ -344,12 +344,12 @@ function addressAt(text: string, from: number, open: boolean): { address: string
 }
 
 /**
- * Parses the pieces of a text. With open, the text is still being written, and unfinished markup is
- * treated as if it were complete.
+ * Parses the pieces of a text. If open is true, the text is still being written, and unfinished
+ * markup is treated as complete.
  */
 export function inline(text: string, open = false): Piece[] {
   if (!open) return new Reader(text, false).read();
   let end = text.length;
-  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // they may still turn into any marker
+  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // these characters may still become any marker
   return new Reader(text.slice(0, end).trimEnd(), true).read();
 }

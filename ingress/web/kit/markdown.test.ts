@@ -47,7 +47,7 @@ export const tests: Test[] = [
         const node = shown(text, { citations: [citation(1)], path: () => null, image: () => null });
         harmless(node, text.slice(0, 60));
       }
-      ok(shown("<script>alert(1)</script>").textContent === "<script>alert(1)</script>", "HTML is shown as it stands");
+      ok(shown("<script>alert(1)</script>").textContent === "<script>alert(1)</script>", "HTML is shown as text");
       equal(shown("a\u202Eb &#x202e; `\u2066`").textContent, "a\uFFFDb \uFFFD \uFFFD");
       const alt = shown("![a\u202Eb `\u202Ec` &#x202e;](x)", { image: () => "/x" }).querySelector("img")?.alt;
       equal(alt, "a\uFFFDb \uFFFDc \uFFFD");
@@ -83,12 +83,12 @@ export const tests: Test[] = [
       const cite = (c: Citation): Node => h("a", { class: "ref" }, `${c.id}:${c.citedText}`);
       equal(html(shown("😀 𝒳[1] and é̈[12][1]. `[1]` \\[1\\] [2] Wow![1]", { citations, cite })),
         "<p>😀 𝒳<a>1:first</a> and é̈<a>12:quote 12</a><a>1:second</a>. <code>[1]</code> [1] [2] Wow!<a>1:second</a></p>");
-      equal(html(shown("[see [1]](https://cited.example/1)", { citations, cite })), '<p><a href="https://cited.example/1">see [1]</a></p>', "a link holds no other");
+      equal(html(shown("[see [1]](https://cited.example/1)", { citations, cite })), '<p><a href="https://cited.example/1">see [1]</a></p>', "links are not nested");
       equal(html(shown("[1](https://evil.example)", { citations, cite })), "<p>1 (https://evil.example)</p>");
       equal(html(shown("| a[1] |\n|---|\n| b[12] |", { citations, cite })), "<div><table><thead><tr><th>a<a>1:first</a></th></tr></thead><tbody><tr><td>b<a>12:quote 12</a></td></tr></tbody></table></div>");
       const text = "é😀 oak[1] is";
       const c = citation(1, { startIndex: 0, endIndex: 6 });
-      equal([...text].slice(c.startIndex, c.endIndex).join(""), "é😀 oak", "places count code points");
+      equal([...text].slice(c.startIndex, c.endIndex).join(""), "é😀 oak", "positions count code points");
     },
   },
   {
@@ -125,7 +125,7 @@ export const tests: Test[] = [
             a.replaceWith(...a.childNodes); // the rest is compared with the harmless text
           }
           harmless(whole, what);
-          ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} turns the order of reading`);
+          ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} changes the reading direction`);
           const growing = new Growing<Node>({ h, ...options });
           for (let i = 0, step = 1; i < text.length; i += step, step = (step % 7) + 2) growing.update(text.slice(0, i), true);
           equal(h("div", null, growing.update(text, false)).innerHTML, shown(text, options).innerHTML, what);
@@ -141,8 +141,8 @@ export const tests: Test[] = [
       const growing = new Growing<Node>({ h });
       const before = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive", true);
       const after = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive and more", true);
-      for (let i = 0; i < 3; i++) ok(before[i] === after[i], `block ${i} was made again`);
-      equal(growing.update("other", true).length, 1, "another text starts anew");
+      for (let i = 0; i < 3; i++) ok(before[i] === after[i], `block ${i} was rendered again`);
+      equal(growing.update("other", true).length, 1, "another text is rendered from its start");
     },
   },
   {
@@ -204,8 +204,8 @@ export const tests: Test[] = [
         const whole = h("div", null, growing.update(text, false));
         const grown = made;
         made = 0;
-        equal(whole.innerHTML === h("div", null, markdown(text, options)).innerHTML, true, `${name} is not the whole`);
-        ok(grown < 6 * made, `${name}: ${grown} nodes were made for ${made}`);
+        equal(whole.innerHTML === h("div", null, markdown(text, options)).innerHTML, true, `${name} differs from the complete rendering`);
+        ok(grown < 6 * made, `${name}: created ${grown} nodes for ${made}`);
       }
     },
   },
@@ -214,7 +214,7 @@ export const tests: Test[] = [
     run() {
       quick(name, () => {
         const node = shown(text);
-        ok(deepestOf(node) < 60, `${deepestOf(node)} deep`);
+        ok(deepestOf(node) < 60, `nesting depth = ${deepestOf(node)}`);
       });
       quick(`${name}, open`, () => new Growing<Node>({ h }).update(text, true));
     },

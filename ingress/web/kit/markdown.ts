@@ -1,17 +1,17 @@
-// Renders answers: Markdown becomes nodes, created by the caller, and never HTML. HTML, addresses
-// and foreign images in an answer appear as text. A link works only if it leads to a source that
-// the run cites, or to a path of this host.
+// Renders answers: Markdown becomes nodes, which the caller creates, and never HTML. HTML, URLs and
+// images from other hosts appear as text. A link works only if it leads to a source that the run
+// cites, or to a path on this host.
 import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 
-/** A source that a marker refers to, as the API returns it. */
+/** A source to which a marker refers, as the API returns it. */
 export interface Citation {
   id: number;
   type: string;
   title: string;
   url: string;
   citedText: string;
-  /** Indexes count Unicode code points of the answer. */
+  /** Indexes count the Unicode code points in the answer. */
   startIndex: number;
   endIndex: number;
   documentId: string | null;
@@ -28,28 +28,28 @@ export type Make<N> = (tag: string, props: Record<string, string | number | bool
 
 export interface MarkdownOptions<N> {
   h: Make<N>;
-  /** The run's citations in order, one per marker of the answer. */
+  /** The run's citations in order, one for each marker in the answer. */
   citations?: readonly Citation[];
   /**
    * Creates the reference to a source. Its accessible name should be "Source 1: title". The default
    * is a number in brackets.
    */
   cite?: (citation: Citation) => N;
-  /** Returns the address on this host that a link of the answer leads to, or null. */
+  /** Returns the path on this host to which a link in the answer leads, or null. */
   path?: (address: string) => string | null;
   /**
-   * Returns the address on this host of an image of the answer, for example a file of the run, or
+   * Returns the URL on this host for an image in the answer, for example a file of the run, or
    * null.
    */
   image?: (address: string) => string | null;
   /**
-   * Creates a code block; with open, more code follows. If it is missing or returns null, the block
-   * is pre and code.
+   * Creates a code block. If open is true, more code follows. If code is missing or returns null,
+   * the block consists of pre and code.
    */
   code?: (text: string, language: string, open: boolean) => N | null;
   /**
-   * How many levels headings are lowered, at least 1, because an answer never contains the page's
-   * title.
+   * The number of levels by which headings are lowered, at least 1, because an answer never
+   * contains the page's title.
    */
   lower?: number;
 }
@@ -88,7 +88,7 @@ class Frame<N> {
 }
 
 class Writer<N> {
-  /** How many times each source was referred to. */
+  /** The number of references to each source so far. */
   seen = new Map<number, number>();
   private readonly numbered = new Map<number, Citation[]>();
   private readonly links = new Set<string>();
@@ -236,7 +236,7 @@ class Writer<N> {
     return this.unlinked(children, text, address);
   }
 
-  /** Renders a link that leads nowhere: its text, and its address if it differs from the text. */
+  /** Renders a link that leads nowhere: its text, and its URL if that differs from the text. */
   private unlinked(children: Child<N>[], text: string, address: string): Child<N>[] {
     const shown = plain(address);
     if (text === "") return [shown];
@@ -292,8 +292,8 @@ export class Growing<N> {
   }
 
   /**
-   * Returns the nodes of the text so far. With open, more text follows. A text that does not extend
-   * the previous one is rendered from its start.
+   * Returns the nodes for the text so far. If open is true, more text follows. If the text does not
+   * extend the previous text, it is rendered from its start.
    */
   update(text: string, open: boolean): N[] {
     if (!text.startsWith(this.text)) {

@@ -88,7 +88,7 @@ const marks =
     .split(" ");
 const lines = ["\n", "\n", "\n\n", "  \n", "\\\n", "\r\n", "\n- ", "\n- ", "\n\n- ", "\n  - ", "\n1. ", "\n2. ", "\n* [x] ", "\n> ", "\n# ", "\n```\n", "\n|a|b|\n|-|-|\n", "\n|a|b[1]|", "\n|a|b|", "\n    ", "\t", " "];
 
-/** Yields pseudo-random texts of markers. The sequence is always the same. */
+/** Yields pseudo-random texts that consist of markers. The sequence is always the same. */
 export function* muddles(count: number): Generator<string> {
   let state = 20_261_121;
   const below = (n: number): number => {
@@ -105,7 +105,7 @@ export function* muddles(count: number): Generator<string> {
   }
 }
 
-/** Returns texts of about 200 KB, each the worst case of one part of the parser. */
+/** Returns texts of about 200 KB, each the worst case for one part of the parser. */
 export function huge(): Record<string, string> {
   const fill = (part: string): string => part.repeat(Math.ceil(200_000 / part.length));
   return {

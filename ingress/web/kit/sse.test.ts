@@ -34,7 +34,7 @@ function answers(...list: (Response | Error)[]): { fetch: typeof fetch; asked: A
   const asked: Asked[] = [];
   const give = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     asked.push({ url: String(input), headers: { ...(init?.headers as Record<string, string>) }, body: init?.body });
-    const next = list.shift() ?? new Error("asked too often");
+    const next = list.shift() ?? new Error("too many requests");
     return next instanceof Error ? Promise.reject(next) : Promise.resolve(next);
   };
   return { fetch: give, asked };
@@ -73,7 +73,7 @@ export const tests: Test[] = [
         { id: "a", event: "message", data: "x" },
         { id: "a", event: "message", data: "y" },
       ]);
-      equal(parser.lastEventId, "a", "the frame that did not end counts for nothing");
+      equal(parser.lastEventId, "a", "the incomplete frame is ignored");
     },
   },
   {
@@ -158,7 +158,7 @@ export const tests: Test[] = [
       const began = performance.now();
       const late = answers(refusal(503, { "Retry-After": "1" }), stream([bytes("id: 1\ndata: last\n\n")]));
       await all("/x", { fetch: late.fetch, resume: true, pause: 1, last });
-      ok(performance.now() - began >= 990, "it asked again before its time");
+      ok(performance.now() - began >= 990, "the retry came too early");
     },
   },
   {

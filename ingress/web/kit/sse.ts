@@ -1,7 +1,7 @@
-// Server-sent events over fetch. Unlike EventSource it supports methods, headers and bodies. It
-// resumes automatically.
+// Server-sent events over fetch. Unlike EventSource, this module supports methods, headers and
+// bodies, and reconnects after the last event.
 
-/** An event. Its name is "message" if the stream names none. */
+/** An event. Its name is "message" if the stream does not name the event. */
 export interface ServerEvent {
   id: string;
   event: string;
@@ -26,7 +26,7 @@ export class StreamProblem extends Error {
 
 export interface StreamOptions {
   method?: "GET" | "POST";
-  /** A function is called for every connection. */
+  /** If this is a function, it is called for every connection. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   body?: string;
   credentials?: RequestCredentials;
@@ -36,19 +36,22 @@ export interface StreamOptions {
    * Idempotency-Key.
    */
   resume?: boolean;
-  /** The id of the event to continue after. */
+  /** The id of the event after which to continue. */
   lastEventId?: string;
-  /** Whether an event is the last one. Without it, a resumed stream never ends. */
+  /**
+   * Returns whether an event is the last one. Without this function, a resumed stream never ends.
+   */
   last?: (event: ServerEvent) => boolean;
   /**
-   * Called with a response that is not a stream. It returns true to retry once immediately, for
-   * example with a new token, and throws to give up.
+   * Called with a response that is not a stream. Returns true to retry once immediately, for
+   * example with a new token, or throws to give up.
    */
   refused?: (problem: StreamProblem) => boolean | Promise<boolean>;
   /** The maximum number of consecutive connections without an event. The default is no limit. */
   attempts?: number;
   /**
-   * Called with false when a connection is lost, and with true when the next one delivers an event.
+   * Called with false when a connection is lost, and with true when the next connection delivers an
+   * event.
    */
   connected?: (up: boolean) => void;
   /**
@@ -56,7 +59,7 @@ export interface StreamOptions {
    * something every 10 s.
    */
   silence?: number;
-  /** Milliseconds of the first pause. It doubles up to thirty times that. */
+  /** The first pause in milliseconds. Pauses double, up to thirty times the first. */
   pause?: number;
   fetch?: typeof fetch;
 }
@@ -132,7 +135,7 @@ function rest(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Reads the problem of an error response. */
+/** Reads the problem document in an error response. */
 export async function problem(answer: Response): Promise<StreamProblem> {
   let told: Record<string, unknown> = {};
   try {
@@ -163,8 +166,8 @@ interface Place {
 }
 
 /**
- * Yields the events of one connection. It throws StreamProblem if the response is not a stream, and
- * any error that breaks the connection.
+ * Yields the events from one connection. Throws a StreamProblem if the response is not a stream,
+ * and any error that breaks the connection.
  */
 async function* connection(url: string, options: StreamOptions, place: Place): AsyncGenerator<ServerEvent> {
   const { method = "GET", body, credentials, signal, silence = 35_000 } = options;

@@ -17,7 +17,10 @@ export class Answer {
     this.node.append(this.text);
   }
 
-  /** Shows the text so far. With open, more text follows. A note explains an incomplete answer. */
+  /**
+   * Shows the text so far. If open is true, more text follows. A note explains an incomplete
+   * answer.
+   */
   show(text: string, citations: Citation[], open: boolean, note = ""): void {
     try {
       this.draw(text, citations, open);

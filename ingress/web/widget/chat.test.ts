@@ -54,7 +54,7 @@ export const tests: Test[] = [
         ["message.delta", { text: "Half" }],
         ["run.completed", { run: { id: "run_1", status: "completed", message: "Whole.", citations: [], toolCalls: [{ name: "webSearch", status: "completed" }] } }],
       ]);
-      ok(chat.send("Hello"), "it is not sent");
+      ok(chat.send("Hello"), "the message is not sent");
       await ended;
       chat.leave();
       equal(told.map((t) => t.name), ["message", "answer"]);
@@ -69,7 +69,7 @@ export const tests: Test[] = [
         answer.show("a **b** <i>", [null as never], false, "why");
         answer.show("a **b** <i>", [], true);
       });
-      equal([said, answer.node.querySelector("strong")?.textContent], [1, "b"], "what can be shown again is");
+      equal([said, answer.node.querySelector("strong")?.textContent], [1, "b"], "later text is rendered again");
       await quietly(() => answer.show("a **b** <i>", [null as never], false));
       equal([answer.node.querySelector(".answer")?.textContent, answer.node.querySelector(".note")?.textContent], ["a **b** <i>", "why"]);
 
@@ -111,7 +111,7 @@ export const tests: Test[] = [
         more();
       });
       for (let i = 1; i < began.length; i++) ok(began[i]! - began[i - 1]! >= 79, `drawn again after ${began[i]! - began[i - 1]!} ms`);
-      equal(shown, asked, "what was asked for last is shown");
+      equal(shown, asked, "the newest text is shown");
     },
   },
   {
@@ -121,20 +121,20 @@ export const tests: Test[] = [
       store.set("transcript", { session: "w_1", entries: [{ from: "agent", text: "old" }], pending: null });
       const { show } = View.prototype;
       View.prototype.show = function (entries) {
-        if (entries.length > 0) throw new Error("it cannot be shown");
+        if (entries.length > 0) throw new Error("the entry cannot be shown");
         show.call(this, entries);
       };
       try {
         await quietly(() => {
           const { chat, log } = chatting([], store);
           equal(log(), "");
-          ok(chat.send("new"), "nothing can be sent");
+          ok(chat.send("new"), "no message can be sent");
           chat.leave();
         });
       } finally {
         View.prototype.show = show;
       }
-      ok(!JSON.stringify(store.get("transcript")).includes("old"), "it is kept");
+      ok(!JSON.stringify(store.get("transcript")).includes("old"), "the old transcript is kept");
     },
   },
 ];

@@ -112,7 +112,7 @@ export class Chat {
       }
 
       if (signal.aborted) return;
-      Object.assign(pending, { answer: "", citations: [], lastEventId: "" }); // the stream ended without its last event: read it again from the start
+      Object.assign(pending, { answer: "", citations: [], lastEventId: "" }); // the stream ended without its last event, so it is read again from the start
       this.fail(null, pending, answer);
     } catch (cause) {
       if (!signal.aborted) this.fail(cause, pending, answer);

@@ -1,5 +1,5 @@
-// Creates elements without HTML strings, which pages may forbid, and which would turn text into
-// markup.
+// Creates elements without HTML strings, because pages may forbid HTML strings, and because they
+// would turn text into markup.
 import type { Child } from "../kit/markdown";
 import { own } from "./origin";
 

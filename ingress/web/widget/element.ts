@@ -12,13 +12,13 @@ import { View } from "./view";
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
-/** The script element of this file in the page. */
+/** The script element in the page that loaded this file. */
 export const script = ownScript();
 const base = baseOf(script);
 
 const handlers = new Map<string, Set<Handler>>();
 
-/** Registers a function that is called for each event of that name, in any chat of the page. */
+/** Registers a function that is called for each event with this name, in any chat on the page. */
 export function on(name: string, call: Handler): void {
   handlers.set(name, (handlers.get(name) ?? new Set()).add(call));
 }
@@ -28,7 +28,7 @@ function emit(name: Name, detail: Record<string, unknown>): void {
     try {
       call(detail);
     } catch (cause) {
-      setTimeout(() => { throw cause; }); // an error of the page's handler: report it as uncaught
+      setTimeout(() => { throw cause; }); // report an error in the page's handler as uncaught
     }
   }
 }
@@ -83,7 +83,7 @@ export class AgentChat extends HTMLElement {
   }
 
   /**
-   * Sends a message in the visitor's name as soon as the chat is ready. It returns false while an
+   * Sends a message in the visitor's name as soon as the chat is ready. Returns false while an
    * answer is pending.
    */
   send(text: string): boolean {
@@ -175,7 +175,7 @@ export class AgentChat extends HTMLElement {
     else if (passing.get("open") === true && innerWidth > 480) view.open(false);
   }
 
-  /** Applies the page's accent colour, with a readable text colour on it. */
+  /** Applies the page's accent colour, and chooses a text colour that is readable on it. */
   private tint(): void {
     const accent = this.getAttribute("accent") ?? "";
     const brush = h("canvas").getContext("2d");

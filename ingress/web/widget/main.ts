@@ -102,11 +102,11 @@ function asked({ dataset: d }: HTMLScriptElement): Options {
 }
 
 function start(): void {
-  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // not an element with that id
+  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // an element with that id is not a function
   if (before?.ready) return; // the script was loaded twice: the first copy stays
 
   if (!script) {
-    console.warn("agentChat: the chat cannot start, because the address of this script is unknown. Load it with <script src=\"…/widget.js\">.");
+    console.warn("agentChat: the chat cannot start, because the URL of this script is unknown. Load it with <script src=\"…/widget.js\">.");
     return;
   }
 

@@ -21,7 +21,7 @@ export const tests: Test[] = [
     run() {
       const names = ["currentScript", "body", "createElement", "createElementNS", "querySelectorAll", "documentElement"];
       holding([...names.map((name) => h("img", { name, alt: "" })), script("https://chat.example/widget.js")], () => {
-        equal((document.currentScript as unknown as Element).tagName, "IMG", "the page's element is in the way");
+        equal((document.currentScript as unknown as Element).tagName, "IMG", "the page's element shadows the property");
         equal(ownScript()?.src, "https://chat.example/widget.js");
         equal([own("body").tagName, h("p").tagName, icon("send").nodeName], ["BODY", "P", "svg"]);
       });
@@ -53,8 +53,8 @@ export const tests: Test[] = [
       ];
       holding(none, () => equal(ownScript(), null));
       const ours = script("https://chat.example/a/widget.js?v=1", { "data-agent": "ag_1" });
-      holding([...none, script("https://chat.example/a/widget.js"), ours], () => equal(ownScript() === ours, true, "the one that names an agent"));
-      holding([ours, script("https://evil.example/widget.js")], () => equal(ownScript(), null, "whose is it?"));
+      holding([...none, script("https://chat.example/a/widget.js"), ours], () => equal(ownScript() === ours, true, "the script that names an agent"));
+      holding([ours, script("https://evil.example/widget.js")], () => equal(ownScript(), null, "the script is ambiguous"));
     },
   },
 ];

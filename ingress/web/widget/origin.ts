@@ -1,20 +1,20 @@
-// The address of widget.js, and of the API next to it. An element of the page, for example <img
+// The URL of widget.js, and of the API next to it. An element in the page, for example <img
 // name="currentScript">, can shadow a property of the document. The properties are therefore read
 // from the document's prototype.
 
-/** Returns a property of the document, even if an element of the page has the same name. */
+/** Returns a property of the document, even if an element in the page has the same name. */
 export const own = <K extends keyof Document>(name: K): Document[K] => Reflect.get(Document.prototype, name, document) as Document[K];
 
 const folder = (script: HTMLScriptElement): string => new URL(".", script.src).href;
 
-/** Whether a node is a script that was loaded from an address. */
+/** Whether a node is a script that was loaded from a URL. */
 function loaded(node: unknown): node is HTMLScriptElement {
   return node instanceof HTMLScriptElement && /^https?:/i.test(node.src) && URL.canParse(node.src);
 }
 
 /**
  * Returns the script element that loaded this file, or null if it is unknown. In a module or a
- * shadow tree the browser does not report the current script. Then it is a script whose address
+ * shadow tree the browser does not report the current script. Then the result is a script whose URL
  * ends in /widget.js, if all such scripts have the same folder.
  */
 export function ownScript(): HTMLScriptElement | null {
@@ -25,5 +25,5 @@ export function ownScript(): HTMLScriptElement | null {
   return named.find((s) => s.dataset.agent) ?? named[0] ?? null;
 }
 
-/** Returns the base address of the API: the folder of the script. */
+/** Returns the base URL of the API: the folder of the script. */
 export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "");

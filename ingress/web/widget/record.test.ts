@@ -18,7 +18,7 @@ export const tests: Test[] = [
       save(store, transcript);
       equal(load(store), transcript);
       forget(store);
-      equal(load(store).entries, [], "nothing is kept any more");
+      equal(load(store).entries, [], "the transcript was deleted");
     },
   },
   {
@@ -33,7 +33,7 @@ export const tests: Test[] = [
       const long: Entry = { from: "agent", text: "x".repeat(150_000) };
       transcript.entries.push({ ...long }, { ...long }, { ...long });
       save(store, transcript);
-      ok((localStorage.getItem(store.name("transcript"))?.length ?? 0) < 460_000, "too much is kept");
+      ok((localStorage.getItem(store.name("transcript"))?.length ?? 0) < 460_000, "too much is stored");
       forget(store);
     },
   },

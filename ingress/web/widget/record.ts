@@ -6,7 +6,7 @@ export interface Entry {
   from: "visitor" | "agent";
   text: string;
   citations?: Citation[];
-  /** The reason that there is no answer, or only a part. */
+  /** The reason why there is no answer, or only a part of it. */
   note?: string;
 }
 /** A pending answer: the idempotency key of its run, and the id of the last event read. */
@@ -32,7 +32,7 @@ export function unguessable(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** One of the browser's two stores. If it is blocked, the data is in memory. */
+/** One of the browser's two stores. If the store is blocked, the data is kept in memory. */
 export class Store {
   private readonly memory = new Map<string, string>();
 
@@ -72,7 +72,7 @@ export class Store {
 
 export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-/** Returns the valid citations of a list. Invalid citations would break the rendering. */
+/** Returns the valid citations in a list. Invalid citations would break the rendering. */
 export function citationsOf(told: unknown): Citation[] {
   if (!Array.isArray(told)) return [];
   return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
@@ -92,7 +92,7 @@ export function load(store: Store): Transcript {
   return { session: kept.session, entries, pending };
 }
 
-/** Stores a transcript. Only the newest part of a long one is stored. */
+/** Stores a transcript. If the transcript is long, only its newest part is stored. */
 export function save(store: Store, transcript: Transcript): void {
   const { entries } = transcript;
   for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));

@@ -29,7 +29,7 @@ export class Service {
     private readonly passing: Store,
   ) {}
 
-  /** Returns a valid token, or throws StreamProblem if it cannot get one. */
+  /** Returns a valid token. Throws a StreamProblem if it cannot get one. */
   async token(): Promise<string> {
     let pass = this.passing.get("pass") as Pass | null;
 
@@ -89,7 +89,7 @@ export class Service {
   }
 }
 
-/** Returns the advice for a problem, and whether the same message may be sent again. */
+/** Returns advice for a problem, and whether the same message may be sent again. */
 export function advice(p: StreamProblem): { text: string; again: boolean } {
   const when = p.retryAfter ? `in ${p.retryAfter} ${p.retryAfter === 1 ? "second" : "seconds"}` : "in a moment";
   if (p.code === "budget_exceeded") return { text: "This chat has used up its budget. Try again later.", again: true };

@@ -149,7 +149,10 @@ export class View {
     this.log.append(node);
   }
 
-  /** Shows a complete answer. It is announced, and counted as unread while the panel is closed. */
+  /**
+   * Shows a complete answer. The answer is announced, and counts as unread while the panel is
+   * closed.
+   */
   settle(node: HTMLElement, draw: () => void): void {
     const near = this.near();
     if (!node.isConnected) this.append(node);
@@ -167,8 +170,9 @@ export class View {
   }
 
   /**
-   * Returns a function that redraws a growing node. The node is drawn at most once per frame, and
-   * less often the longer drawing takes: drawing uses at most a quarter of the page's time.
+   * Returns a function that redraws a growing node. The node is redrawn at most once per frame. If
+   * drawing takes long, it is redrawn less often, so that drawing uses at most a quarter of the
+   * page's time.
    */
   growing(node: HTMLElement, draw: () => void): () => void {
     let waiting = false;

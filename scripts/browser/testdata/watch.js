@@ -1,6 +1,6 @@
 // Runs in the tests' isolated world of each document, before the document's scripts.
 
-// tell is a function of the harness.
+// tell is a function that the harness provides.
 document.addEventListener("securitypolicyviolation", (e) => {
   tell(`${e.effectiveDirective} of the content security policy forbids ${e.blockedURI || "this"} ${e.sample} (${e.sourceFile}:${e.lineNumber})`);
 });
@@ -43,28 +43,28 @@ globalThis.focused = () => {
 // Positions of elements at the previous attempt to click them.
 const places = new WeakMap();
 
-// target returns the point to click an element, or the reason why it cannot be clicked, because
-// users cannot hit a moving element.
+// target returns the point at which to click an element, or the reason why the element cannot be
+// clicked. A moving element cannot be clicked, because users cannot hit it.
 globalThis.target = (element) => {
-  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "it is disabled" };
+  if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "the element is disabled" };
   const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);
-  if (!box) return { Why: "it has no size" };
+  if (!box) return { Why: "the element has no size" };
   const x = box.left + box.width / 2;
   const y = box.top + box.height / 2;
   const was = places.get(element);
   places.set(element, { x, y });
-  if (was?.x !== x || was.y !== y) return { Why: "it moves, or was just looked at for the first time" };
+  if (was?.x !== x || was.y !== y) return { Why: "the element moves, or this is the first look at it" };
   let hit = document.elementFromPoint(x, y);
   while (hit?.shadowRoot) {
     const deeper = hit.shadowRoot.elementFromPoint(x, y);
     if (!deeper || deeper === hit) break;
     hit = deeper;
   }
-  if (!hit) return { Why: `it is out of sight (${Math.round(x)},${Math.round(y)})` };
+  if (!hit) return { Why: `the element is out of sight (${Math.round(x)},${Math.round(y)})` };
   const within = (node) => {
     for (; node; node = node.parentNode ?? node.host) if (node === element) return true;
     return false;
   };
-  if (!within(hit) && hit.closest("label")?.control !== element) return { Why: `${hit.nodeName.toLowerCase()}.${hit.className} is above it` };
+  if (!within(hit) && hit.closest("label")?.control !== element) return { Why: `${hit.nodeName.toLowerCase()}.${hit.className} covers the element` };
   return { X: x, Y: y, Why: "" };
 };

@@ -14,7 +14,7 @@ const ask = (agent, content, parameters, subscriber) => {
   return agent.runAgent(parameters, subscriber);
 };
 
-// Two messages of a thread, each with a tool call. No ID is repeated.
+// Send two messages in a thread, each with a tool call. No ID is repeated.
 const agent = agentOf(AGENT_ID, "agui-1");
 const events = [];
 const first = await ask(agent, "What is 12 * 12?", { runId: "mine" }, { onEvent: ({ event }) => { events.push(event); } });
@@ -32,7 +32,7 @@ assert.equal(agent.messages[1].toolCalls[0].function.name, "codeExecution");
 assert.equal(new Set(agent.messages.map((message) => message.id)).size, agent.messages.length);
 assert.equal(agent.messages[2].toolCallId, agent.messages[1].toolCalls[0].id);
 
-// Citations are sent as they arise.
+// Citations are sent as soon as they arise.
 const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
@@ -45,5 +45,5 @@ assert.ok(failures[0].code && failures[0].message);
 await assert.rejects(ask(agentOf(AGENT_ID, "agui-4"), "x", { tools: [{ name: "x", description: "x", parameters: {} }] }), /tools/);
 await assert.rejects(ask(agentOf("ag_00000000000000000000000000", "agui-5"), "x"), /404/);
 
-assert.deepEqual(warnings, [], "the client took something out of what it was told");
+assert.deepEqual(warnings, [], "the client dropped a part of the events");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

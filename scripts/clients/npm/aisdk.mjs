@@ -1,4 +1,4 @@
-// Reads Parley's streams with the AI SDK: its default transport, its chunk schema, its messages.
+// Reads Parley's streams with the AI SDK: the SDK's default transport, chunk schema and messages.
 import assert from "node:assert/strict";
 import { AbstractChat, DefaultChatTransport, parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 
@@ -9,7 +9,7 @@ const transport = (agent) => new DefaultChatTransport({ api: chatURL(agent), hea
 const user = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 const textOf = (message) => message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
 
-// The state of useChat without a page.
+// The state of useChat outside a page.
 class Chat extends AbstractChat {
   constructor(options) {
     const state = {
@@ -23,7 +23,7 @@ class Chat extends AbstractChat {
   }
 }
 
-// A chat with two messages, a tool, and a session with its history.
+// Checks a chat with two messages, a tool call, and a session with its history.
 const errors = [];
 const toolCalls = [];
 const chat = new Chat({
@@ -37,14 +37,14 @@ assert.match(textOf(answer), /144/);
 const tool = answer.parts.find((part) => part.type === "dynamic-tool");
 assert.equal(tool.toolName, "codeExecution");
 assert.equal(tool.state, "output-available");
-assert.deepEqual(toolCalls, [], "the client was asked to carry out a call");
+assert.deepEqual(toolCalls, [], "the client was asked to execute a tool call");
 const { runId, sessionId } = answer.metadata;
 assert.equal(sessionId, "aisdk-1");
 await chat.sendMessage({ text: "And 13 * 13?" });
 assert.equal(chat.messages.length, 4);
 assert.match(textOf(chat.messages[3]), /169/);
 
-// Every chunk matches the SDK's schema, and together they equal the run.
+// Every chunk matches the SDK's schema, and all chunks together equal the run.
 async function chunksOf(response) {
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("x-vercel-ai-ui-message-stream"), "v1");
@@ -61,7 +61,7 @@ const cited = await chunksOf(await fetch(chatURL(ASKING_ID), {
 assert.ok(cited.some((chunk) => chunk.type === "source-document" && chunk.title), JSON.stringify(cited.map((chunk) => chunk.type)));
 assert.ok(cited.some((chunk) => chunk.type === "data-citation" && chunk.data.citedText));
 
-// Read a run again, from the beginning and from the middle.
+// Reads a run again, from the beginning and from the middle.
 const read = (more) => fetch(`${PARLEY_BASE_URL}/api/runs?id=${runId}&format=ai-sdk`, { headers: { ...headers, ...more } });
 const whole = await (await read()).text();
 let message;
@@ -88,7 +88,7 @@ const returned = new Chat({
 await returned.resumeStream();
 assert.equal(textOf(returned.messages.at(-1)), textOf(answer));
 
-// Failures become errors of the chat.
+// Failures become chat errors.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
 await failing.sendMessage({ text: "fault 400: no" });
 assert.equal(failing.status, "error");
@@ -96,7 +96,7 @@ const refused = new Chat({ id: "aisdk-4", transport: transport("ag_0000000000000
 await refused.sendMessage({ text: "hello" });
 assert.match(refused.error.message, /not_found/);
 
-// A run that waits for a person reports that while its stream stays open.
+// If a run waits for a person, its stream reports that and stays open.
 const stream = await transport(PARKING_ID).sendMessages({
   chatId: "aisdk-5", messages: [user("Use bookBill with {\"bill\": \"AISDK-1\"}")], trigger: "submit-message", abortSignal: undefined,
 });

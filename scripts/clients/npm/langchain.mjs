@@ -1,5 +1,5 @@
-// Calls Parley through LangChain with only the base URL, a key and an agent's ID, like LangChain's
-// users do with OpenAI. Prints the results for its test.
+// Calls Parley through LangChain with only the base URL, a key and an agent's ID, as LangChain's users call OpenAI. Prints the
+// results for its test.
 import { AIMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
@@ -25,7 +25,7 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
-// A session kept by Parley: `user` names it.
+// A session whose history Parley keeps. `user` is its ID.
 const remembering = new ChatOpenAI({ ...options, user: "langchain-session" });
 told.session = [(await remembering.invoke("once")).content, (await remembering.invoke("twice")).content];
 
@@ -35,8 +35,8 @@ told.responses = { text: response.text, id: response.id ?? response.response_met
 told.responsesStream = "";
 for await (const chunk of await responses.stream("four five six")) told.responsesStream += chunk.text;
 
-// Failures are reported immediately and in a way that LangChain does not retry, because a retry
-// would run the agent again.
+// Failures are reported immediately, and in such a way that LangChain does not retry, because a retry would run the agent
+// again.
 const caught = async (task) => {
   try {
     return { text: (await task()).content };
@@ -49,7 +49,7 @@ told.unknown = await caught(() => new ChatOpenAI({ ...options, model: "gpt-nobod
 told.unauthenticated = await caught(() => new ChatOpenAI({ ...options, apiKey: "ak_wrong" }).invoke("hello"));
 told.tools = await caught(() => model.bindTools([{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }]).invoke("hello"));
 
-// A connection that breaks after the service has answered. LangChain retries automatically.
+// A connection that breaks after the service has responded. LangChain retries automatically.
 told.broken = await caught(() => new ChatOpenAI({ ...options, configuration: { baseURL: `${BROKEN_BASE_URL}/v1`, defaultHeaders: { "Idempotency-Key": "langchain-1" } } }).invoke("after a break"));
 
 console.log(JSON.stringify(told));

@@ -5,8 +5,7 @@ import { readFile } from "node:fs/promises";
 
 const collection = JSON.parse(await readFile(process.env.COLLECTION, "utf8"));
 
-// The organization's event stream has no end, so it is skipped. Logging in comes first, logging out
-// last.
+// The organization's event stream does not end, so it is skipped. The login request comes first, the logout request last.
 const endless = ["/api/events"];
 const first = ["Sign up", "Log in"];
 const last = ["Log out"];

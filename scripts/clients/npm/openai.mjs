@@ -1,6 +1,5 @@
-// Tests OpenAI's client against Parley: its main operations and typical errors. Each part throws if
-// something is wrong, so that the script exits with a code other than 0. Values that only the test
-// can check are printed.
+// Tests OpenAI's client against Parley: its main operations and typical errors. Each part throws if something is wrong, so that
+// the script's exit status is not 0. The script prints the values that only the test can check.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -14,7 +13,7 @@ const report = {};
 const user = (content) => ({ role: "user", content });
 const session = (name) => `${name}-${Date.now()}`;
 
-// api calls Parley's API for data that the protocol does not contain.
+// api calls Parley's own API for data that OpenAI's protocol does not contain.
 async function api(path, options = {}) {
   const answer = await fetch(PARLEY_BASE_URL + path, { ...options, headers: { "x-api-key": PARLEY_API_KEY } });
   assert.ok(answer.ok, `${path}: ${answer.status}`);
@@ -28,10 +27,10 @@ async function collect(stream) {
   return all;
 }
 
-// put concatenates the text of a stream's chunks.
+// put concatenates the text in a stream's chunks.
 const put = (chunks) => chunks.map((c) => c.choices[0]?.delta.content ?? "").join("");
 
-// refused returns the error of a call that must fail with one of the client's error types.
+// refused returns the error from a call that must fail with one of the client's error types.
 async function refused(kind, call) {
   try {
     await call();
@@ -39,15 +38,15 @@ async function refused(kind, call) {
     assert.ok(error instanceof kind, `${error.constructor.name}, want ${kind.name}: ${error.message}`);
     return error;
   }
-  assert.fail(`no ${kind.name}`);
+  assert.fail(`got no ${kind.name}`);
 }
 
 const parts = {
   async models() {
     const ids = [];
     for await (const model of client.models.list()) ids.push(model.id);
-    assert.ok(ids.includes(AGENT_ID) && ids.includes(ECHO_ID), "the agents are models");
-    assert.ok(!ids.includes(AUTOMATION_ID), "an agent that people may not ask is none");
+    assert.ok(ids.includes(AGENT_ID) && ids.includes(ECHO_ID), "the list of models lacks an agent");
+    assert.ok(!ids.includes(AUTOMATION_ID), "the list of models contains an agent for automations only");
     const model = await client.models.retrieve(AGENT_ID);
     assert.deepEqual([model.id, model.object, model.owned_by], [AGENT_ID, "model", process.env.ORGANIZATION_ID]);
     const missing = await refused(OpenAI.NotFoundError, () => client.models.retrieve("ag_none"));
@@ -212,8 +211,8 @@ const parts = {
     assert.equal(nowhere.status, 405);
   },
 
-  // A failed run is not the request's fault. The client must not retry it automatically, because
-  // that would run the agent again.
+  // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent
+  // again.
   async failures() {
     const recording = at(RECORDING_URL, { maxRetries: 2 });
     const failing = { model: STUB_ID, messages: [user("fault 400: no")] };
@@ -268,7 +267,7 @@ const parts = {
     assert.equal(reused.code, "idempotency_key_reused");
   },
 
-  // Leaving a stream does not end the run.
+  // Leaving a stream does not cancel the run.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;

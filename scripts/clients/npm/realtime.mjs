@@ -1,6 +1,5 @@
-// Tests OpenAI's Realtime clients against Parley with speech in both directions. Each part throws
-// if something is wrong, so that the script exits with a code other than 0. Values that only the
-// test can check are printed.
+// Tests OpenAI's Realtime clients against Parley with speech in both directions. Each part throws if something is wrong, so
+// that the script's exit status is not 0. The script prints the values that only the test can check.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
@@ -8,10 +7,10 @@ import { OpenAIRealtimeWebSocket } from "openai/realtime/websocket";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import WebSocket from "ws";
 
-globalThis.WebSocket ??= WebSocket; // Node 20 has none
+globalThis.WebSocket ??= WebSocket; // Node 20 has no WebSocket
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, TLS_URL, ECHO_ID, SAYS_ID, MUTE_ID } = process.env;
-const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text, and the path of its samples
+const SPEECH = JSON.parse(process.env.SPEECH); // for each name, the spoken text and the path of its samples
 
 const RATE = 24_000;
 const second = 2 * RATE; // bytes per second of audio
@@ -31,7 +30,7 @@ async function api(path) {
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-// Talk is one of the clients with a queue of its events.
+// Talk is a client with a queue of its events.
 class Talk {
   constructor(realtime) {
     this.realtime = realtime;
@@ -48,7 +47,7 @@ class Talk {
     });
   }
 
-  // until returns the events up to and including the first one of a type.
+  // until returns the events up to and including the first event of one of the types.
   async until(...types) {
     const events = [];
     const over = Date.now() + 60_000;
@@ -59,7 +58,7 @@ class Talk {
         if (types.includes(event.type)) return events;
         if (event.type === "error" && !types.includes("error")) assert.fail(`${event.error.message} (waiting for ${types})`);
       }
-      assert.ok(Date.now() < over, `no ${types} behind ${events.map((e) => e.type)}`);
+      assert.ok(Date.now() < over, `no ${types} after ${events.map((e) => e.type)}`);
       await Promise.race([new Promise((resolve) => { this.wake = resolve; }), wait(1000)]);
     }
   }
@@ -90,7 +89,7 @@ class Talk {
     this.send({ type: "response.create" });
   }
 
-  // turn reads a spoken turn up to its transcript, and checks the order of its events.
+  // turn reads the events of a spoken turn up to its transcript, and checks their order.
   async turn() {
     const events = await this.until("conversation.item.input_audio_transcription.completed");
     const order = events.filter((e) => !/^response\./.test(e.type)).map((e) => e.type);
@@ -106,7 +105,7 @@ class Talk {
     return events.at(-1).transcript;
   }
 
-  // answer reads a response to its end.
+  // answer reads the events of a response to its end.
   async answer() {
     const [created] = (await this.until("response.created")).slice(-1);
     const events = [created, ...await this.until("response.done")];
@@ -118,7 +117,7 @@ class Talk {
     };
   }
 
-  // played waits until an answer would have been played, because earlier speech interrupts it.
+  // played waits until a client would have played an answer, because speech before that interrupts the answer.
   async played({ events, sound }) {
     const first = events.find((e) => e.type === "response.output_audio.delta");
     await wait(first.at + (sound.length / second) * 1000 + 500 - Date.now());
@@ -126,7 +125,7 @@ class Talk {
 
   close() {
     this.realtime.close();
-    assert.deepEqual(this.errors, [], "the client tells of errors");
+    assert.deepEqual(this.errors, [], "the client reported errors");
   }
 }
 
@@ -163,7 +162,7 @@ const silence = (seconds) => Buffer.alloc(Math.round(seconds * RATE) * 2);
 const spoken = {};
 for (const [name, { file }] of Object.entries(SPEECH)) spoken[name] = Buffer.concat([silence(0.5), await readFile(file), silence(1)]);
 
-// checkAnswer checks the order and the totals of a spoken answer's events.
+// checkAnswer checks the order of a spoken answer's events, and the totals.
 function checkAnswer({ events, response, sound, transcript }) {
   const types = events.map((e) => e.type);
   const first = ["response.created", "response.output_item.added", "conversation.item.added", "response.content_part.added"];
@@ -185,8 +184,7 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // A conversation of three spoken turns and a typed one. One turn is sent faster than real time,
-  // and one ends by a commit.
+  // A conversation with three spoken turns and a typed one. One turn is sent faster than real time, and one ends with a commit.
   async conversation(kind) {
     const talk = await connect(kind);
     assert.equal(talk.session.object, "realtime.session");
@@ -217,7 +215,7 @@ const parts = {
     talk.send({ type: "input_audio_buffer.commit" });
     const { transcript } = await talk.event("conversation.item.input_audio_transcription.completed");
     hasWords(transcript, SPEECH.first.text);
-    assert.deepEqual(talk.queue.map((e) => e.type), [], "nobody asked for an answer yet");
+    assert.deepEqual(talk.queue.map((e) => e.type), [], "an answer started before it was requested");
     talk.send({ type: "response.create" });
     const manual = await talk.answer();
     checkAnswer(manual);
@@ -238,7 +236,7 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // An answer with words that the recognizer knows, in all ways of requesting it.
+  // An answer consisting of words that the recognizer knows, requested in every possible way.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -249,7 +247,7 @@ const parts = {
     talk.close();
   },
 
-  // Speech during an answer interrupts it immediately. The client reports how much was played.
+  // Speech during an answer interrupts the answer immediately. The client reports how much was played.
   async bargeIn(kind) {
     const talk = await connect(kind);
     const long = "This is the first sentence of a long answer. " + "And it goes on and on, sentence by sentence, until somebody says stop. ".repeat(8);
@@ -269,7 +267,7 @@ const parts = {
     const answer = await talk.answer();
     assert.equal(answer.transcript, `echo: ${next.transcript}`);
     await speaking;
-    await talk.played(answer); // leaving earlier would cut the answer
+    await talk.played(answer); // leaving earlier would truncate the answer
     talk.send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: 3_600_000 });
     const refusal = await talk.event("error");
     assert.equal(refusal.error.param, "audio_end_ms");
@@ -316,7 +314,7 @@ const parts = {
       asked.push(talk.session.id);
       talk.close();
     }
-    assert.equal(asked[0], asked[1], "a secret has a session of its own");
+    assert.equal(asked[0], asked[1], "two conversations with one secret have different sessions");
     const { messages } = await api(`/api/sessions?id=${asked[0]}&agentId=${ECHO_ID}`);
     assert.deepEqual(messages.map((m) => m.content), ["Once.", "echo: Once.", "Twice.", "echo: Twice."]);
     await assert.rejects(at(PARLEY_BASE_URL, secret.value).models.list(), OpenAI.AuthenticationError);
@@ -357,7 +355,7 @@ const parts = {
     talk.close();
   },
 
-  // Items can be retrieved, and answers depend on items that a client adds.
+  // Items can be retrieved, and answers take into account the items that a client adds.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -377,19 +375,18 @@ const parts = {
   },
 };
 
-// refused checks that no conversation starts. `ws` reports the status; a browser's WebSocket does
-// not.
+// refused checks that no conversation starts. `ws` reports the response's status; a browser's WebSocket does not.
 async function refused(kind, options, status) {
   const talk = new Talk(await kinds[kind].create(secure(options.apiKey), { model: options.model ?? ECHO_ID }));
   while (talk.errors.length === 0) {
-    assert.equal(talk.queue.length, 0, "there is a conversation");
+    assert.equal(talk.queue.length, 0, "a conversation has started");
     await wait(10);
   }
   if (kind === "OpenAIRealtimeWS" && status) assert.match(talk.errors[0].message, new RegExp(`${status}`));
 }
 
-// Both clients run simultaneously in separate conversations: the first part, which takes longest,
-// in parallel with the others.
+// Both clients run simultaneously in separate conversations. The first part, which takes longest, runs in parallel with the
+// others.
 const chosen = process.argv.slice(2);
 const run = async (name, kind) => {
   try {
@@ -399,8 +396,7 @@ const run = async (name, kind) => {
     throw error;
   }
 };
-// Speech recognition is the slowest step. When time is short, each spoken part runs with only one
-// of the clients.
+// Speech recognition takes the most time. In the short form, each spoken part runs with only one of the clients.
 const spokenBy = { conversation: "OpenAIRealtimeWS", answersWords: "OpenAIRealtimeWebSocket", bargeIn: "OpenAIRealtimeWebSocket" };
 const clientsOf = (name) => Object.keys(kinds).filter((kind) => !process.env.SHORT || kind === (spokenBy[name] ?? kind));
 const inTurn = async (names) => {
@@ -409,8 +405,8 @@ const inTurn = async (names) => {
 const names = chosen.length > 0 ? chosen : Object.keys(parts);
 await Promise.all([inTurn(names.slice(0, 1)), inTurn(names.slice(1))]);
 
-assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event's id comes twice");
+assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event ID is repeated");
 assert.ok(seen.every((e) => e.event_id && e.type));
 report.types = [...new Set(seen.map((e) => e.type))].sort();
 console.log(JSON.stringify({ ...report, parts: Object.keys(parts).length }));
-process.exit(0); // rejected sockets may linger
+process.exit(0); // rejected sockets may stay open

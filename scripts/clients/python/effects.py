@@ -1,4 +1,4 @@
-"""Makes calls through a door that drops the first response to each. The retry attaches to the existing run."""
+"""Makes calls through a proxy that drops the first response to each call. The retry attaches to the existing run."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Reads a run's events through a door that cuts streams, with one of the client's methods, and prints them."""
+"""Reads a run's events with one of the client's methods, through a proxy that interrupts streams, and prints them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Makes every call of the client against the service."""
+"""Calls every method of the client against the service."""
 
 import io
 import os
@@ -21,7 +21,7 @@ with Parley() as client:
     assert (changed["description"], changed["systemPrompt"], changed["version"]) == ("e", "Answer.", agent["version"] + 1), changed
     try:
         client.agents.update(agent["id"], description="f", version=agent["version"])
-        raise SystemExit("a change of what was changed went through")
+        raise SystemExit("a change to an outdated version was accepted")
     except parley.ConflictError as error:
         assert (error.status, error.code, error.retryable) == (409, "version_conflict", False), error
     from_template = client.agents.create(template_id="tpl_support", name=f"Surface {word} from a template")
@@ -40,7 +40,7 @@ with Parley() as client:
     # Errors.
     try:
         client.agents.create(name="", system_prompt="", tools={"noSuch": {"enabled": True}})  # type: ignore[typeddict-unknown-key]
-        raise SystemExit("what is wrong was accepted")
+        raise SystemExit("invalid fields were accepted")
     except parley.BadRequestError as error:
         assert {"name", "systemPrompt", "tools.noSuch"} <= {each["field"] for each in error.errors}, error.errors
     for asked, field in (
@@ -55,18 +55,18 @@ with Parley() as client:
     for ask in (lambda: client.knowledge.upload(b"x", name="half \udcff.txt"), lambda: client.agents.list(q="half \ud83d")):
         try:
             ask()
-            raise SystemExit("half a character was accepted")
+            raise SystemExit("a lone surrogate was accepted")
         except parley.BadRequestError as error:
             assert error.errors, error
     for key, kind, code in (("ak_nobody", parley.AuthenticationError, "unauthenticated"), ("ps_nobody", parley.AuthenticationError, "unauthenticated")):
         try:
             Parley(api_key=key).agents.list()
-            raise SystemExit("a key that is none was taken")
+            raise SystemExit("an invalid key was accepted")
         except kind as error:
             assert error.code == code, error
     try:
         Parley(organization_id="org_00000000000000000000000000").agents.list()
-        raise SystemExit("another organization was let in")
+        raise SystemExit("another organization was accepted")
     except parley.PermissionDeniedError as error:
         assert error.code == "organization_mismatch", error
     assert Parley(organization_id=os.environ["ORGANIZATION_ID"]).agents.get(agent["id"]) == changed
@@ -80,7 +80,7 @@ with Parley() as client:
     assert client.chat(agent_id=agent["id"], message="b", session_id=word, idempotency_key=word) == once
     try:
         client.chat(agent_id=agent["id"], message="c", session_id=word, idempotency_key=word)
-        raise SystemExit("a key was used twice")
+        raise SystemExit("one key was accepted for two requests")
     except parley.ConflictError as error:
         assert (error.status, error.code) == (422, "idempotency_key_reused"), error
     keyed = client.chat(agent_id=agent["id"], message="b", idempotency_key=f"{word}-alone")
@@ -129,7 +129,7 @@ with Parley() as client:
         assert asks["status"] == "requires_action" and asks["requiredAction"]["kind"] == "approval", asks
         try:
             parley.raise_for_status(asks)
-            raise SystemExit("a run that waits has completed")
+            raise SystemExit("a waiting run has completed")
         except parley.RunFailedError as error:
             assert error.run is asks
         client.runs.act(asks["id"], decision, tool_call_id=asks["requiredAction"]["toolCallId"])
@@ -151,7 +151,7 @@ with Parley() as client:
             client.knowledge.upload(f"Bytes {word} alone.".encode(), name="bytes.txt"),
             client.knowledge.upload(content=f"Text {word}.", name="text.md", metadata={"team": word}),
         ]
-    assert client.knowledge.upload(str(path))["id"] == documents[0]["id"]  # the same bytes are the same document
+    assert client.knowledge.upload(str(path))["id"] == documents[0]["id"]  # the same bytes yield the same document
     assert [document["name"] for document in documents] == [path.name, "opened.txt", "buffer.txt", "bytes.txt", "text.md"], documents
     for document in documents:
         ready = client.knowledge.wait(document["id"], timeout=60)
@@ -167,7 +167,7 @@ with Parley() as client:
     assert client.knowledge.search(word, metadata={"team": word})["data"] == []
     try:
         client.knowledge.upload(b"\0", name="x" * 300)
-        raise SystemExit("too long a name was accepted")
+        raise SystemExit("a name that is too long was accepted")
     except parley.BadRequestError as error:
         assert error.errors, error
     client.agents.delete(agent["id"])

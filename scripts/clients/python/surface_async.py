@@ -1,4 +1,4 @@
-"""Makes every call of the asynchronous client against the service."""
+"""Calls every method of the asynchronous client against the service."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Tests the transport with a scripted misbehaving service on loopback. Pauses take no time."""
+"""Tests the transport against a scripted, misbehaving service on loopback. Pauses take no time."""
 
 import asyncio
 import builtins
@@ -63,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Service(ThreadingHTTPServer):
-    """Answers the n-th request with the n-th step of a script, and later ones with the last step."""
+    """Responds to the n-th request with the n-th step of a script, and to later requests with the last step."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -105,7 +105,7 @@ def drop(handler):
 
 
 def events(*frames, stay=False):
-    """Sends these events, and closes without a final event. With stay it first waits until the client has left."""
+    """Sends these events, and closes the connection without a final event. With stay it first waits until the client has left."""
 
     def step(handler):
         handler.send_response(200)
@@ -161,7 +161,7 @@ class Retries(Case):
         self.assertEqual(len(self.pauses), 6)
         for pause, most in zip(self.pauses, (0.5, 1, 2, 4, 8, 8)):
             self.assertTrue(0.75 * most <= pause <= most, self.pauses)
-        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so that clients which failed together do not retry together
+        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so that clients that failed simultaneously do not retry simultaneously
 
     def test_which_requests_are_retried(self):
         for status, code, retryable, attempts in [
@@ -223,7 +223,7 @@ class Retries(Case):
             client.agents.create(name="one", system_prompt="x")
         self.assertIsInstance(caught.exception, parley.ConnectionError)
         self.assertIn(service.url, str(caught.exception))
-        self.assertEqual(len(self.pauses), 2)  # it was never sent, so a retry is safe
+        self.assertEqual(len(self.pauses), 2)  # the request was never sent, so a retry is safe
 
     def test_timeouts(self):
         over = threading.Event()
@@ -233,7 +233,7 @@ class Retries(Case):
             with self.assertRaises(builtins.TimeoutError) as caught:
                 self.client(service, timeout=0.1, max_retries=1).agents.get("ag_1")
             self.assertIsInstance(caught.exception, parley.TimeoutError)
-            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # its thread may be late
+            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service's thread may be late
 
     def test_waiting_for_a_run_ends(self):
         service = self.service(answer(202, {"id": "run_1", "status": "queued"}), answer(200, {"id": "run_1", "status": "running"}))
@@ -398,7 +398,7 @@ class Connections(Case):
             os._exit(0 if client.agents.get("ag_1") == AGENT else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         client.agents.get("ag_1")
-        self.assertEqual(len(service.connections), 2)  # the child's, and the parent's, which is still open
+        self.assertEqual(len(service.connections), 2)  # the child's connection, and the parent's, which is still open
 
     def test_a_closed_client(self):
         service = self.service(answer(200, AGENT))
@@ -508,7 +508,7 @@ class Streams(Case):
         with client.runs.stream("run_1") as stream:
             self.assertEqual(next(iter(stream))["id"], "1.1")
         self.leaves(service)
-        self.assertEqual(list(stream), [])  # it is closed permanently
+        self.assertEqual(list(stream), [])  # the stream is closed permanently
         with self.assertRaises(ZeroDivisionError):
             for _ in client.runs.stream("run_1"):
                 raise ZeroDivisionError
@@ -597,7 +597,7 @@ class Async(Case):
         async def main():
             async with self.client(service, parley.AsyncParley) as client:
                 with self.assertRaises(builtins.TimeoutError):
-                    async with asyncio.timeout(2):  # it has been sent within this time
+                    async with asyncio.timeout(2):  # the request is sent within this time
                         await client.agents.get("ag_1")
                 self.assertTrue(await asyncio.to_thread(service.left.acquire, timeout=10), "the connection is still open")
 
@@ -612,7 +612,7 @@ class Async(Case):
                 with self.assertRaises(builtins.TimeoutError):
                     async with asyncio.timeout(0.2):
                         await client.agents.get("ag_1")
-                self.assertTrue(await asyncio.to_thread(wait_until, lambda: not client._workers._calls), "a worker sleeps on")
+                self.assertTrue(await asyncio.to_thread(wait_until, lambda: not client._workers._calls), "a worker thread is still asleep")
 
         asyncio.run(main())
 
@@ -643,7 +643,7 @@ class Async(Case):
         together = threading.Barrier(50)
 
         def step(handler):
-            together.wait(20)  # none ends before all are open
+            together.wait(20)  # no stream ends before all are open
             number = handler.path.partition("id=run_")[2].partition("&")[0]
             events(*(frame(f"1.{n}", "message.delta", text=f"{number}.{n} ") for n in range(1, 40)), ended("1.40", number))(handler)
 

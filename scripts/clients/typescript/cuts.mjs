@@ -1,4 +1,4 @@
-// Compares streams that are cut repeatedly to the expected text and to an uncut stream.
+// Compares streams that are interrupted repeatedly with the expected text and with an uninterrupted stream.
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 

@@ -1,4 +1,4 @@
-// Makes every call of the client against the service.
+// Calls every method of the client against the service.
 import assert from "node:assert/strict";
 import { openAsBlob } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -115,7 +115,7 @@ async function decisions() {
 }
 
 async function waits() {
-  // The service's wait is one second here, so a slow answer takes more than one request.
+  // Here the service waits for one second, so a slow answer takes more than one request.
   let requests = 0;
   const counted = new Parley({ timeout: 6_000, fetch: (url, init) => (requests++, fetch(url, init)) });
   const run = await counted.chat({ agentId: process.env.STUB_ID, message: "sleep 2500ms: hello" }).orThrow();
@@ -125,7 +125,7 @@ async function waits() {
 async function aborts() {
   const controller = new AbortController();
   const watched = new Parley({ fetch: (url, init) => {
-    if (init.method === "GET") controller.abort(); // the run was accepted, and the client waits for it
+    if (init.method === "GET") controller.abort(); // the run was accepted, and the client is waiting for it
     return fetch(url, init);
   } });
   const question = { agentId: process.env.STUB_ID, message: "sleep 1500ms: hello" };
@@ -144,7 +144,7 @@ async function knowledge() {
   assert.equal(ready.status, "ready");
   assert.deepEqual(await client.knowledge.get(added.id), ready);
   const bytes = await client.knowledge.upload({ file: Buffer.from(words), name: "again.txt" });
-  assert.equal(bytes.id, added.id); // the same bytes are the same document
+  assert.equal(bytes.id, added.id); // the same bytes yield the same document
   const other = await client.knowledge.upload({ name: `${mark}.md`, content: `# ${mark}\n\nTickets are counted daily.` });
   await client.knowledge.wait(other.id);
   const where = { metadata: { team: mark }, documentIds: [added.id, other.id], limit: 5 };

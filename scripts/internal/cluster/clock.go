@@ -17,8 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockVariable is the environment variable with the clock offset of a program built by Skewed, in
-// seconds.
+// clockVariable is the environment variable that contains the clock offset, in seconds, for a program built by Skewed.
 const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
 
 // clockSource is added to the standard library's package time.
@@ -43,10 +42,9 @@ var parleyTestOffset = func() int64 {
 // nowCall is the only place where package time reads the system clock.
 const nowCall = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 
-// Skewed builds the worker with an adjustable wall clock. Only time.Now of the standard library is
-// changed: it adds the offset of the environment. The monotonic clock stays correct, as on a
-// machine whose time was set wrongly. A preloaded library could not do that, because Go reads the
-// clock without libc.
+// Skewed builds the worker with an adjustable wall clock. It changes only time.Now in the standard library, which adds the
+// offset from the environment. The monotonic clock stays correct, as on a machine whose time was set wrongly. A preloaded
+// library could not adjust the clock, because Go reads it without libc.
 func Skewed(tb testing.TB) (path string, err error) {
 	tb.Helper()
 	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
@@ -125,6 +123,5 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// Offset returns the environment setting for a Skewed program whose clock is off by this duration,
-// in whole seconds.
+// Offset returns the environment setting for a Skewed program whose clock is wrong by this duration, in whole seconds.
 func Offset(by time.Duration) string { return clockVariable + "=" + strconv.Itoa(int(by/time.Second)) }

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// readyWithin bounds the start of all parts, generously for a slow or busy machine.
+	// readyWithin bounds the time until all parts are ready, generously for a slow or busy machine.
 	readyWithin  = 3 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 	databaseName = "parley"
@@ -46,11 +46,9 @@ type Options struct {
 
 	// Settings are environment variables of every process, as "KEY=value".
 	Settings []string
-	// PostgresSettings are additional server settings by name. They do not replace those that make
-	// commits durable.
+	// PostgresSettings are additional server settings, by name. They do not replace the settings that make commits durable.
 	PostgresSettings map[string]string
-	// PostgresDir and NATSDir are the servers' data directories. Empty means a directory of the
-	// test.
+	// PostgresDir and NATSDir are the servers' data directories. Empty means a temporary directory.
 	PostgresDir, NATSDir string
 }
 
@@ -58,10 +56,10 @@ type Options struct {
 type Cluster struct {
 	Parts []*Part // all, in the order of their start
 	DB    *sql.DB // PostgreSQL, directly
-	Store string  // directory of JetStream's data
+	Store string  // JetStream's data directory
 
 	options  Options
-	dir      string        // of logs
+	dir      string        // of the log files
 	add      func(p *Part) // keeps a part running until the test ends
 	wg       sync.WaitGroup
 	natsPort int
@@ -110,7 +108,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	return c
 }
 
-// Of returns the parts of some kinds.
+// Of returns the parts of the given kinds.
 func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	for _, p := range c.Parts {
 		for _, kind := range kinds {
@@ -122,7 +120,7 @@ func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	return found
 }
 
-// AwaitReady waits until all parts are ready, and returns those that are not ready in time.
+// AwaitReady waits until all parts are ready. It returns the parts that are not ready in time.
 func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []*Part) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -141,7 +139,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 	}
 }
 
-// Count returns the number of log lines of a kind's parts that contain text.
+// Count returns the number of lines that contain text, in the logs of all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
 		lines += strings.Count(string(readFrom(p.log, 0)), text)
@@ -180,7 +178,7 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 
 	c.add(p)
 	if err := c.migrate(tb.Context(), server); err != nil {
-		tb.Fatalf("making the database: %v", err)
+		tb.Fatalf("creating the database: %v", err)
 	}
 
 	tb.Cleanup(func() { _ = c.DB.Close() })
@@ -205,8 +203,8 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 
 	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
-	// max_file_store is explicit because its default is the free disk space at the start, and a
-	// full disk then has no room for a stream.
+	// max_file_store is explicit because its default is the free disk space at the start, so that a stream would not fit on a disk
+	// that is full at that time.
 	config := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1GB }\n", c.natsPort, c.Store)
 	path := filepath.Join(c.dir, "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

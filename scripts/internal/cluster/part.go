@@ -14,13 +14,13 @@ import (
 // startPause is the delay between a failed start and the next attempt.
 const startPause = 200 * time.Millisecond
 
-// instance is one run of a part, from its start to its end.
+// instance is one run of a part, from start to end.
 type instance struct {
 	pid   int
 	done  <-chan struct{}
 	ready func() bool
-	why   func() string // describes how it ended
-	end   func()        // stops it permanently
+	why   func() string // describes how the instance ended
+	end   func()        // stops the instance permanently
 }
 
 func (l *instance) over() bool {
@@ -32,18 +32,18 @@ func (l *instance) over() bool {
 	}
 }
 
-// Part is a process of the cluster or one of its servers. It is restarted whenever it ends. Its
-// methods may be called from any goroutine.
+// Part is a process in the cluster or one of its servers. The process is restarted whenever it ends. The methods may be called
+// from any goroutine.
 type Part struct {
 	// Name is for example "agent 2", Kind "agent".
 	Name, Kind string
 	// URL is the base URL of an ingress through Front, and empty for other parts.
 	URL string
-	// Front, DB and Bus are the fault proxies of a process: for the ingress's clients, and for its
-	// connections to the two servers. They are nil for servers.
+	// Front, DB and Bus are the process's fault proxies: Front for the clients of an ingress, DB and Bus for the connections to
+	// the two servers. They are nil for servers.
 	Front, DB, Bus *testkit.FaultProxy
 
-	launch func(ctx context.Context, extra Extra) (*instance, error) // returns when it is started
+	launch func(ctx context.Context, extra Extra) (*instance, error) // returns when the process has started
 	log    string                                                    // log file
 
 	mu        sync.Mutex
@@ -51,15 +51,15 @@ type Part struct {
 	extra     Extra
 	killed    bool
 	frozen    bool
-	excused   bool   // it may end without a kill
-	meanwhile func() // called while it is down after a kill
+	excused   bool   // the part may end without a kill
+	meanwhile func() // called while the part is down after a kill
 	starts    int
-	failed    int // failed starts, and ends before it was ready
+	failed    int // failed starts, and ends before the part was ready
 	lastFail  string
-	ended     []string // unexpected ends after it was ready
+	ended     []string // unexpected ends after the part was ready
 }
 
-// Extra changes the next starts of a part.
+// Extra contains changes to the next starts of a part.
 type Extra struct {
 	Path string   // path of another program; empty: the default
 	Env  []string // additional variables, as "KEY=value"
@@ -101,7 +101,7 @@ func (p *Part) noteStart(l *instance) {
 	p.starts++
 }
 
-// noteEnd records that the part is down, and calls the function to run before the restart.
+// noteEnd records that the part is down, and calls meanwhile before the restart.
 func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	p.mu.Lock()
 	killed, meanwhile, excused := p.killed, p.meanwhile, p.excused
@@ -124,8 +124,8 @@ func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	}
 }
 
-// Kill9 kills the part and returns when it is gone. Before the restart it calls meanwhile, if that
-// is not nil. It returns false and does nothing if the part is down or frozen.
+// Kill9 kills the part and returns when the process is gone. Before the restart it calls meanwhile, if that is not nil. It
+// returns false and does nothing if the part is down or frozen.
 func (p *Part) Kill9(meanwhile func()) bool {
 	p.mu.Lock()
 	l := p.now
@@ -139,8 +139,8 @@ func (p *Part) Kill9(meanwhile func()) bool {
 	return true
 }
 
-// Term terminates the part gracefully; it is restarted. It returns false and does nothing if the
-// part is down or frozen.
+// Term terminates the part gracefully. The part is then restarted. Term returns false and does nothing if the part is down or
+// frozen.
 func (p *Part) Term() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,15 +155,14 @@ func (p *Part) Term() bool {
 	return p.killed
 }
 
-// Excuse expects the part to end without a kill until its restart, for example because its disk is
-// full.
+// Excuse allows the part to end without a kill until its next restart, for example because its disk is full.
 func (p *Part) Excuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.excused = p.now != nil
 }
 
-// Stop freezes the part until Cont. It returns false if the part is down or already frozen.
+// Stop freezes the part until Cont is called. It returns false if the part is down or already frozen.
 func (p *Part) Stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,12 +178,12 @@ func (p *Part) Cont() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now != nil && p.frozen && !p.now.over() {
-		_ = syscall.Kill(p.now.pid, syscall.SIGCONT) // an error means that it has ended
+		_ = syscall.Kill(p.now.pid, syscall.SIGCONT) // an error means that the process has ended
 	}
 	p.frozen = false
 }
 
-// Next sets changes for the part's next starts.
+// Next sets changes to the part's next starts.
 func (p *Part) Next(extra Extra) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,8 +212,8 @@ func (p *Part) PID() int {
 type History struct {
 	Starts       int
 	FailedStarts int      // ends without a kill before the part was ready, because its servers were down
-	LastFailure  string   // the reason of the last failed start
-	Ended        []string // unexpected ends after it was ready
+	LastFailure  string   // the reason for the last failed start
+	Ended        []string // unexpected ends after the part was ready
 }
 
 // History returns the part's history.

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// command starts a program of the cluster.
+// command starts a program in the cluster.
 type command struct {
 	path  string
 	args  []string
@@ -27,7 +27,7 @@ type command struct {
 	ready string   // output that signals readiness
 }
 
-// launch starts the command in a new session. It is killed when this process dies.
+// launch starts the command in a new session. The child is killed if this process dies.
 func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 		},
 		why: func() string { return fmt.Sprintf("%v: %s", child.Err(), tail(readFrom(c.log, from))) },
 		end: func() {
-			_ = child.Signal(syscall.SIGKILL) // an error means that it has already ended
+			_ = child.Signal(syscall.SIGKILL) // an error means that the process has already ended
 			<-child.Done()
 		},
 	}, nil

@@ -1,5 +1,5 @@
 // Package faultproxy is an HTTP proxy on loopback that breaks connections at chosen points: after the service has executed a
-// request and before its response arrives, or in the middle of an event stream. Tests of clients use it.
+// request but before its response arrives, or in the middle of an event stream. Tests of clients use the proxy.
 //
 //	client ──▶ http://127.0.0.1:port/<door> ──▶ proxy ──▶ service
 //	client ◀──────── what the door lets through ──────────┘
@@ -47,7 +47,7 @@ type Door struct {
 	faults int
 }
 
-// Request is one attempt of a client that came through a door.
+// Request is a request that a client sent through a door.
 type Request struct {
 	Method, Path   string // path with query, without the door's prefix
 	IdempotencyKey string
@@ -55,24 +55,24 @@ type Request struct {
 	Fault          string // the fault that was applied, or ""
 }
 
-// rule decides about a request.
+// rule selects the fault for a request.
 type rule interface {
-	// before may answer the request itself, so that the service is not called.
+	// before may respond to the request itself, in which case the service is not called.
 	before() *refusal
-	// after decides how much of the service's response passes.
+	// after decides how much of the service's response is passed on.
 	after(r *http.Request, answer *http.Response) cut
 }
 
-// Start starts a proxy to a service's base URL. It stops when the test ends.
+// Start starts a proxy for the service at a base URL. The proxy stops when the test ends.
 func Start(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	to, err := url.Parse(target)
 	if err != nil || to.Host == "" {
-		tb.Fatalf("faultproxy: %q is no base URL: %v", target, err)
+		tb.Fatalf("faultproxy: %q is not a base URL: %v", target, err)
 	}
 
-	// Each request uses its own connection, so that a fault affects no other request. Compression
-	// is off, because a compressed body cannot be cut at a byte.
+	// Each request uses a separate connection, so that a fault affects no other request. Compression is off, because a compressed
+	// body cannot be cut at a chosen byte.
 	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(func() {
@@ -85,27 +85,25 @@ func Start(tb testing.TB, target string) *Proxy {
 // Pass returns a door that only records requests.
 func (p *Proxy) Pass() *Door { return p.door(pass{}) }
 
-// DropFirst returns a door that closes the connection of every distinct POST (by method, path and
-// Idempotency-Key) once, after the service has answered and before any byte of the response is
-// sent. The next attempt passes.
+// DropFirst returns a door that closes the connection of every distinct POST (by method, path and Idempotency-Key) once: after
+// the service has responded, and before any byte of the response is sent. The next attempt is passed on.
 func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
 
-// DropWhen returns a door that closes the connection of every distinct POST once, as DropFirst
-// does, but before the service answers. It polls ready every few milliseconds while the service
-// handles the request.
+// DropWhen returns a door that, like DropFirst, closes the connection of every distinct POST once, but before the service
+// responds. While the service handles the request, DropWhen calls ready every few milliseconds, and closes the connection when
+// it returns true.
 func (p *Proxy) DropWhen(ready func() bool) *Door {
 	return p.door(&dropWhen{dropFirst: dropFirst{dropped: map[string]bool{}}, ready: ready})
 }
 
-// CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed
-// chooses the position: from after bytes up to twice as many. Half of the cuts close the connection
-// gracefully, half reset it.
+// CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed selects the position, which
+// is between after bytes and twice as many. Half of the cuts close the connection gracefully, and half reset it.
 func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }
 
-// Refuse returns a door that answers the first n requests itself, with this status, header and
-// body. The service does not receive them.
+// Refuse returns a door that responds to the first n requests itself, with this status, header and body. The service does not
+// receive these requests.
 func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
 	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
 }
@@ -126,14 +124,14 @@ func (d *Door) Faults() int {
 	return d.faults
 }
 
-// Requests returns all attempts so far, in the order of arrival.
+// Requests returns all requests so far, in the order of their arrival.
 func (d *Door) Requests() []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.asked)
 }
 
-// Sent returns the attempts with a method at a path, with any query.
+// Sent returns the requests with a method at a path, whatever their query.
 func (d *Door) Sent(method, path string) []Request {
 	return slices.DeleteFunc(d.Requests(), func(r Request) bool {
 		bare, _, _ := strings.Cut(r.Path, "?")
@@ -170,7 +168,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	answer, err := d.forward(r, path)
 	if unwatch() {
 		if err == nil {
-			_ = answer.Body.Close() // it arrived simultaneously
+			_ = answer.Body.Close() // the response arrived simultaneously
 		}
 		d.fault(n, "dropped")
 		hangUp(w, false)
@@ -188,18 +186,18 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	made := d.rule.after(r, answer)
 	broken := func(err error) {
 		if r.Context().Err() == nil { // otherwise the client was already gone
-			d.proxy.tb.Logf("faultproxy: the service broke its answer to %s %s off %v", r.Method, path, err)
+			d.proxy.tb.Logf("faultproxy: the service broke off its response to %s %s: %v", r.Method, path, err)
 		}
 	}
 
-	strikes := func() { d.fault(n, made.name) } // recorded before the client can observe it
+	strikes := func() { d.fault(n, made.name) } // recorded before the client can observe the fault
 	if !deliver(w, answer, made, strikes, broken) && made.spare != nil {
 		made.spare()
 	}
 }
 
-// watch cancels a request while the service handles it, when the rule requires that. unwatch
-// reports whether it did.
+// watch cancels a request that the service is handling, if the rule requires that. unwatch reports whether watch canceled the
+// request.
 func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
 	rule, ok := d.rule.(*dropWhen)
 	if !ok || !rule.first(r) {
@@ -245,7 +243,7 @@ func (d *Door) fault(n int, name string) {
 	d.faults++
 }
 
-// forward calls the service.
+// forward sends the request to the service.
 func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	address := d.proxy.target.String() + path
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, address, r.Body) //nolint:gosec // G704: a test's own service
@@ -262,13 +260,13 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 
 	answer, err := d.proxy.client.RoundTrip(out)
 	if err != nil {
-		return nil, fmt.Errorf("asking the service: %w", err)
+		return nil, fmt.Errorf("calling the service: %w", err)
 	}
 	return answer, nil
 }
 
-// deliver sends the part of the response that the cut lets through, and returns whether it cut. It
-// calls strikes immediately before a cut, and broken if the service itself breaks off the response.
+// deliver sends the part of the response that the cut allows, and reports whether it cut the response. It calls strikes
+// immediately before a cut, and broken if the service itself breaks off the response.
 func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes func(), broken func(error)) (struck bool) {
 	if made.at == 0 {
 		strikes()
@@ -289,7 +287,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n >= made.at // immediately: bytes already sent cannot be withdrawn
+		strike := made.at > 0 && passed+n >= made.at // checked before sending: bytes that were sent cannot be withdrawn
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}
@@ -306,7 +304,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 			return false
 		case err != nil:
 			broken(fmt.Errorf("after %d bytes: %w", passed+n, err))
-			hangUp(w, false) // the service broke off, so the proxy does too
+			hangUp(w, false) // the service broke off the response, so the proxy does, too
 			return false
 		}
 		passed += n
@@ -316,7 +314,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	}
 }
 
-// inFrame shortens a piece so that it does not end at the end of a frame.
+// inFrame shortens a piece that ends at the end of a frame.
 func inFrame(piece []byte, before byte) []byte {
 	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
 		piece = piece[:len(piece)-1]

@@ -13,7 +13,7 @@ import (
 	"parley/scripts/internal/faultproxy"
 )
 
-// service answers requests, streams at /events, and counts.
+// service is a service that echoes requests, streams at /events, and counts calls.
 type service struct {
 	*httptest.Server
 
@@ -62,8 +62,8 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 		req.Header.Set("Idempotency-Key", key)
 	}
 
-	// The client has no automatic retries. net/http retries requests with an idempotency key when a
-	// persistent connection breaks.
+	// The client must not retry. net/http retries a request with an idempotency key when a persistent connection breaks, so
+	// connections are not reused.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestPass(t *testing.T) {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if want := "POST /a%2Fb?x=1&y=%20 hello key=k1"; text != want {
-		t.Errorf("answer %q, want %q", text, want)
+		t.Errorf("response = %q, want %q", text, want)
 	}
 	if _, text, err := ask(t, http.MethodGet, door.URL+"/events", "", ""); err != nil || text != stream {
 		t.Errorf("stream %q, %v", text, err)
@@ -91,10 +91,10 @@ func TestPass(t *testing.T) {
 
 	sent := door.Sent(http.MethodPost, "/a%2Fb")
 	if len(sent) != 1 || sent[0].IdempotencyKey != "k1" || sent[0].Fault != "" || door.Faults() != 0 {
-		t.Errorf("recorded %+v, %d faults", door.Requests(), door.Faults())
+		t.Errorf("recorded requests = %+v, with %d faults", door.Requests(), door.Faults())
 	}
 	if got, _, err := ask(t, http.MethodGet, strings.TrimSuffix(door.URL, "1")+"7/x", "", ""); err != nil || got.status != http.StatusNotFound {
-		t.Errorf("an unknown door: %+v, %v", got, err)
+		t.Errorf("request to an unknown door = %+v, %v", got, err)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestDropFirst(t *testing.T) {
 	} {
 		got, _, err := ask(t, row.method, door.URL+row.path, row.key, "")
 		if row.lost != (err != nil) || row.lost != (got.status == 0) {
-			t.Errorf("%d: %+v: answer %v, error %v", i, row, got, err)
+			t.Errorf("%d: %+v: response = %v, error %v", i, row, got, err)
 		}
 		if got := int(s.asked.Load()); got != i+1 {
-			t.Errorf("%d: the service was called %d times", i, got)
+			t.Errorf("request %d: the service was called %d times", i, got)
 		}
 	}
 
@@ -147,12 +147,12 @@ func TestDropWhen(t *testing.T) {
 	t.Cleanup(slow.Close)
 	door := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return working.Load() > 0 })
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err == nil {
-		t.Errorf("the first was answered: %+v", got)
+		t.Errorf("response to the first request = %+v, want none", got)
 	}
 
 	<-left
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK {
-		t.Errorf("the second: %+v, %v", got, err)
+		t.Errorf("response to the second request = %+v, error %v", got, err)
 	}
 	if sent := door.Requests(); len(sent) != 2 || sent[0].Fault != "dropped" || sent[1].Fault != "" || door.Faults() != 1 {
 		t.Errorf("recorded %+v", sent)
@@ -160,7 +160,7 @@ func TestDropWhen(t *testing.T) {
 
 	never := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return false })
 	if got, _, err := ask(t, http.MethodPost, never.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK || never.Faults() != 0 {
-		t.Errorf("what is answered before: %+v, %v", got, err)
+		t.Errorf("response before ready = %+v, %v", got, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestCutStreams(t *testing.T) {
 	for seed := range uint64(20) {
 		door := proxy.CutStreams(2, 20, seed)
 		if _, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", ""); err != nil {
-			t.Fatalf("seed %d: what is no stream was cut: %v", seed, err)
+			t.Fatalf("seed %d: a response that is not a stream was cut: %v", seed, err)
 		}
 		for range 2 {
 			_, text, err := ask(t, http.MethodGet, door.URL+"/events", "", "")
@@ -181,7 +181,7 @@ func TestCutStreams(t *testing.T) {
 			places[len(text)] = true
 		}
 		if _, text, err := ask(t, http.MethodGet, door.URL+"/events", "", ""); err != nil || text != stream {
-			t.Errorf("seed %d: the third stream: %q, %v", seed, text, err)
+			t.Errorf("seed %d: third stream = %q, %v", seed, text, err)
 		}
 		if door.Faults() != 2 {
 			t.Errorf("seed %d: %d faults", seed, door.Faults())
@@ -189,11 +189,11 @@ func TestCutStreams(t *testing.T) {
 	}
 
 	if len(places) < 5 {
-		t.Errorf("streams are cut at the same few positions: %v", places)
+		t.Errorf("streams were cut at only a few positions: %v", places)
 	}
 }
 
-// TestSpares checks that a cut is saved for the next stream if a stream ends before the cut.
+// TestSpares checks that a cut is saved for the next stream if a stream ends before the position of the cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -207,7 +207,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames cuts one byte later each time. The cut is never at the end of a frame.
+// TestNeverAtFrames moves the cut by one byte each time. The cut is never at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)
@@ -234,8 +234,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestStreams forwards each event immediately, and notifies the service when the client
-// disconnects.
+// TestStreams checks that each event is forwarded immediately, and that the service is notified when the client disconnects.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan struct{}), make(chan struct{})

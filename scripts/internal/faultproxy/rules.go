@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// cut is the position where a response ends.
+// cut is the position at which a response is cut.
 type cut struct {
-	at    int // maximum of body bytes that pass; 0: nothing, not even the headers; negative: everything
+	at    int // maximum number of body bytes to pass on; 0: nothing, not even the headers; negative: everything
 	reset bool
 	name  string
-	spare func() // called if the response ended before the cut
+	spare func() // called if the response ends before the cut
 }
 
 var everything = cut{at: -1}
 
-// refusal is a response of the proxy.
+// refusal is a response that the proxy sends itself.
 type refusal struct {
 	status int
 	header http.Header
@@ -111,7 +111,7 @@ func (f *cutStreams) spare() {
 	f.left++
 }
 
-// refuse answers the first requests without the service.
+// refuse responds to the first requests without calling the service.
 type refuse struct {
 	pass
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Block is a fenced block of a document.
+// Block is a fenced block in a document.
 type Block struct {
 	Document string // path relative to the repository
 	Line     int    // of the opening fence
@@ -20,7 +20,7 @@ type Block struct {
 // String returns the block's position.
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Document, b.Line) }
 
-// fileNames matches a first line that is a comment with only a file name: "// github.mjs", "#
+// fileNames matches a first line that is a comment with only a file name, such as "// github.mjs" or "#
 // .github/workflows/x.yml".
 var fileNames = regexp.MustCompile(`^(?://|#|--)\s+([\w./-]+\.\w+)\s*$`)
 
@@ -31,8 +31,8 @@ var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|doc
 // Command returns the first shell command in a text, or "".
 func Command(text string) string { return commands.FindString(text) }
 
-// Read returns a document's blocks. A code block that is not fenced with backticks at the beginning
-// of a line or list item is an error, because no test would run it.
+// Read returns a document's blocks. If a code block is not fenced with backticks at the beginning of a line or list item, Read
+// returns an error, because no test would run the block.
 func Read(document, text string) ([]Block, error) {
 	r := reader{document: document}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -78,9 +78,9 @@ func (r *reader) read(line string) error {
 		r.fence, r.indent = ticks, line[:len(line)-len(bare)]
 		r.blocks = append(r.blocks, Block{Document: r.document, Line: r.line, Language: strings.TrimSpace(bare[len(ticks):])})
 	case others.MatchString(line):
-		return errors.New("a block begins with three backticks, outside of a quote")
+		return errors.New("a block must begin with three backticks, outside a quote")
 	case r.blank && !r.item && strings.HasPrefix(line, "    ") && bare != "":
-		return errors.New("code stands in a fenced block")
+		return errors.New("code must be in a fenced block")
 	case bare != "" && (bare == line || items.MatchString(line)):
 		r.item = items.MatchString(line)
 	}
@@ -89,8 +89,7 @@ func (r *reader) read(line string) error {
 	return nil
 }
 
-// fileName returns the file name in a comment on a block's first line, or on the second line after
-// a shebang.
+// fileName returns the file name in a comment on a block's first line, or on its second line after a shebang.
 func fileName(lines []string) string {
 	if len(lines) > 1 && strings.HasPrefix(lines[0], "#!") {
 		lines = lines[1:]

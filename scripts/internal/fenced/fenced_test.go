@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 		"open": "```sh\necho", "tildes": "~~~sh\necho\n~~~", "quoted": "> ```sh\n> echo\n> ```", "indented": "So:\n\n    echo\n",
 	} {
 		if _, err := Read("x.md", text); err == nil {
-			t.Errorf("%s: it was read", name)
+			t.Errorf("%s: Read returned no error", name)
 		}
 	}
 
@@ -36,7 +36,7 @@ func TestCommand(t *testing.T) {
 		"GET /x\nparley: offline\n": "", "a curl -N x": "", "go home": "", "": "",
 	} {
 		if got := Command(text); got != want {
-			t.Errorf("in %q the command is %q, want %q", text, got, want)
+			t.Errorf("Command(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package quickstart gives tests the environment of `parley up` in a fresh clone, and reads the
-// credentials it writes for scripts.
+// Package quickstart provides tests with the environment in which `parley up` runs in a fresh clone, and reads the credentials
+// that `parley up` writes for scripts.
 package quickstart
 
 import (
@@ -15,7 +15,7 @@ import (
 // BannerEnd is part of the banner's last line, which `parley up` prints when it is ready.
 const BannerEnd = "Press Ctrl-C to stop."
 
-// Environment is a minimal environment: only the data directory and the port are set.
+// Environment returns a minimal environment: only the data directory and the port are set.
 func Environment(dir string, port int) []string {
 	return []string{
 		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
@@ -32,8 +32,7 @@ type Credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// ReadCredentials reads credentials.json from a data directory. It fails unless the file is private
-// and complete.
+// ReadCredentials reads credentials.json from a data directory. It returns an error unless the file is private and complete.
 func ReadCredentials(dir string) (Credentials, error) {
 	var creds Credentials
 	path := filepath.Join(dir, "credentials.json")

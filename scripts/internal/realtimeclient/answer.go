@@ -13,7 +13,7 @@ type Answer struct {
 	ItemID     string
 	PCM        []byte
 	Transcript string // concatenated deltas
-	Text       string // concatenated deltas of a response without audio
+	Text       string // concatenated deltas, if the response has no audio
 	Frames     []Frame
 	Events     []Event
 }
@@ -24,7 +24,7 @@ type Frame struct {
 	Bytes int
 }
 
-// ErrFault reports an error event instead of an answer.
+// ErrFault reports that an error event arrived in place of an answer.
 var ErrFault = errors.New("the service sent an error event")
 
 // Answer reads events up to the end of the next response. An error event becomes an ErrFault.
@@ -33,7 +33,7 @@ func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	for {
 		e, err := c.Next(ctx)
 		if err != nil {
-			return a, fmt.Errorf("waiting for an answer behind %s: %w", Types(a.Events), err)
+			return a, fmt.Errorf("waiting for an answer after %s: %w", Types(a.Events), err)
 		}
 		if err := a.take(e); err != nil || a.Response != nil {
 			return a, err
@@ -41,20 +41,19 @@ func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	}
 }
 
-// Part reads audio of the next response, at least the given number of bytes. Rest reads the
-// remainder.
+// Part reads at least the given number of bytes of the next response's audio. Rest reads the remainder.
 func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	var a Answer
 	for len(a.PCM) < bytes {
 		e, err := c.Next(ctx)
 		if err != nil {
-			return a, fmt.Errorf("waiting for an answer behind %s: %w", Types(a.Events), err)
+			return a, fmt.Errorf("waiting for an answer after %s: %w", Types(a.Events), err)
 		}
 		if err := a.take(e); err != nil {
 			return a, err
 		}
 		if a.Response != nil {
-			return a, fmt.Errorf("the answer ended with %d of %d bytes: %s", len(a.PCM), bytes, a.Response.Status)
+			return a, fmt.Errorf("the answer ended after %d of %d bytes: %s", len(a.PCM), bytes, a.Response.Status)
 		}
 	}
 	return a, nil
@@ -65,7 +64,7 @@ func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
 	for a.Response == nil {
 		e, err := c.Next(ctx)
 		if err != nil {
-			return a, fmt.Errorf("waiting for the rest of an answer behind %s: %w", Types(a.Events), err)
+			return a, fmt.Errorf("waiting for the rest of an answer after %s: %w", Types(a.Events), err)
 		}
 		if err := a.take(e); err != nil {
 			return a, err
@@ -107,7 +106,7 @@ func (a *Answer) Longest() (pause time.Duration, behind int) {
 	return pause, behind
 }
 
-// StarvedTime returns the total time without audio for a player that starts with the first delta.
+// StarvedTime returns the total time for which a player that starts with the first delta has no audio.
 func (a *Answer) StarvedTime() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0

@@ -1,5 +1,5 @@
-// Package realtimeclient is a client of /v1/realtime for tests and benches. It sends exactly the
-// given messages and records the arrival time of each event.
+// Package realtimeclient is a client of /v1/realtime for tests and benches. It sends exactly the messages it is given, and
+// records the arrival time of each event.
 package realtimeclient
 
 import (
@@ -34,10 +34,10 @@ type Client struct {
 	mu     sync.Mutex
 	queue  []Event
 	ended  error         // why the connection ended
-	notify chan struct{} // capacity one: signals a new event
+	notify chan struct{} // signals a new event; its capacity is 1
 }
 
-// RefusedError is a response without an upgrade to WebSocket.
+// RefusedError reports a response that does not upgrade the connection to WebSocket.
 type RefusedError struct {
 	Status int
 	Body   string
@@ -46,8 +46,7 @@ type RefusedError struct {
 // Error contains the status and the body.
 func (r *RefusedError) Error() string { return fmt.Sprintf("refused: %d %s", r.Status, r.Body) }
 
-// Dial opens a connection that lasts until ctx ends. A response without an upgrade becomes a
-// *RefusedError.
+// Dial opens a connection that lasts until ctx ends. If the response is not an upgrade, it returns a *RefusedError.
 func Dial(ctx context.Context, opts Options) (*Client, error) {
 	query := url.Values{"model": {opts.Model}}
 	if opts.Session != "" {
@@ -82,7 +81,7 @@ func refusal(res *http.Response, err error) error {
 	defer res.Body.Close()
 	var body strings.Builder
 	raw := make([]byte, 4<<10)
-	n, _ := res.Body.Read(raw) // the library keeps its first KiB
+	n, _ := res.Body.Read(raw) // the library keeps the first KiB of the body
 	body.Write(raw[:n])
 	return &RefusedError{Status: res.StatusCode, Body: body.String()}
 }
@@ -116,7 +115,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 }
 
-// Next returns the next event, or the error that ended the connection or ctx.
+// Next returns the next event, or the reason why the connection or ctx ended.
 func (c *Client) Next(ctx context.Context) (Event, error) {
 	for {
 		c.mu.Lock()
@@ -139,12 +138,11 @@ func (c *Client) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Until reads up to an event of one of the types. It returns that event, and all events including
-// it.
+// Until reads events until one has one of the given types. It returns that event as last, and all events that it has read.
 func (c *Client) Until(ctx context.Context, types ...string) (last Event, all []Event, err error) {
 	for {
 		if last, err = c.Next(ctx); err != nil {
-			return last, all, fmt.Errorf("waiting for %s behind %s: %w", strings.Join(types, ", "), Types(all), err)
+			return last, all, fmt.Errorf("waiting for %s after %s: %w", strings.Join(types, ", "), Types(all), err)
 		}
 		all = append(all, last)
 		if slices.Contains(types, last.Type) {
@@ -226,5 +224,5 @@ func (c *Client) Leave() {
 	_ = c.socket.CloseNow() // no handshake
 }
 
-// CloseCode returns the service's close status in an error of Next or Until, or -1.
+// CloseCode returns the close status that the service sent, given an error from Next or Until. It returns -1 if there is none.
 func CloseCode(err error) int { return int(websocket.CloseStatus(err)) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is an event from the service with the fields that tests use. Raw is the complete JSON.
+// Event is an event from the service, with the fields that tests use. Raw is the complete JSON.
 type Event struct {
 	At  time.Time       `json:"-"`
 	Raw json.RawMessage `json:"-"`
@@ -31,7 +31,7 @@ type Session struct {
 	ID string `json:"id"`
 }
 
-// Item is an item of the conversation.
+// Item is an item in the conversation.
 type Item struct {
 	ID      string `json:"id"`
 	Role    string `json:"role"`
@@ -63,7 +63,7 @@ type Error struct {
 	EventID *string `json:"event_id"`
 }
 
-// Reason returns the reason of a response's status.
+// Reason returns the reason for a response's status.
 func (r *Response) Reason() string {
 	if r.Details == nil {
 		return ""
@@ -71,7 +71,7 @@ func (r *Response) Reason() string {
 	return r.Details.Reason
 }
 
-// PCM decodes the audio of a response.output_audio.delta.
+// PCM decodes the audio in a response.output_audio.delta.
 func (e *Event) PCM() ([]byte, error) {
 	pcm, err := base64.StdEncoding.DecodeString(e.Delta)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestAnswer(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	opts := serve(t, func(context.Context, *websocket.Conn) { t.Error("it was let in") })
+	opts := serve(t, func(context.Context, *websocket.Conn) { t.Error("a client without a key was accepted") })
 	opts.Key = "wrong"
 	_, err := Dial(t.Context(), opts)
 	refused, ok := errors.AsType[*RefusedError](err)
@@ -169,7 +169,7 @@ func TestResample(t *testing.T) {
 
 	for i := 100; i < Rate-100; i++ {
 		if want := loud * math.Sin(2*math.Pi*tone*float64(i)/Rate); math.Abs(float64(out[i])-want) > loud/100 {
-			t.Fatalf("sample %d is %d, want %.0f", i, out[i], want)
+			t.Fatalf("sample %d = %d, want %.0f", i, out[i], want)
 		}
 	}
 }
@@ -177,17 +177,17 @@ func TestResample(t *testing.T) {
 func TestSpeech(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
-		t.Skipf("NOT TESTED: speech, because there is no espeak-ng (scripts/setup test installs it): %v", err)
+		t.Skipf("NOT TESTED: speech, because espeak-ng is missing (scripts/setup test installs it): %v", err)
 	}
 
-	pcm, err := Speech(t.Context(), "en-us+f5", "-v is no option here")
+	pcm, err := Speech(t.Context(), "en-us+f5", "-v is text, not an option")
 	if err != nil || Lasts(len(pcm)) < time.Second || Lasts(len(pcm)) > 5*time.Second {
 		t.Errorf("%s %v", Lasts(len(pcm)), err)
 	}
 
-	again, err := Speech(t.Context(), "en-us+f5", "-v is no option here")
+	again, err := Speech(t.Context(), "en-us+f5", "-v is text, not an option")
 	if err != nil || string(again) != string(pcm) {
-		t.Errorf("it says it differently: %v", err)
+		t.Errorf("the same text yields different speech: %v", err)
 	}
 	if _, _, err := readWAV([]byte("RIFF")); !errors.Is(err, errWAV) {
 		t.Errorf("%v", err)

@@ -23,14 +23,14 @@ func Lasts(bytes int) time.Duration { return time.Duration(bytes) * time.Second 
 // Silence returns silent audio.
 func Silence(d time.Duration) []byte { return make([]byte, 2*int(d.Seconds()*Rate)) }
 
-// Speech synthesizes a text with espeak-ng in the protocol's audio format. pocketsphinx understands
-// the voice en-us+f5 best.
+// Speech synthesizes a text with espeak-ng in the protocol's audio format. Among espeak-ng's voices, pocketsphinx understands
+// en-us+f5 best.
 func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	const wordsAMinute = "155"
 	cmd := exec.CommandContext(ctx, "espeak-ng", "-v", voice, "-s", wordsAMinute, "--stdout", "--", text)
 	wav, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("having espeak-ng speak: %w", err)
+		return nil, fmt.Errorf("running espeak-ng: %w", err)
 	}
 
 	samples, rate, err := readWAV(wav)
@@ -46,10 +46,9 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	return pcm, nil
 }
 
-var errWAV = errors.New("reading WAV: it is not what espeak-ng writes")
+var errWAV = errors.New("reading WAV: unexpected format")
 
-// readWAV parses the piped output of espeak-ng: a format chunk and a sample chunk without a valid
-// length.
+// readWAV parses the output that espeak-ng writes to a pipe: a format chunk and a sample chunk, without a valid length.
 func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	const head = 44
 	if len(wav) < head || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" || binary.LittleEndian.Uint16(wav[22:]) != 1 {

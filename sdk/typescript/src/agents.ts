@@ -11,7 +11,7 @@ export type TemplateQuery = GetTemplatesQuery;
 
 const path = "/api/agents";
 
-/** The agents of the organization. */
+/** The organization's agents. */
 export class Agents {
   readonly #transport: Transport;
 
@@ -22,7 +22,7 @@ export class Agents {
 
   /**
    * Creates an agent, from scratch or from a template. The request is not repeated if the service
-   * may have carried it out.
+   * may have executed it.
    */
   create(agent: NewAgent, options?: RequestOptions): Promise<Agent> {
     return this.#transport.json({ method: "POST", path, body: agent, repeatable: false }, options);
@@ -52,7 +52,7 @@ export class Agents {
   }
 }
 
-/** The templates that everyone may chat with. */
+/** The templates, with which everyone may chat. */
 export class Templates {
   readonly #transport: Transport;
 

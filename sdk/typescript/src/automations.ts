@@ -8,7 +8,7 @@ import type { AutomationTrigger } from "./types.js";
 /** A trigger: `message`, or `input` with a message and further data. */
 export type AutomationParams = Omit<AutomationTrigger, "input"> &
   ({ message: string; input?: undefined } | { input: AutomationTrigger["input"]; message?: undefined }) & {
-    /** The automation's name. Runs can be listed by it. */
+    /** The automation's ID, by which runs can be listed. */
     automationId?: string | undefined;
     /** The type of the trigger, for example `schedule`. The default is `api`. */
     triggerType?: string | undefined;

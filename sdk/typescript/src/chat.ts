@@ -17,7 +17,7 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
   sessionId?: ChatMessage["sessionId"] | undefined;
   /**
    * Identifies this message: repeating it with the same key returns the same run. The default is a
-   * new key per call. Without a `sessionId`, the key has at most 124 characters.
+   * new key per call. Without a `sessionId`, the key may have at most 124 characters.
    */
   idempotencyKey?: string | undefined;
 };

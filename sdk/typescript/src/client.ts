@@ -10,7 +10,7 @@ import { Transport, type Settings } from "./transport.js";
 export interface ParleyOptions {
   /** An API key, a session token or a widget token. The default is `PARLEY_API_KEY`. */
   apiKey?: string | undefined;
-  /** The address of the service. The default is `PARLEY_BASE_URL`, or http://127.0.0.1:8080. */
+  /** The URL of the service. The default is `PARLEY_BASE_URL`, or http://127.0.0.1:8080. */
   baseUrl?: string | undefined;
   /**
    * The organization to act in, required with a user's key. The default is
@@ -27,7 +27,7 @@ export interface ParleyOptions {
   fetch?: Settings["fetch"] | undefined;
 }
 
-/** A client of Parley. */
+/** A client for Parley. */
 export class Parley {
   /** Creates, reads, lists, changes and deletes agents. */
   readonly agents: Agents;
@@ -60,7 +60,7 @@ export class Parley {
 function baseUrlOf({ baseUrl }: ParleyOptions): string {
   const address = baseUrl ?? environment("PARLEY_BASE_URL") ?? "http://127.0.0.1:8080";
   const web = /^https?:\/\//i.test(address) && URL.canParse(address);
-  if (!web) throw new ParleyError(`baseUrl must be an http or https address, not ${address}`);
+  if (!web) throw new ParleyError(`baseUrl must be an http or https URL, not ${address}`);
   return address.replace(/\/+$/, "");
 }
 

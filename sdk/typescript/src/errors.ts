@@ -1,6 +1,6 @@
 import type { ErrorCode, FieldError, Problem, Run } from "./types.js";
 
-/** The base of all errors of this package. */
+/** The base class of all errors in this package. */
 export class ParleyError extends Error {
   static {
     this.prototype.name = "ParleyError"; // explicit, because bundlers may rename classes
@@ -34,7 +34,7 @@ export class StreamRestartedError extends ParleyError {
 }
 
 /**
- * Thrown by `orThrow()`: the run is not completed. See `run.status`, `run.error` and
+ * Thrown by `orThrow()` if the run did not complete. See `run.status`, `run.error` and
  * `run.requiredAction`.
  */
 export class RunFailedError extends ParleyError {
@@ -74,7 +74,7 @@ export class WaitEndedError extends ParleyError {
   }
 }
 
-/** The service refused or failed the request. */
+/** The service rejected the request, or failed to execute it. */
 export class APIError extends ParleyError {
   static {
     this.prototype.name = "APIError";

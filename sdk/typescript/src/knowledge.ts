@@ -7,11 +7,11 @@ import type { Bytes, Deleted, Document, FoundList, GetKnowledgeQuery, Metadata, 
 
 /** A file to add: a `File`, or bytes with a name. */
 export type NewFile = ({ file: File; name?: string | undefined } | { file: Bytes; name: string }) & {
-  /** Metadata of the document, which searches can filter by. */
+  /** The document's metadata, by which searches can filter. */
   metadata?: Metadata | undefined;
 };
 
-/** A filter for documents. `q` is a part of their names. */
+/** A filter for documents. `q` is a text that their names contain. */
 export type DocumentQuery = Pick<GetKnowledgeQuery, "q" | "status" | "limit" | "cursor">;
 
 /** The scope of a search. */
@@ -36,8 +36,8 @@ export class Knowledge {
   }
 
   /**
-   * Adds a document: a file, a text (`name`, `content`), or an address to fetch (`url`). It is
-   * processed afterwards; see `wait`.
+   * Adds a document: a file, a text (`name`, `content`), or a URL to fetch (`url`). The
+   * service then processes the document; see `wait`.
    */
   async upload(document: NewDocument | NewFile, options?: RequestOptions): Promise<Document> {
     const given = paramsOf(document, "{ file, name }, { name, content } or { url }");

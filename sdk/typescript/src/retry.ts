@@ -2,7 +2,7 @@ import { APIError, ConnectionError } from "./errors.js";
 
 const first = 500;
 const most = 8_000;
-/** A longer Retry-After is thrown to the caller instead of being waited for. */
+/** Maximum Retry-After in milliseconds. An error that asks for a longer wait is thrown to the caller. */
 const mostAsked = 60_000;
 
 /**

@@ -82,7 +82,7 @@ export class Runs {
     const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
     const patient = preferring(`wait=${this.#patience(options)}`);
     const hasty = preferring("respond-async");
-    // A caller that may end the wait needs the run's id then, so the first request returns without
+    // A caller that ends the wait needs the run's id, so the first request returns without
     // waiting.
 
     const first = options.signal && !again ? hasty : patient;
@@ -108,8 +108,8 @@ export class Runs {
     return run;
   }
 
-  // Turns the end of a wait by its signal into an error that identifies the run. Before anything is
-  // sent there is no run.
+  // If the signal ends the wait, throws an error that identifies the run. Before anything is sent
+  // there is no run.
   async #findable(known: Known, { signal }: RequestOptions, work: () => Promise<Run>): Promise<Run> {
     signal?.throwIfAborted();
     return work().catch((error: unknown) => {

@@ -16,8 +16,8 @@ export type Opening = (runId: string | undefined) => Call;
 
 /**
  * The events of a run as they happen. Reading opens the stream. A broken stream resumes without a
- * lost or duplicate event. Leaving the loop closes the connection, and reading again continues
- * after the last event.
+ * lost or duplicate event. Leaving the loop closes the connection. Reading again continues after
+ * the last event.
  */
 export class RunStream implements AsyncIterable<RunEvent> {
   readonly #transport: Transport;

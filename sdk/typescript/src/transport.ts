@@ -31,7 +31,7 @@ export interface Call {
   readonly body?: object;
   /** Whether sending it twice has the effect of sending it once; the default is true. */
   readonly repeatable?: boolean;
-  /** Called before a retry if the service may have carried the request out. */
+  /** Called before a retry if the service may have executed the request. */
   readonly onLost?: () => void;
 }
 
@@ -50,7 +50,7 @@ export interface Opened {
   readonly bounds: Bounds;
 }
 
-/** Sends calls to the service, with addresses, credentials, timeouts and retries. */
+/** Sends calls to the service. It adds the URL and the credential, and handles timeouts and retries. */
 export class Transport {
   readonly #settings: Settings;
 

@@ -85,7 +85,7 @@ export interface HookFilter {
    */
   op: "eq" | "ne" | "in" | "contains" | "exists";
   /**
-   * A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true or
+   * A string, a number, true, false or null; for `in` a list of up to 100; for `exists` true or
    * false, true unless given.
    */
   value?: unknown;
@@ -112,7 +112,7 @@ export interface Hook {
   /** The API key with which the hook's runs are started. */
   keyId: KeyId;
   source: HookSource;
-  /** The URL to send deliveries to. */
+  /** The URL to which deliveries are sent. */
   url: string;
   /** `***`, except in the response that created it. */
   secret: string;
@@ -162,7 +162,7 @@ export interface NewHook {
   messageTemplate: HookTemplate;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
-  /** Unless given: `true`. */
+  /** Default: `true`. */
   enabled?: boolean;
 }
 
@@ -191,13 +191,13 @@ export interface HookChange {
 export interface HookRotation {
   /** The new secret, with the same rules as in a new hook; generated if omitted. */
   secret?: string;
-  /** Seconds for which the previous secret is still accepted. Unless given: `86400`. */
+  /** Seconds for which the previous secret is still accepted. Default: `86400`. */
   keepSeconds?: number;
 }
 
 /** A test delivery. */
 export interface HookTest {
-  /** Unless given: `"test"`. */
+  /** Default: `"test"`. */
   event?: string;
   /** Any JSON; default: a small object. */
   payload?: unknown;
@@ -213,8 +213,8 @@ export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" 
 /** Why a delivery was refused. */
 export interface DeliveryError {
   /**
-   * `invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the agent
-   * was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
+   * agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
    */
   code: string;
   message: string;
@@ -265,7 +265,7 @@ export interface DeliveryWithBody {
   duplicates: number;
   /** Null if the body is not kept. */
   contentType: string | null;
-  /** As text; null when it is not kept. */
+  /** As text; null if it is not stored. */
   body: string | null;
 }
 
@@ -345,7 +345,7 @@ export interface DocumentBatch {
  * A document, with exactly one of `content`, `contentBase64` and `url`. The body may be up to 28
  * MiB long.
  *
- * Exactly one of these must be there: `name` with `content`, or `name` with `contentBase64`, or
+ * Exactly one of these is required: `name` with `content`, or `name` with `contentBase64`, or
  * `url`.
  */
 export interface NewDocument {
@@ -544,7 +544,7 @@ export type FallbackModels = Array<string>;
 /**
  * An agent to create. With a template, omitted fields come from the template.
  *
- * At least one of these must be there: `name` with `systemPrompt`, or `templateId`.
+ * At least one of these is required: `name` with `systemPrompt`, or `templateId`.
  */
 export interface NewAgent {
   name?: Name;
@@ -554,7 +554,7 @@ export interface NewAgent {
   model?: Model | null;
   fallbackModels?: FallbackModels | null;
   tools?: ToolsChange | null;
-  /** Unless given: `["user"]`. */
+  /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
   templateId?: TemplateId;
@@ -768,7 +768,7 @@ export interface CodeExecutionChange {
 
 /**
  * Keeps the working folder: each call finds the files of earlier calls in the same session, while
- * their runs are kept. Otherwise a call finds only the files that it names. Unless given: `false`.
+ * their runs are kept. Otherwise a call finds only the files that it names. Default: `false`.
  */
 export type KeepFiles = boolean;
 
@@ -829,17 +829,17 @@ export interface Endpoint {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
-   * URL. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointInputSchema;
-  /** Unless given: `"unsafe"`. */
+  /** Default: `"unsafe"`. */
   sideEffect: SideEffect;
   signingSecret?: SigningSecret;
 }
 
 /**
  * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
- * Default: the variables as required texts.
+ * Default: the variables as required strings.
  */
 export interface EndpointInputSchema {
   type: "object";
@@ -855,17 +855,17 @@ export interface EndpointChange {
   headers?: SecretHeaders;
   /**
    * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the
-   * URL. Default: the variables as required texts.
+   * URL. Default: the variables as required strings.
    */
   inputSchema?: EndpointChangeInputSchema;
-  /** Unless given: `"unsafe"`. */
+  /** Default: `"unsafe"`. */
   sideEffect?: SideEffect;
   signingSecret?: SigningSecret;
 }
 
 /**
  * A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in the URL.
- * Default: the variables as required texts.
+ * Default: the variables as required strings.
  */
 export interface EndpointChangeInputSchema {
   type: "object";
@@ -883,7 +883,7 @@ export interface McpServer {
 
 /** Operations of an OpenAPI 3 document to add to an agent's endpoints. */
 export interface OpenApiImport {
-  /** The document, as an object or as a JSON or YAML text. */
+  /** The document, as an object or as a JSON or YAML string. */
   document: Record<string, unknown> | string;
   /** The operations to import, each as its `operationId` or as `METHOD /path`; default: all. */
   operations?: Array<string>;
@@ -932,7 +932,7 @@ export interface ChatMessage {
   sessionId: SessionId;
   /** The person's message, limited only by the size of the body. */
   message: string;
-  /** Answer with server-sent events. Unless given: `false`. */
+  /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
 }
 
@@ -1164,11 +1164,11 @@ export type RunErrorCode =
   | "model_unavailable"
   /** The provider's rate limit was exceeded until the run's deadline. */
   | "model_rate_limited"
-  /** The model did not answer in time until the run's deadline. */
+  /** The model did not respond before the run's deadline. */
   | "model_timeout"
   /** The model's answer was interrupted. */
   | "model_truncated"
-  /** The provider rejected the request or the credentials, or gave an unusable response. */
+  /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
@@ -1911,7 +1911,7 @@ export interface NewNotificationEndpoint {
   events: Array<NotificationEvent>;
   /** An agent of the organization: only events of its runs are sent. Null or omitted: all runs. */
   agentId?: string | null;
-  /** Unless given: `true`. */
+  /** Default: `true`. */
   enabled?: boolean;
 }
 
@@ -1929,7 +1929,7 @@ export interface NotificationEndpointChange {
   events?: Array<NotificationEvent>;
   /** An agent of the organization: only events of its runs are sent. Null or omitted: all runs. */
   agentId?: string | null;
-  /** Unless given: `true`. */
+  /** Default: `true`. */
   enabled?: boolean;
   id?: EndpointId;
   disabledReason?: string | null;
@@ -1969,7 +1969,8 @@ export interface NotificationMessage {
 }
 
 /**
- * The request body, the same in every attempt; absent in lists, and if the body is no longer kept.
+ * The request body, the same in every attempt; absent in lists, and if the body is no longer
+ * stored.
  */
 export interface NotificationPayload {
   /** The event. */
@@ -2044,7 +2045,7 @@ export interface NewKey {
 
 /** How to rotate a key. */
 export interface KeyRotation {
-  /** Seconds for which the old key stays valid. Unless given: `86400`. */
+  /** Seconds for which the old key stays valid. Default: `86400`. */
   overlapSeconds?: number;
 }
 
@@ -2303,7 +2304,7 @@ export interface LoginSessionList {
   nextCursor: NextCursor;
 }
 
-/** The answer to every DELETE. */
+/** The response to every DELETE. */
 export interface Deleted {
   id: string;
   deleted: true;
@@ -2552,7 +2553,7 @@ export interface OpenAiModelList {
   data: Array<OpenAiModel>;
 }
 
-/** The content of a message: a text, or parts that are texts. */
+/** The content of a message: a string, or text parts. */
 export type OpenAiContent = string | Array<OpenAiContent3Item> | null;
 
 export interface OpenAiContent3Item {
@@ -2656,7 +2657,7 @@ export interface OpenAiUsage {
   total_tokens: number;
 }
 
-/** The run and session of an answer; an addition to OpenAI's API. */
+/** The run and session of a response; an addition to OpenAI's API. */
 export interface OpenAiRunNames {
   runId: RunId;
   sessionId: SessionId;
@@ -3027,13 +3028,13 @@ export interface OpenAiResponseEventData {
   error?: OpenAiErrorError;
 }
 
-/** The query of `GET /api/agents`: List agents, or get one. */
+/** The query parameters of `GET /api/agents`: List agents, or get one. */
 export interface GetAgentsQuery {
   /** Return this agent instead of a list. */
   id?: AgentId;
   /** Only agents whose name contains this text, ignoring case. */
   q?: string;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3054,12 +3055,12 @@ export interface GetAgentsHeaders {
   "If-None-Match"?: string;
 }
 
-/** What `GET /api/agents` answers: List agents, or get one. */
+/** The response to `GET /api/agents`: List agents, or get one. */
 export type GetAgentsAnswer = AgentList | Agent;
 
 /**
- * The query of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent, or
+ * import endpoints.
  */
 export interface PostAgentsQuery {
   /** `chat` or `import-openapi`; omit it to create an agent. */
@@ -3110,7 +3111,7 @@ export interface PostAgentsHeaders {
 export type PostAgentsBody = ChatMessage | NewAgent | OpenApiImport | AiSdkChat | AgUiInput;
 
 /**
- * What `POST /api/agents` answers: Chat with an agent or a template, create an agent, or import
+ * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or import
  * endpoints.
  */
 export type PostAgentsAnswer = Run | ImportedEndpoints | Agent;
@@ -3118,7 +3119,7 @@ export type PostAgentsAnswer = Run | ImportedEndpoints | Agent;
 /** An event of `POST /api/agents`. */
 export type PostAgentsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 
-/** The query of `PUT /api/agents`: Update an agent. */
+/** The query parameters of `PUT /api/agents`: Update an agent. */
 export interface PutAgentsQuery {
   /** The agent. */
   id: AgentId;
@@ -3140,10 +3141,10 @@ export interface PutAgentsHeaders {
 /** The body of `PUT /api/agents`: Update an agent. */
 export type PutAgentsBody = AgentChange;
 
-/** What `PUT /api/agents` answers: Update an agent. */
+/** The response to `PUT /api/agents`: Update an agent. */
 export type PutAgentsAnswer = Agent;
 
-/** The query of `DELETE /api/agents`: Delete an agent. */
+/** The query parameters of `DELETE /api/agents`: Delete an agent. */
 export interface DeleteAgentsQuery {
   /** The agent. */
   id: AgentId;
@@ -3162,7 +3163,7 @@ export interface DeleteAgentsHeaders {
   "If-Match"?: string;
 }
 
-/** What `DELETE /api/agents` answers: Delete an agent. */
+/** The response to `DELETE /api/agents`: Delete an agent. */
 export type DeleteAgentsAnswer = Deleted;
 
 /** The headers of `POST /api/widget/sessions`: Start a visitor's session. */
@@ -3174,20 +3175,20 @@ export interface CreateWidgetSessionHeaders {
 /** The body of `POST /api/widget/sessions`: Start a visitor's session. */
 export type CreateWidgetSessionBody = NewWidgetSession;
 
-/** What `POST /api/widget/sessions` answers: Start a visitor's session. */
+/** The response to `POST /api/widget/sessions`: Start a visitor's session. */
 export type CreateWidgetSessionAnswer = WidgetSession;
 
-/** The query of `GET /api/agents/templates`: List templates, or get one. */
+/** The query parameters of `GET /api/agents/templates`: List templates, or get one. */
 export interface GetTemplatesQuery {
   /** Return this template instead of a list. */
   id?: TemplateId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
 }
 
-/** What `GET /api/agents/templates` answers: List templates, or get one. */
+/** The response to `GET /api/agents/templates`: List templates, or get one. */
 export type GetTemplatesAnswer = TemplateList | Template;
 
 /** The headers of `POST /api/internal/run-automation`: Run an agent as a system caller. */
@@ -3197,7 +3198,7 @@ export interface RunAutomationHeaders {
    * organization's key may only name its own organization.
    */
   "x-organization-id"?: OrganizationId;
-  /** The kind of trigger. Unless given: `"api"`. */
+  /** The kind of trigger. Default: `"api"`. */
   "x-trigger-type"?: string;
   /**
    * The caller's name for the automation: 1 to 128 printable characters, not only white space. Runs
@@ -3219,14 +3220,14 @@ export interface RunAutomationHeaders {
 /** The body of `POST /api/internal/run-automation`: Run an agent as a system caller. */
 export type RunAutomationBody = AutomationTrigger;
 
-/** What `POST /api/internal/run-automation` answers: Run an agent as a system caller. */
+/** The response to `POST /api/internal/run-automation`: Run an agent as a system caller. */
 export type RunAutomationAnswer = Run;
 
-/** The query of `GET /api/hooks`: List hooks, or get one. */
+/** The query parameters of `GET /api/hooks`: List hooks, or get one. */
 export interface GetHooksQuery {
   /** Return this hook instead of a list. */
   id?: HookId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3241,10 +3242,10 @@ export interface GetHooksHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/hooks` answers: List hooks, or get one. */
+/** The response to `GET /api/hooks`: List hooks, or get one. */
 export type GetHooksAnswer = HookList | Hook;
 
-/** The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
+/** The query parameters of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
 export interface PostHooksQuery {
   /** `rotate` or `test`; omit it to create a hook. */
   action?: "rotate" | "test";
@@ -3264,10 +3265,10 @@ export interface PostHooksHeaders {
 /** The body of `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
 export type PostHooksBody = NewHook | HookRotation | HookTest;
 
-/** What `POST /api/hooks` answers: Create a hook, rotate its secret, or send a test. */
+/** The response to `POST /api/hooks`: Create a hook, rotate its secret, or send a test. */
 export type PostHooksAnswer = Hook | TakenDelivery;
 
-/** The query of `PUT /api/hooks`: Update a hook. */
+/** The query parameters of `PUT /api/hooks`: Update a hook. */
 export interface PutHooksQuery {
   /** The hook. */
   id: HookId;
@@ -3285,10 +3286,10 @@ export interface PutHooksHeaders {
 /** The body of `PUT /api/hooks`: Update a hook. */
 export type PutHooksBody = HookChange;
 
-/** What `PUT /api/hooks` answers: Update a hook. */
+/** The response to `PUT /api/hooks`: Update a hook. */
 export type PutHooksAnswer = Hook;
 
-/** The query of `DELETE /api/hooks`: Delete a hook. */
+/** The query parameters of `DELETE /api/hooks`: Delete a hook. */
 export interface DeleteHooksQuery {
   /** The hook. */
   id: HookId;
@@ -3303,10 +3304,10 @@ export interface DeleteHooksHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/hooks` answers: Delete a hook. */
+/** The response to `DELETE /api/hooks`: Delete a hook. */
 export type DeleteHooksAnswer = Deleted;
 
-/** The query of `GET /api/hooks/deliveries`: List deliveries, or get one. */
+/** The query parameters of `GET /api/hooks/deliveries`: List deliveries, or get one. */
 export interface GetDeliveriesQuery {
   /**
    * Only deliveries to this hook. Required with `id` if several hooks have a delivery with that id.
@@ -3318,7 +3319,7 @@ export interface GetDeliveriesQuery {
   status?: DeliveryStatus;
   /** Only deliveries that belong to this run. */
   runId?: RunId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3333,10 +3334,10 @@ export interface GetDeliveriesHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/hooks/deliveries` answers: List deliveries, or get one. */
+/** The response to `GET /api/hooks/deliveries`: List deliveries, or get one. */
 export type GetDeliveriesAnswer = DeliveryList | DeliveryWithBody;
 
-/** The query of `POST /api/hooks/deliveries`: Deliver again. */
+/** The query parameters of `POST /api/hooks/deliveries`: Deliver again. */
 export interface PostDeliveriesQuery {
   /** What to do with the delivery. */
   action: "redeliver";
@@ -3355,10 +3356,10 @@ export interface PostDeliveriesHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `POST /api/hooks/deliveries` answers: Deliver again. */
+/** The response to `POST /api/hooks/deliveries`: Deliver again. */
 export type PostDeliveriesAnswer = TakenDelivery;
 
-/** The variables of the path of `POST /api/hooks/receive/{id}`: Receive a source's delivery. */
+/** The path parameters of `POST /api/hooks/receive/{id}`: Receive a source's delivery. */
 export interface ReceiveDeliveryPath {
   /** The hook. */
   id: string;
@@ -3377,7 +3378,7 @@ export interface ReceiveDeliveryHeaders {
 /** The body of `POST /api/hooks/receive/{id}`: Receive a source's delivery. */
 export type ReceiveDeliveryBody = unknown;
 
-/** What `POST /api/hooks/receive/{id}` answers: Receive a source's delivery. */
+/** The response to `POST /api/hooks/receive/{id}`: Receive a source's delivery. */
 export type ReceiveDeliveryAnswer = ReceiveDeliveryAnswer1 | TakenDelivery;
 
 /** In the source's format. */
@@ -3387,7 +3388,8 @@ export interface ReceiveDeliveryAnswer1 {
 }
 
 /**
- * The query of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its timeline.
+ * The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
+ * timeline.
  */
 export interface GetRunsQuery {
   /** Return this run instead of a list. */
@@ -3412,7 +3414,7 @@ export interface GetRunsQuery {
   automationId?: string;
   /** Only runs in this state. */
   status?: RunStatus;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3432,14 +3434,14 @@ export interface GetRunsHeaders {
 }
 
 /**
- * What `GET /api/runs` answers: List runs, get one, wait for it, stream it, or get its timeline.
+ * The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its timeline.
  */
 export type GetRunsAnswer = RunList | Run | Timeline;
 
 /** An event of `GET /api/runs`. */
 export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 
-/** The query of `POST /api/runs`: Cancel a run, or decide its required action. */
+/** The query parameters of `POST /api/runs`: Cancel a run, or decide its required action. */
 export interface PostRunsQuery {
   /** The run. */
   id: RunId;
@@ -3458,7 +3460,7 @@ export interface PostRunsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `POST /api/runs` answers: Cancel a run, or decide its required action. */
+/** The response to `POST /api/runs`: Cancel a run, or decide its required action. */
 export type PostRunsAnswer = Run;
 
 /**
@@ -3475,11 +3477,11 @@ export interface GetEventsHeaders {
 /** An event of `GET /api/events`. */
 export type GetEventsEvent = ChangeEvent;
 
-/** The query of `GET /api/automations`: List the organization's automations. */
+/** The query parameters of `GET /api/automations`: List the organization's automations. */
 export interface GetAutomationsQuery {
   /** Return this automation instead of a list. */
   id?: string;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3494,12 +3496,12 @@ export interface GetAutomationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/automations` answers: List the organization's automations. */
+/** The response to `GET /api/automations`: List the organization's automations. */
 export type GetAutomationsAnswer = AutomationList | Automation;
 
-/** The query of `GET /api/usage`: Get usage: runs, tokens, costs and latencies. */
+/** The query parameters of `GET /api/usage`: Get usage: runs, tokens, costs and latencies. */
 export interface GetUsageQuery {
-  /** The number of days. Unless given: `7`. */
+  /** The number of days. Default: `7`. */
   days?: number;
   /** Only runs of this agent. */
   agentId?: string;
@@ -3520,14 +3522,14 @@ export interface GetUsageHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/usage` answers: Get usage: runs, tokens, costs and latencies. */
+/** The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies. */
 export type GetUsageAnswer = UsageReport;
 
-/** The query of `GET /api/budgets`: List budgets, or get one. */
+/** The query parameters of `GET /api/budgets`: List budgets, or get one. */
 export interface GetBudgetsQuery {
   /** Return this budget instead of a list. */
   id?: BudgetId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3542,7 +3544,7 @@ export interface GetBudgetsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/budgets` answers: List budgets, or get one. */
+/** The response to `GET /api/budgets`: List budgets, or get one. */
 export type GetBudgetsAnswer = BudgetList | Budget;
 
 /** The headers of `POST /api/budgets`: Create a budget. */
@@ -3557,10 +3559,10 @@ export interface PostBudgetsHeaders {
 /** The body of `POST /api/budgets`: Create a budget. */
 export type PostBudgetsBody = NewBudget;
 
-/** What `POST /api/budgets` answers: Create a budget. */
+/** The response to `POST /api/budgets`: Create a budget. */
 export type PostBudgetsAnswer = Budget;
 
-/** The query of `PUT /api/budgets`: Change a budget's limit. */
+/** The query parameters of `PUT /api/budgets`: Change a budget's limit. */
 export interface PutBudgetsQuery {
   /** The budget. */
   id: BudgetId;
@@ -3578,10 +3580,10 @@ export interface PutBudgetsHeaders {
 /** The body of `PUT /api/budgets`: Change a budget's limit. */
 export type PutBudgetsBody = BudgetChange;
 
-/** What `PUT /api/budgets` answers: Change a budget's limit. */
+/** The response to `PUT /api/budgets`: Change a budget's limit. */
 export type PutBudgetsAnswer = Budget;
 
-/** The query of `DELETE /api/budgets`: Delete a budget. */
+/** The query parameters of `DELETE /api/budgets`: Delete a budget. */
 export interface DeleteBudgetsQuery {
   /** The budget. */
   id: BudgetId;
@@ -3596,10 +3598,10 @@ export interface DeleteBudgetsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/budgets` answers: Delete a budget. */
+/** The response to `DELETE /api/budgets`: Delete a budget. */
 export type DeleteBudgetsAnswer = Deleted;
 
-/** The query of `GET /api/sources`: Get a text that an answer cites. */
+/** The query parameters of `GET /api/sources`: Get a text that an answer cites. */
 export interface GetSourcesQuery {
   /** The `sourceId` of a citation. */
   id: SourceId;
@@ -3614,10 +3616,10 @@ export interface GetSourcesHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/sources` answers: Get a text that an answer cites. */
+/** The response to `GET /api/sources`: Get a text that an answer cites. */
 export type GetSourcesAnswer = Source;
 
-/** The query of `GET /api/files`: Download a file that a run made. */
+/** The query parameters of `GET /api/files`: Download a file that a run made. */
 export interface GetFilesQuery {
   /** The `id` of a file in `output.files` of a tool call. */
   id: FileId;
@@ -3640,10 +3642,10 @@ export interface GetFilesHeaders {
   "If-None-Match"?: string;
 }
 
-/** What `GET /api/files` answers: Download a file that a run made. */
+/** The response to `GET /api/files`: Download a file that a run made. */
 export type GetFilesAnswer = Bytes;
 
-/** The query of `GET /api/knowledge`: List documents, get one, or search them. */
+/** The query parameters of `GET /api/knowledge`: List documents, get one, or search them. */
 export interface GetKnowledgeQuery {
   /** The document. */
   id?: DocumentId;
@@ -3666,7 +3668,7 @@ export interface GetKnowledgeQuery {
    * match.
    */
   metadata?: string;
-  /** Entries per page. With `query`: passages, at most 50 (default 10). Unless given: `20`. */
+  /** Entries per page. With `query`: passages, at most 50 (default 10). Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3689,7 +3691,7 @@ export interface GetKnowledgeHeaders {
   "If-None-Match"?: string;
 }
 
-/** What `GET /api/knowledge` answers: List documents, get one, or search them. */
+/** The response to `GET /api/knowledge`: List documents, get one, or search them. */
 export type GetKnowledgeAnswer =
   | Bytes
   | DocumentList
@@ -3698,7 +3700,7 @@ export type GetKnowledgeAnswer =
   | DocumentPassages
   | FoundList;
 
-/** The query of `POST /api/knowledge`: Add documents, or process one again. */
+/** The query parameters of `POST /api/knowledge`: Add documents, or process one again. */
 export interface PostKnowledgeQuery {
   /** `retry`; omit it to add documents. */
   action?: "retry";
@@ -3718,10 +3720,10 @@ export interface PostKnowledgeHeaders {
 /** The body of `POST /api/knowledge`: Add documents, or process one again. */
 export type PostKnowledgeBody = NewDocument | DocumentForm;
 
-/** What `POST /api/knowledge` answers: Add documents, or process one again. */
+/** The response to `POST /api/knowledge`: Add documents, or process one again. */
 export type PostKnowledgeAnswer = Document | DocumentBatch;
 
-/** The query of `PUT /api/knowledge`: Update a document. */
+/** The query parameters of `PUT /api/knowledge`: Update a document. */
 export interface PutKnowledgeQuery {
   /** The document. */
   id: DocumentId;
@@ -3739,10 +3741,10 @@ export interface PutKnowledgeHeaders {
 /** The body of `PUT /api/knowledge`: Update a document. */
 export type PutKnowledgeBody = DocumentChange | DocumentForm;
 
-/** What `PUT /api/knowledge` answers: Update a document. */
+/** The response to `PUT /api/knowledge`: Update a document. */
 export type PutKnowledgeAnswer = Document;
 
-/** The query of `DELETE /api/knowledge`: Delete a document. */
+/** The query parameters of `DELETE /api/knowledge`: Delete a document. */
 export interface DeleteKnowledgeQuery {
   /** The document. */
   id: DocumentId;
@@ -3757,14 +3759,14 @@ export interface DeleteKnowledgeHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/knowledge` answers: Delete a document. */
+/** The response to `DELETE /api/knowledge`: Delete a document. */
 export type DeleteKnowledgeAnswer = Deleted;
 
-/** The query of `GET /api/notifications`: List notification endpoints, or get one. */
+/** The query parameters of `GET /api/notifications`: List notification endpoints, or get one. */
 export interface GetNotificationsQuery {
   /** Return this endpoint instead of a list. */
   id?: EndpointId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3779,10 +3781,13 @@ export interface GetNotificationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/notifications` answers: List notification endpoints, or get one. */
+/** The response to `GET /api/notifications`: List notification endpoints, or get one. */
 export type GetNotificationsAnswer = NotificationEndpointList | NotificationEndpoint;
 
-/** The query of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
+/**
+ * The query parameters of `POST /api/notifications`: Create an endpoint, rotate its secret, or test
+ * it.
+ */
 export interface PostNotificationsQuery {
   /** `rotate` or `test`; omit it to create an endpoint. */
   action?: "rotate" | "test";
@@ -3802,10 +3807,10 @@ export interface PostNotificationsHeaders {
 /** The body of `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
 export type PostNotificationsBody = NewNotificationEndpoint;
 
-/** What `POST /api/notifications` answers: Create an endpoint, rotate its secret, or test it. */
+/** The response to `POST /api/notifications`: Create an endpoint, rotate its secret, or test it. */
 export type PostNotificationsAnswer = NotificationEndpoint | NotificationMessage;
 
-/** The query of `PUT /api/notifications`: Update an endpoint. */
+/** The query parameters of `PUT /api/notifications`: Update an endpoint. */
 export interface PutNotificationsQuery {
   /** The endpoint. */
   id: EndpointId;
@@ -3823,10 +3828,10 @@ export interface PutNotificationsHeaders {
 /** The body of `PUT /api/notifications`: Update an endpoint. */
 export type PutNotificationsBody = NotificationEndpointChange;
 
-/** What `PUT /api/notifications` answers: Update an endpoint. */
+/** The response to `PUT /api/notifications`: Update an endpoint. */
 export type PutNotificationsAnswer = NotificationEndpoint;
 
-/** The query of `DELETE /api/notifications`: Delete an endpoint. */
+/** The query parameters of `DELETE /api/notifications`: Delete an endpoint. */
 export interface DeleteNotificationsQuery {
   /** The endpoint. */
   id: EndpointId;
@@ -3841,10 +3846,13 @@ export interface DeleteNotificationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/notifications` answers: Delete an endpoint. */
+/** The response to `DELETE /api/notifications`: Delete an endpoint. */
 export type DeleteNotificationsAnswer = Deleted;
 
-/** The query of `GET /api/notifications/messages`: List messages to endpoints, or get one. */
+/**
+ * The query parameters of `GET /api/notifications/messages`: List messages to endpoints, or get
+ * one.
+ */
 export interface GetNotificationMessagesQuery {
   /** Return this message instead of a list. */
   id?: NotificationId;
@@ -3852,7 +3860,7 @@ export interface GetNotificationMessagesQuery {
   endpointId?: string;
   /** Only messages with this status. */
   status?: NotificationStatus;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3867,10 +3875,10 @@ export interface GetNotificationMessagesHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/notifications/messages` answers: List messages to endpoints, or get one. */
+/** The response to `GET /api/notifications/messages`: List messages to endpoints, or get one. */
 export type GetNotificationMessagesAnswer = NotificationMessageList | NotificationMessage;
 
-/** The query of `POST /api/notifications/messages`: Send a message again. */
+/** The query parameters of `POST /api/notifications/messages`: Send a message again. */
 export interface PostNotificationMessagesQuery {
   /** What to do with the message. */
   action: "resend";
@@ -3887,10 +3895,10 @@ export interface PostNotificationMessagesHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `POST /api/notifications/messages` answers: Send a message again. */
+/** The response to `POST /api/notifications/messages`: Send a message again. */
 export type PostNotificationMessagesAnswer = NotificationMessage;
 
-/** The query of `GET /api/sessions`: List sessions, or get one with its messages. */
+/** The query parameters of `GET /api/sessions`: List sessions, or get one with its messages. */
 export interface GetSessionsQuery {
   /** The session id that the client chose. */
   id?: SessionId;
@@ -3900,7 +3908,7 @@ export interface GetSessionsQuery {
   templateId?: TemplateId;
   /** The principal whose sessions are returned: for admins, or for the caller's own automations. */
   principal?: string;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3915,10 +3923,10 @@ export interface GetSessionsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/sessions` answers: List sessions, or get one with its messages. */
+/** The response to `GET /api/sessions`: List sessions, or get one with its messages. */
 export type GetSessionsAnswer = SessionList | SessionWithMessages;
 
-/** The query of `DELETE /api/sessions`: Erase a session. */
+/** The query parameters of `DELETE /api/sessions`: Erase a session. */
 export interface DeleteSessionsQuery {
   /** The session. */
   id: SessionId;
@@ -3939,14 +3947,14 @@ export interface DeleteSessionsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/sessions` answers: Erase a session. */
+/** The response to `DELETE /api/sessions`: Erase a session. */
 export type DeleteSessionsAnswer = Deleted;
 
-/** The query of `GET /api/keys`: List API keys. */
+/** The query parameters of `GET /api/keys`: List API keys. */
 export interface GetKeysQuery {
   /** Return this key instead of a list. */
   id?: KeyId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -3961,10 +3969,10 @@ export interface GetKeysHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/keys` answers: List API keys. */
+/** The response to `GET /api/keys`: List API keys. */
 export type GetKeysAnswer = KeyList | Key;
 
-/** The query of `POST /api/keys`: Create an API key, or rotate one. */
+/** The query parameters of `POST /api/keys`: Create an API key, or rotate one. */
 export interface PostKeysQuery {
   /** `rotate`; omit it to create a key. */
   action?: "rotate";
@@ -3984,10 +3992,10 @@ export interface PostKeysHeaders {
 /** The body of `POST /api/keys`: Create an API key, or rotate one. */
 export type PostKeysBody = NewKey | KeyRotation;
 
-/** What `POST /api/keys` answers: Create an API key, or rotate one. */
+/** The response to `POST /api/keys`: Create an API key, or rotate one. */
 export type PostKeysAnswer = KeyWithSecret;
 
-/** The query of `DELETE /api/keys`: Revoke an API key. */
+/** The query parameters of `DELETE /api/keys`: Revoke an API key. */
 export interface DeleteKeysQuery {
   /** The key. */
   id: KeyId;
@@ -4002,14 +4010,16 @@ export interface DeleteKeysHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/keys` answers: Revoke an API key. */
+/** The response to `DELETE /api/keys`: Revoke an API key. */
 export type DeleteKeysAnswer = Deleted;
 
-/** The query of `GET /api/organizations`: List the caller's organizations, or get one. */
+/**
+ * The query parameters of `GET /api/organizations`: List the caller's organizations, or get one.
+ */
 export interface GetOrganizationsQuery {
   /** Return this organization instead of a list. */
   id?: OrganizationId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -4024,7 +4034,7 @@ export interface GetOrganizationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/organizations` answers: List the caller's organizations, or get one. */
+/** The response to `GET /api/organizations`: List the caller's organizations, or get one. */
 export type GetOrganizationsAnswer = MembershipList | Membership;
 
 /** The headers of `POST /api/organizations`: Create an organization. */
@@ -4039,10 +4049,10 @@ export interface PostOrganizationsHeaders {
 /** The body of `POST /api/organizations`: Create an organization. */
 export type PostOrganizationsBody = OrganizationName;
 
-/** What `POST /api/organizations` answers: Create an organization. */
+/** The response to `POST /api/organizations`: Create an organization. */
 export type PostOrganizationsAnswer = Membership;
 
-/** The query of `PUT /api/organizations`: Rename an organization. */
+/** The query parameters of `PUT /api/organizations`: Rename an organization. */
 export interface PutOrganizationsQuery {
   /** The organization. */
   id: OrganizationId;
@@ -4060,7 +4070,7 @@ export interface PutOrganizationsHeaders {
 /** The body of `PUT /api/organizations`: Rename an organization. */
 export type PutOrganizationsBody = OrganizationChange;
 
-/** What `PUT /api/organizations` answers: Rename an organization. */
+/** The response to `PUT /api/organizations`: Rename an organization. */
 export type PutOrganizationsAnswer = Membership;
 
 /** The headers of `GET /api/organizations/limits`: Get the organization's limits. */
@@ -4072,14 +4082,14 @@ export interface GetLimitsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/organizations/limits` answers: Get the organization's limits. */
+/** The response to `GET /api/organizations/limits`: Get the organization's limits. */
 export type GetLimitsAnswer = Limits;
 
-/** The query of `GET /api/organizations/members`: List members and invitations. */
+/** The query parameters of `GET /api/organizations/members`: List members and invitations. */
 export interface GetMembersQuery {
   /** Return this member or invitation instead of a list. */
   id?: UserId | InvitationId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -4094,12 +4104,12 @@ export interface GetMembersHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/organizations/members` answers: List members and invitations. */
+/** The response to `GET /api/organizations/members`: List members and invitations. */
 export type GetMembersAnswer = MemberList | Member;
 
 /**
- * The query of `POST /api/organizations/members`: Invite a member, change a role, or create a
- * password reset link.
+ * The query parameters of `POST /api/organizations/members`: Invite a member, change a role, or
+ * create a password reset link.
  */
 export interface PostMembersQuery {
   /** `reset`; omit it to invite or to change a role. */
@@ -4127,12 +4137,15 @@ export interface PostMembersHeaders {
 export type PostMembersBody = NewMember;
 
 /**
- * What `POST /api/organizations/members` answers: Invite a member, change a role, or create a
+ * The response to `POST /api/organizations/members`: Invite a member, change a role, or create a
  * password reset link.
  */
 export type PostMembersAnswer = Member | Invitation | ResetLink;
 
-/** The query of `DELETE /api/organizations/members`: Remove a member or an invitation, or leave. */
+/**
+ * The query parameters of `DELETE /api/organizations/members`: Remove a member or an invitation, or
+ * leave.
+ */
 export interface DeleteMembersQuery {
   /** The member or the invitation. */
   id: UserId | InvitationId;
@@ -4149,31 +4162,33 @@ export interface DeleteMembersHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/organizations/members` answers: Remove a member or an invitation, or leave. */
+/**
+ * The response to `DELETE /api/organizations/members`: Remove a member or an invitation, or leave.
+ */
 export type DeleteMembersAnswer = Deleted;
 
 /** The body of `POST /api/auth/signup`: Sign up. */
 export type SignUpBody = Signup;
 
-/** What `POST /api/auth/signup` answers: Sign up. */
+/** The response to `POST /api/auth/signup`: Sign up. */
 export type SignUpAnswer = Login;
 
 /** The body of `POST /api/auth/login`: Log in. */
 export type LogInBody = Credentials;
 
-/** What `POST /api/auth/login` answers: Log in. */
+/** The response to `POST /api/auth/login`: Log in. */
 export type LogInAnswer = Login;
 
 /** The body of `POST /api/auth/accept`: Accept an invitation. */
 export type AcceptInvitationBody = Acceptance;
 
-/** What `POST /api/auth/accept` answers: Accept an invitation. */
+/** The response to `POST /api/auth/accept`: Accept an invitation. */
 export type AcceptInvitationAnswer = Login;
 
 /** The body of `POST /api/auth/reset`: Choose a new password. */
 export type ResetPasswordBody = PasswordReset;
 
-/** What `POST /api/auth/reset` answers: Choose a new password. */
+/** The response to `POST /api/auth/reset`: Choose a new password. */
 export type ResetPasswordAnswer = Login;
 
 /** The headers of `GET /api/auth/session`: Get the caller. */
@@ -4185,14 +4200,14 @@ export interface GetSessionHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/auth/session` answers: Get the caller. */
+/** The response to `GET /api/auth/session`: Get the caller. */
 export type GetSessionAnswer = CallerView;
 
-/** The query of `GET /api/auth/sessions`: List login sessions. */
+/** The query parameters of `GET /api/auth/sessions`: List login sessions. */
 export interface GetLoginSessionsQuery {
   /** Return this login session instead of a list. */
   id?: LoginSessionId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -4207,10 +4222,10 @@ export interface GetLoginSessionsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/auth/sessions` answers: List login sessions. */
+/** The response to `GET /api/auth/sessions`: List login sessions. */
 export type GetLoginSessionsAnswer = LoginSessionList | LoginSession;
 
-/** The query of `DELETE /api/auth/sessions`: End a login session. */
+/** The query parameters of `DELETE /api/auth/sessions`: End a login session. */
 export interface DeleteLoginSessionsQuery {
   /** The login session. */
   id: LoginSessionId;
@@ -4225,14 +4240,14 @@ export interface DeleteLoginSessionsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `DELETE /api/auth/sessions` answers: End a login session. */
+/** The response to `DELETE /api/auth/sessions`: End a login session. */
 export type DeleteLoginSessionsAnswer = Deleted;
 
-/** The query of `GET /api/auth/invitations`: List invitations to your email address. */
+/** The query parameters of `GET /api/auth/invitations`: List invitations to your email address. */
 export interface GetOwnInvitationsQuery {
   /** Return this invitation instead of a list. */
   id?: InvitationId;
-  /** Entries per page. Unless given: `20`. */
+  /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
   cursor?: string;
@@ -4247,11 +4262,12 @@ export interface GetOwnInvitationsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /api/auth/invitations` answers: List invitations to your email address. */
+/** The response to `GET /api/auth/invitations`: List invitations to your email address. */
 export type GetOwnInvitationsAnswer = OwnInvitationList | OwnInvitation;
 
 /**
- * The query of `POST /api/auth/invitations`: Accept or decline an invitation to your email address.
+ * The query parameters of `POST /api/auth/invitations`: Accept or decline an invitation to your
+ * email address.
  */
 export interface AnswerInvitationQuery {
   /** The invitation. */
@@ -4273,11 +4289,12 @@ export interface AnswerInvitationHeaders {
 }
 
 /**
- * What `POST /api/auth/invitations` answers: Accept or decline an invitation to your email address.
+ * The response to `POST /api/auth/invitations`: Accept or decline an invitation to your email
+ * address.
  */
 export type AnswerInvitationAnswer = AnsweredInvitation;
 
-/** The query of `POST /api/auth/logout`: Log out. */
+/** The query parameters of `POST /api/auth/logout`: Log out. */
 export interface LogOutQuery {
   /** `1` ends all login sessions of the person. */
   everywhere?: "1";
@@ -4292,18 +4309,18 @@ export interface LogOutHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** The query of `GET /api/auth/oidc`: Log in with an identity provider. */
+/** The query parameters of `GET /api/auth/oidc`: Log in with an identity provider. */
 export interface BeginOidcQuery {
-  /** The path of this site to return to; default `/dashboard`. */
+  /** The path on this site to return to; default `/dashboard`. */
   next?: string;
   /**
-   * `1` creates a new account if another account has the person's email address without proof. The
-   * other account keeps its data and its password.
+   * `1` creates a new account if an account with the person's email address exists but has not
+   * proven it. The other account keeps its data and its password.
    */
   takeover?: "1";
 }
 
-/** The query of `GET /api/auth/oidc/callback`: Return from the identity provider. */
+/** The query parameters of `GET /api/auth/oidc/callback`: Return from the identity provider. */
 export interface FinishOidcQuery {
   /** The state sent to the provider. */
   state?: string;
@@ -4322,10 +4339,10 @@ export interface ListModelsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /v1/models` answers: List models. */
+/** The response to `GET /v1/models`: List models. */
 export type ListModelsAnswer = OpenAiModelList;
 
-/** The variables of the path of `GET /v1/models/{id}`: Get a model. */
+/** The path parameters of `GET /v1/models/{id}`: Get a model. */
 export interface GetModelPath {
   /** An agent or a template. */
   id: string;
@@ -4340,7 +4357,7 @@ export interface GetModelHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /v1/models/{id}` answers: Get a model. */
+/** The response to `GET /v1/models/{id}`: Get a model. */
 export type GetModelAnswer = OpenAiModel;
 
 /** The headers of `POST /v1/chat/completions`: Create a chat completion. */
@@ -4360,7 +4377,7 @@ export interface CreateCompletionHeaders {
 /** The body of `POST /v1/chat/completions`: Create a chat completion. */
 export type CreateCompletionBody = OpenAiCompletionRequest;
 
-/** What `POST /v1/chat/completions` answers: Create a chat completion. */
+/** The response to `POST /v1/chat/completions`: Create a chat completion. */
 export type CreateCompletionAnswer = OpenAiCompletion;
 
 /** An event of `POST /v1/chat/completions`. */
@@ -4383,19 +4400,19 @@ export interface CreateResponseHeaders {
 /** The body of `POST /v1/responses`: Create a response. */
 export type CreateResponseBody = OpenAiResponseRequest;
 
-/** What `POST /v1/responses` answers: Create a response. */
+/** The response to `POST /v1/responses`: Create a response. */
 export type CreateResponseAnswer = OpenAiResponse;
 
 /** An event of `POST /v1/responses`. */
 export type CreateResponseEvent = OpenAiResponseEvent;
 
-/** The variables of the path of `GET /v1/responses/{id}`: Get a response. */
+/** The path parameters of `GET /v1/responses/{id}`: Get a response. */
 export interface GetResponsePath {
   /** The id of a response: `resp_` followed by the run's id without `run_`. */
   id: string;
 }
 
-/** The query of `GET /v1/responses/{id}`: Get a response. */
+/** The query parameters of `GET /v1/responses/{id}`: Get a response. */
 export interface GetResponseQuery {
   /** Streaming is not supported here. */
   stream?: "false";
@@ -4410,10 +4427,10 @@ export interface GetResponseHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `GET /v1/responses/{id}` answers: Get a response. */
+/** The response to `GET /v1/responses/{id}`: Get a response. */
 export type GetResponseAnswer = OpenAiResponse;
 
-/** The variables of the path of `POST /v1/responses/{id}/cancel`: Cancel a response. */
+/** The path parameters of `POST /v1/responses/{id}/cancel`: Cancel a response. */
 export interface CancelResponsePath {
   /** The id of a response: `resp_` followed by the run's id without `run_`. */
   id: string;
@@ -4428,10 +4445,10 @@ export interface CancelResponseHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** What `POST /v1/responses/{id}/cancel` answers: Cancel a response. */
+/** The response to `POST /v1/responses/{id}/cancel`: Cancel a response. */
 export type CancelResponseAnswer = OpenAiResponse;
 
-/** The query of `GET /v1/realtime`: Open a voice connection. */
+/** The query parameters of `GET /v1/realtime`: Open a voice connection. */
 export interface ConnectRealtimeQuery {
   /** The id of the agent or template. A client secret already names it. */
   model?: string;
@@ -4464,7 +4481,7 @@ export interface ConnectRealtimeHeaders {
   "Sec-WebSocket-Protocol"?: string;
 }
 
-/** The query of `POST /v1/realtime/client_secrets`: Create a client secret. */
+/** The query parameters of `POST /v1/realtime/client_secrets`: Create a client secret. */
 export interface CreateClientSecretQuery {
   /**
    * The session of the secret. Without it a new session is used, whose runs are kept for 30 days.
@@ -4484,7 +4501,7 @@ export interface CreateClientSecretHeaders {
 /** The body of `POST /v1/realtime/client_secrets`: Create a client secret. */
 export type CreateClientSecretBody = OpenAiClientSecretRequest;
 
-/** What `POST /v1/realtime/client_secrets` answers: Create a client secret. */
+/** The response to `POST /v1/realtime/client_secrets`: Create a client secret. */
 export type CreateClientSecretAnswer = OpenAiClientSecret;
 
 /** The headers of `POST /mcp`: Use agents as the tools of an MCP server. */
@@ -4504,19 +4521,19 @@ export interface PostMcpHeaders {
 /** The body of `POST /mcp`: Use agents as the tools of an MCP server. */
 export type PostMcpBody = McpRequest;
 
-/** What `POST /mcp` answers: Use agents as the tools of an MCP server. */
+/** The response to `POST /mcp`: Use agents as the tools of an MCP server. */
 export type PostMcpAnswer = McpMessage;
 
 /** An event of `POST /mcp`. */
 export type PostMcpEvent = McpEvent;
 
-/** What `GET /healthz` answers: Check that the process is alive. */
+/** The response to `GET /healthz`: Check that the process is alive. */
 export type HealthzAnswer = Health;
 
-/** What `GET /readyz` answers: Check that the instance accepts requests. */
+/** The response to `GET /readyz`: Check that the instance accepts requests. */
 export type ReadyzAnswer = Readiness;
 
-/** What `GET /metrics` answers: Get Prometheus metrics. */
+/** The response to `GET /metrics`: Get Prometheus metrics. */
 export type MetricsAnswer = string;
 
 /** The headers of `GET /openapi.json`: Get this document. */
@@ -4525,14 +4542,14 @@ export interface OpenapiHeaders {
   "If-None-Match"?: string;
 }
 
-/** What `GET /openapi.json` answers: Get this document. */
+/** The response to `GET /openapi.json`: Get this document. */
 export type OpenapiAnswer = OpenApiDocument;
 
-/** What `GET /docs` answers: Get this document as a web page. */
+/** The response to `GET /docs`: Get this document as a web page. */
 export type DocsAnswer = string;
 
-/** What `GET /docs/errors` answers: List all error codes. */
+/** The response to `GET /docs/errors`: List all error codes. */
 export type DocsErrorsAnswer = string;
 
-/** What `GET /llms.txt` answers: Get a description of this service for language models. */
+/** The response to `GET /llms.txt`: Get a description of this service for language models. */
 export type LlmsAnswer = string;

@@ -12,10 +12,10 @@ test("retries: which requests, how often, and when", async (t) => {
   const rows = [
     { what: "a connection that broke", answer: broken(), requests: 3, error: sdk.ConnectionError },
     { what: "408 of a proxy", answer: page(408), requests: 3, error: sdk.BadRequestError },
-    { what: "409 that may pass", answer: problem(409, "version_conflict", true), requests: 3, error: sdk.ConflictError },
-    { what: "409 that will not pass", answer: problem(409, "version_conflict", false), requests: 1, error: sdk.ConflictError },
+    { what: "retryable 409", answer: problem(409, "version_conflict", true), requests: 3, error: sdk.ConflictError },
+    { what: "409 that is not retryable", answer: problem(409, "version_conflict", false), requests: 1, error: sdk.ConflictError },
     { what: "429", answer: problem(429, "rate_limited", true, { "Retry-After": "7" }), requests: 3, error: sdk.RateLimitError, least: 7_000, most: 7_500 },
-    { what: "429 for an hour", answer: problem(429, "budget_exceeded", true, { "Retry-After": "3600" }), requests: 1, error: sdk.RateLimitError },
+    { what: "429 with Retry-After of an hour", answer: problem(429, "budget_exceeded", true, { "Retry-After": "3600" }), requests: 1, error: sdk.RateLimitError },
     { what: "503", answer: problem(503, "overloaded", true, { "Retry-After": "1" }), requests: 3, error: sdk.ServerError, least: 1_000, most: 1_500 },
     { what: "503 until a date", answer: () => problem(503, "unavailable", true, { "Retry-After": new Date(Date.now() + 20_000).toUTCString() }), requests: 3, error: sdk.ServerError, least: 18_000, most: 20_500 },
     { what: "503 until whenever", answer: problem(503, "unavailable", true, { "Retry-After": "soon" }), requests: 3, error: sdk.ServerError, least: 250, most: 1_000 },
@@ -222,7 +222,7 @@ test("credentials", (t) => {
     assert.throws(() => new sdk.Parley({ apiKey: "ak_secret\nx" }), (error) => !error.message.includes("secret"));
     assert.throws(() => new sdk.Parley({ apiKey: " " }), { name: "ParleyError", message: "apiKey is blank" });
     for (const baseUrl of ["nowhere", "", "localhost:8611", "ftp://service", "http://"]) {
-      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl must be an http or https address, not ${baseUrl}` });
+      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl must be an http or https URL, not ${baseUrl}` });
     }
     assert.ok(!JSON.stringify(new sdk.Parley({ apiKey: "ak_secret" })).includes("secret"));
   })();
@@ -262,7 +262,7 @@ test("an abort ends a call in any state", async (t) => {
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("an abort of a wait identifies the run", async () => {
+test("aborting a wait identifies the run", async () => {
   const reason = new Error("enough");
   const accepted = json(run({ status: "queued" }), 202);
   const key = /^[0-9a-f]{32}$/;

@@ -59,7 +59,7 @@ func Start(config Config) (*Server, error) {
 	}
 
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making NATS directory: %w", err)
+		return nil, fmt.Errorf("creating NATS directory: %w", err)
 	}
 
 	// Two servers on the same files would destroy them, and nats-server does not check.

@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 		{"busy port", Config{Dir: t.TempDir(), Port: listener.Addr().(*net.TCPAddr).Port}, nil, "address already in use"},
 		{"open to others", Config{Dir: t.TempDir(), Host: "0.0.0.0", Port: RandomPort}, nil, "not a loopback address"},
 		{"directory in use", Config{Dir: taken}, ErrInUse, "process"},
-		{"no directory", Config{Dir: file}, nil, "making NATS directory"},
+		{"no directory", Config{Dir: file}, nil, "creating NATS directory"},
 		{"no place for streams", Config{Dir: spoiled}, nil, "starting NATS"},
 	}
 	for _, test := range tests {

@@ -228,7 +228,7 @@ func (h *SealedOrganization) read(ctx context.Context, s *store.Store) error {
 	defer func() { _ = r.Close() }() // nothing was written
 	got, err := io.ReadAll(r)
 	if err == nil && !bytes.Equal(got, h.Content) {
-		err = errors.New("the document has other bytes")
+		err = errors.New("the document has different bytes")
 	}
 	return err
 }

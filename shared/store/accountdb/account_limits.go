@@ -9,8 +9,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// Limits are quotas on the keys, organizations and memberships that one user or organization
-// can create. 0 means no limit.
+// Limits are quotas on the keys, organizations and memberships of one user or organization. 0 means
+// no limit.
 type Limits struct {
 	KeysPerOrganization  int // neither revoked nor expired
 	KeysPerUser          int // user keys, neither revoked nor expired
@@ -18,8 +18,7 @@ type Limits struct {
 	MembershipsPerUser   int
 }
 
-// LimitAccounts sets the quotas for everything created from now on. Call it before
-// the store is used.
+// LimitAccounts sets the quotas, which apply from then on. Call it before the store is used.
 func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
 // limits returns the quotas set by LimitAccounts.
@@ -81,15 +80,15 @@ func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, o
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 
-// checkQuota returns a conflict error if the query count yields maximum or more. A maximum of
-// 0 means no limit.
+// checkQuota returns a conflict error if the result of the query count is at least maximum. A
+// maximum of 0 means no limit.
 func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
 	if maximum == 0 {
 		return nil
 	}
 	var n int
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
-		return fmt.Errorf("counting against a limit of accounts: %w", err)
+		return fmt.Errorf("checking an account quota: %w", err)
 	}
 	if n >= maximum {
 		return apierr.New(apierr.Conflict, exceeded, maximum)

@@ -15,22 +15,22 @@ import (
 	"parley/shared/store/pg"
 )
 
-// An email address is proven in one of two ways: its user signs in through an OpenID provider
-// that verified it, or uses a reset link created by the operator. An invitation link proves
-// nothing to other organizations, because the inviter has it too. The holder of such a link may
-// therefore take over an unproven address. Neither side gains the other's data: the new holder
-// gets a new account. The displaced account keeps everything except the address, including its
-// password and login sessions.
+// An email address is proven in one of two ways: its user signs in through an OpenID provider that
+// verified it, or uses a reset link created by the operator. An invitation link proves nothing to
+// other organizations, because the inviter knows the link, too. Its holder may take over an
+// unproven address, but neither side gains the other's data: the new holder gets a new account, and
+// the displaced account keeps everything except the address, including its password and login
+// sessions.
 
-// maxListed is the maximum number of accounts of an address that are listed for the operator.
+// maxListed is the maximum number of accounts that are listed for an email address.
 const maxListed = 100
 
 // schemeOf is the SQL expression for the scheme of a stored password: the whole
 // value except the key.
 const schemeOf = `substring(password_hash FROM '^(.*)[$]')`
 
-// AddressAccount is an account that has an email address, or had it before another
-// account took it over.
+// AddressAccount is an account that has an email address, or had the address before another account
+// took it over.
 type AddressAccount struct {
 	User      domain.User
 	Displaced bool // another account has the address now
@@ -52,8 +52,8 @@ func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount,
 	return out, nil
 }
 
-// AddressKnown reports whether any account has or had an email address, and whether one of
-// them has proven it.
+// AddressKnown reports whether any account has or had an email address, and whether the address is
+// proven for one of these accounts.
 func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven bool, err error) {
 	var row struct {
 		Known  bool `db:"known"`
@@ -64,8 +64,8 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 	return row.Known, row.Proven, wrap("looking for accounts of an address", err)
 }
 
-// PasswordSchemes lists the distinct schemes of the passwords stored for an email address: each
-// value without its key.
+// PasswordSchemes lists the distinct schemes of the passwords stored for an email address. A scheme
+// is a stored value without its key.
 func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
 	var schemes []string
 	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeOf+` FROM users
@@ -76,8 +76,8 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 // ByPassword returns the account of an email address whose stored password is in the list hashes,
 // and that stored password. If several accounts match, it prefers the account that has proven the
 // address, then an account with an open login session from the client address, then the oldest
-// account. If only is true, accounts without such a session do not match. If no account matches, it
-// returns WrongPassword.
+// account. If only is true, accounts without such a session do not match. If no account matches,
+// ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
@@ -90,10 +90,10 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 	return row.ID, row.PasswordHash, wrap("looking for an account by its password", err)
 }
 
-// checkScheme returns an unavailable error if the user's new password has a salt that differs
-// from the salt of another account of this address at the same cost: both passwords were set at
-// the same time. Passwords of an address at the same cost share a salt, so that a login derives
-// one key per cost.
+// Passwords of one email address that have the same hash cost share a salt, so that a login derives
+// only one key per cost. checkScheme returns an unavailable error if the user's new password has
+// another salt than that of another account with the address and the same cost, because both
+// passwords were set at the same time.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
 	if end < 0 { // no password
@@ -114,17 +114,17 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	return wrap("comparing how passwords are stored", err)
 }
 
-// ProveAddress records that the operator has confirmed the address of a user.
+// ProveAddress records that the operator has confirmed a user's email address.
 func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user has proven their address and has not been displaced from it.
+// HoldsAddress reports whether a user's email address is proven and no other account has taken it over.
 func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
-// holdsProven is HoldsAddress with any connection. It returns not_found if the user does not exist.
+// holdsProven is HoldsAddress on any connection. It returns not_found if the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)
@@ -134,14 +134,14 @@ func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (boo
 	return holds, wrap("reading a user's address", err)
 }
 
-// prove records that a user has proven their address. It does nothing for a displaced account.
+// prove records that a user's email address is proven. It does nothing for a displaced account.
 func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET email_proven_at = clock_timestamp()
 		WHERE id = $1 AND displaced_at IS NULL AND email_proven_at IS NULL`, userID)
-	return wrap("noting a proven address", err)
+	return wrap("recording a proven address", err)
 }
 
-// holderFor locks the account that has an address. It returns false if no account has it.
+// holderFor locks and returns the account that has an email address. It returns false if there is none.
 func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users
@@ -152,18 +152,18 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	return row, err == nil, wrap("reading the holder of an address", err)
 }
 
-// actAs sets the user whose own rows the transaction can see.
+// actAs sets the user whose rows the transaction can see.
 func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID)
 	return wrap("naming user", err)
 }
 
-// displace takes an address away from the locked account that has it. The new holder has proven
-// the address or has an invitation link for it. It returns email_taken if the account has proven
-// the address. The account's links become void, except reset links created by the operator.
+// displace takes an email address away from the locked account that has it. The new holder has
+// proven the address or has an invitation link for it. It returns email_taken if the account has
+// proven the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
-		return apierr.New(apierr.EmailTaken, "this email address already has an account")
+		return apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID); err != nil {
 		return fmt.Errorf("displacing account: %w", err)

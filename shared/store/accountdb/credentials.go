@@ -17,11 +17,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Credential is the data by which an API key or a login session is authenticated. A user's
-// credential has Memberships, oldest first; an organization's key has OrganizationID instead. Label
-// identifies the credential in rate limits and reveals no secret. Lineage is the id of the first
-// key in the chain of rotations that led to this key; for a key that replaced no other key, it is
-// the key's own id.
+// Credential is the data needed to authenticate an API key or a login session. A user's credential
+// has Memberships, oldest first; an organization's key has OrganizationID instead. Label identifies
+// the credential in rate limits and reveals no secret. Lineage is the id of the first key in the
+// chain of rotations that led to this key; for a key that replaced no other key, it is the key's
+// own id.
 type Credential struct {
 	Label          string
 	KeyID          string // the API key; "" for a login session
@@ -34,7 +34,7 @@ type Credential struct {
 	Memberships    []Standing
 }
 
-// Standing is a user's role in an organization.
+// Standing is an organization and a user's role in it.
 type Standing struct {
 	OrganizationID string
 	Role           domain.Role
@@ -66,7 +66,7 @@ func (row credentialRow) credential() *Credential {
 	return c
 }
 
-// credentialColumns are the columns of a credentialRow without lineage, which login sessions lack.
+// credentialColumns are the columns of a credentialRow except lineage, which login sessions lack.
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
 // KeyCredentials returns the keys with these ids that are not revoked, by id.
@@ -164,14 +164,14 @@ func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	})
 }
 
-// touched lists the credentials of one kind and when each was last used.
+// touched lists credentials of one kind, and the times when they were last used.
 type touched struct {
 	ids []string
 	at  []time.Time
 }
 
-// add truncates the time to milliseconds, as the API shows it. PostgreSQL would round it to
-// microseconds, sometimes into the next millisecond.
+// add truncates the time to milliseconds, the precision that the API shows. PostgreSQL would round
+// it to microseconds, sometimes into the next millisecond.
 func (t *touched) add(name string, at time.Time) {
 	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
 }
@@ -182,7 +182,7 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 		return nil
 	}
 	if _, err := tx.ExecContext(ctx, query, pq.Array(t.ids), pq.Array(t.at)); err != nil {
-		return fmt.Errorf("noting use of credentials: %w", err)
+		return fmt.Errorf("recording the use of credentials: %w", err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Identity is a person as an OpenID provider describes them. Only Issuer and Subject identify
-// the person; Email is used only if the provider has verified it.
+// Identity is a person, as described by an OpenID provider. Only Issuer and Subject identify the
+// person; Email is used only if the provider has verified it.
 type Identity struct {
 	Issuer, Subject string
 	Email           string
@@ -21,8 +21,8 @@ type Identity struct {
 	Name            string
 }
 
-// ErrMayTakeOver is wrapped in the email_taken error of LogInByIdentity if the same login with
-// takeOver would succeed.
+// The email_taken error of LogInByIdentity wraps ErrMayTakeOver if the same login would succeed
+// with takeOver.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.
@@ -31,12 +31,12 @@ func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, err
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, identity.Issuer, identity.Subject)
 	})
-	return known, wrap("looking an identity up", err)
+	return known, wrap("looking up an identity", err)
 }
 
-// LogInByIdentity logs in the user of an identity. A new identity must have a verified address
-// (permission_denied otherwise), and that proves the address. The account for a new identity is
-// chosen as follows:
+// LogInByIdentity logs in the user of an identity. A new identity must have a verified email
+// address (permission_denied otherwise); the login then proves the address. The account for a new
+// identity is chosen as follows:
 //   - If loggedIn has this address and the login session login.LoginID is still open, the
 //     identity is linked to that account.
 //   - Otherwise a new account is created. If another account has the address without proof, it
@@ -65,9 +65,9 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 	return account, err
 }
 
-// userForIdentity returns the user of an identity and the account that lost its address to that
-// user, if any. It creates or links the user of a new identity.
-func userForIdentity( //nolint:cyclop // one step after the other, each of which may refuse
+// userForIdentity returns the user with an identity, and the account, if any, that lost its email
+// address to that user. It creates or links the user of a new identity.
+func userForIdentity( //nolint:cyclop // one step after the other, each of which may reject the login
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
 	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
@@ -83,7 +83,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
-	// Linking requires that the login session is still open.
+	// An identity can only be linked if the login session is still open.
 	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
@@ -108,8 +108,8 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	return userID, before, wrap("linking identity", err)
 }
 
-// proven returns the user who has the identity's address from now on. If linked is true, that is
-// the logged-in user, otherwise a new user.
+// proven returns the user to whom the identity's address belongs from now on: the logged-in user if
+// linked is true, otherwise a new user.
 func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
@@ -118,7 +118,7 @@ func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string
 	return user.ID, err
 }
 
-// takeAddress displaces the holder of an address for a person who has proven it.
+// takeAddress displaces the holder of an email address for a person who has proven the address.
 func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed bool) error {
 	if err := mayTakeOver(holder, confirmed); err != nil {
 		return err
@@ -126,22 +126,22 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed boo
 	return displace(ctx, tx, holder)
 }
 
-// hasAddress reports whether a user has an address, even if another account displaced them from it.
+// hasAddress reports whether a user has an email address, even if another account has taken it over.
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
 	return has, wrap("reading a user's address", err)
 }
 
-// mayTakeOver returns email_taken if a person who has proven an address may not displace its
-// holder. confirmed means that the person asked for the takeover.
+// mayTakeOver returns email_taken if a person who has proven an email address may not displace the
+// address's holder. confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	case holder.Proven:
-		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
+		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
-			"this email address already has an account: log in to it first, and the two are linked; "+
+			"an account with this email address already exists: log in to it first to link the two; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")
 	}
 	return nil
@@ -151,10 +151,10 @@ func mayTakeOver(holder userRow, confirmed bool) error {
 func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
 		WHERE id = $1`, userID)
-	return wrap("noting a proven address", err)
+	return wrap("recording a proven address", err)
 }
 
-// wrap adds doing as context to an error. It returns nil for nil.
+// wrap adds doing as context to an error. If err is nil, it returns nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

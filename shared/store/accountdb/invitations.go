@@ -14,13 +14,13 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Invitation returns the invitation of a link's token. It returns not_found if the token is
-// unknown, used or expired.
+// Invitation returns the invitation to which a link's token belongs. It returns not_found if the
+// token is unknown, used or expired.
 func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domain.Invitation, error) {
 	return invitation(ctx, s.db, tokenHash)
 }
 
-// invitation reads the open invitation of a token. It returns not_found if there is none.
+// invitation reads the open invitation to which a token belongs. It returns not_found if there is none.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`
@@ -43,9 +43,10 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 	}, nil
 }
 
-// Join uses an invitation link for a user and logs them in. It returns not_found if the user's
-// address is not the invited one (a displaced address counts), or if the link was created with
-// an API key that has ended. It returns conflict if the user has reached the membership quota.
+// Join uses an invitation link for a user and logs the user in. It returns not_found if the
+// invitation is for another email address (a displaced account's address counts, too), or if the
+// link was created with an API key that has ended. It returns conflict if the user has reached the
+// membership quota.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -54,7 +55,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 			return err
 		}
 
-		// An invitation is personal: the link must not add another account.
+		// An invitation is personal: the link must not make another account a member.
 		var same bool
 		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -74,10 +75,11 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 	return account, err
 }
 
-// JoinNew is Join for a person without an account at the address. It creates the account, the
-// membership, and then the default organization, so that the membership is older than the
-// organization's own. An account that has the address without proof is displaced and named in the
-// result. JoinNew returns email_taken if that account has proven the address.
+// JoinNew is Join for a person who has no account with the address. It creates the account, the
+// membership, and then the person's default organization, so that this membership is older than the
+// one in the default organization. If an account has the address without proof, that account is
+// displaced and named in the result. JoinNew returns email_taken if that account has proven the
+// address.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -115,7 +117,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 	return account, err
 }
 
-// OwnInvitation is an open invitation to the address of the user who reads it, with its
+// OwnInvitation is an open invitation to the email address of the user who reads it, with its
 // pagination cursor.
 type OwnInvitation struct {
 	ID           string
@@ -144,9 +146,9 @@ func (row ownInvitationRow) invitation() OwnInvitation {
 
 const ownInvitationColumns = `id, org_id, organization, role, created_at, expires_at`
 
-// OwnInvitations lists up to limit open invitations to the address of a user, newest first. It
-// returns permission_denied unless the user has proven the address, because anyone can create
-// an account at an unproven one.
+// OwnInvitations lists up to limit open invitations to a user's email address, newest first. It
+// returns permission_denied unless the address is proven, because anyone can create an account with
+// an address that is not theirs.
 func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after After, limit int) ([]OwnInvitation, error) {
 	var rows []ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -167,8 +169,8 @@ func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after
 	return out, err
 }
 
-// OwnInvitation returns an open invitation to the address of a user by its id. Its errors are
-// those of AnswerInvitation.
+// OwnInvitation returns the open invitation with the id, if it is for the user's email address. Its
+// errors are those of AnswerInvitation.
 func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID string) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -181,8 +183,8 @@ func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID 
 	return row.invitation(), err
 }
 
-// holdsAddress returns permission_denied unless a user has proven their address and has not
-// been displaced from it.
+// holdsAddress returns permission_denied unless a user's email address is proven and no other
+// account has taken it over.
 func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	holds, err := holdsProven(ctx, tx, userID)
 	if err == nil && !holds {
@@ -191,10 +193,10 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return err
 }
 
-// AnswerInvitation accepts or declines an invitation to the address of a user, and deletes it.
-// If accept is true, the user becomes a member. loginID is their login session, which must not
-// have ended. It returns not_found if the invitation is not to their address, and
-// permission_denied unless they have proven the address.
+// AnswerInvitation accepts or declines an invitation to a user's email address, and deletes the
+// invitation. If accept is true, the user becomes a member. loginID is the user's login session,
+// which must not have ended. It returns not_found if the invitation is for another address, and
+// permission_denied unless the address is proven.
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -232,14 +234,14 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return err
 		}
 
-		// The role may have changed since the invitation was read.
+		// The invitation's role may have changed since it was read.
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})
 	return row.invitation(), err
 }
 
-// DeclineByLink deletes the invitation of a link.
+// DeclineByLink deletes the invitation to which a link belongs.
 func (s *Organizations) DeclineByLink(ctx context.Context, tokenHash []byte) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := takeInvitation(ctx, tx, tokenHash)
@@ -261,9 +263,9 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 	return invited, err
 }
 
-// spendInvitation deletes an invitation of the transaction's organization and returns its
-// current role. If two transactions do so concurrently, the second waits here for the first and
-// returns not_found.
+// spendInvitation deletes an invitation of the transaction's organization and returns its current
+// role. If two transactions use an invitation concurrently, the second one waits here for the first
+// and then returns not_found.
 func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
 	var role domain.Role
 	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)
@@ -273,7 +275,7 @@ func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (d
 	return role, wrap("spending invitation", err)
 }
 
-// join adds the user to the inviting organization and logs them in. The account in the result
+// join adds the user to the inviting organization and logs the user in. The account in the result
 // names that organization.
 func join(ctx context.Context, tx *sqlx.Tx, invited domain.Invitation, userID string, login NewLogin) (Account, error) {
 	if err := addMembership(ctx, tx, invited.OrganizationID, userID, invited.Role); err != nil {

@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewKey is an API key to create. An organization's key has OrganizationID and, if a person
-// created it, UserID; a user's key has UserID only. CreateKey sets both from the actor.
-// SecretHash is the SHA-256 of the whole key.
+// NewKey is an API key to create. An organization's key has OrganizationID and, if a person created
+// it, UserID; a user's key has only UserID. CreateKey sets both from the actor. SecretHash is the
+// SHA-256 of the whole key.
 type NewKey struct {
 	ID             string
 	Scope          domain.KeyScope
@@ -45,8 +45,8 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
-// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other is its own
-// id.
+// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other key is its
+// own id.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 func (row keyRow) key() domain.APIKey {
@@ -56,8 +56,8 @@ func (row keyRow) key() domain.APIKey {
 	}
 }
 
-// CreateKey stores an API key of the actor or of the actor's organization, and returns it as
-// lists show it. A key of the organization requires the admin role (permission_denied). It
+// CreateKey stores an API key for the actor or the actor's organization, and returns it in the form
+// that lists show. A key of the organization requires the admin role (permission_denied). It
 // returns conflict if the key quota is reached.
 func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", actor.UserID
@@ -106,7 +106,7 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 	return row.key(), nil
 }
 
-// KeyFilter selects keys: those of OrganizationID, if set, and the user keys of UserID, if set.
+// KeyFilter selects keys: the keys of OrganizationID, if set, and the user keys of UserID, if set.
 type KeyFilter struct {
 	OrganizationID string
 	UserID         string
@@ -135,9 +135,9 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 	return out, nil
 }
 
-// RevokeKey revokes a key of the actor's organization or user. A key of the organization
-// requires the admin role (permission_denied). Any other key is not_found. Links and
-// invitations created with the key become void too.
+// RevokeKey revokes a key of the actor's organization or user. A key of the organization requires
+// the admin role (permission_denied). Any other key is not_found. Links and invitations that were
+// created with the key become void, too.
 func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {
@@ -178,10 +178,10 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with k, which provides id and secret only. The new key has the name,
-// scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
-// old key keeps working for at most overlap. It returns not_found if the old key has expired,
-// and conflict if both keys together exceed the quota.
+// RotateKey replaces a key with k, of which it uses only the id and the secret. The new key has the
+// name, scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
+// old key keeps working for at most overlap. It returns not_found if the old key has expired, and
+// conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
@@ -204,7 +204,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		// The old key counts too, unless it has ended immediately.
+		// The old key counts, too, unless it has ended immediately.
 		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}

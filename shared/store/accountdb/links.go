@@ -34,7 +34,7 @@ func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []
 	})
 }
 
-// UseLoginLink uses a one-time link and logs its user in. It returns ErrLinkUnknown or
+// UseLoginLink uses a one-time link and logs the link's user in. It returns ErrLinkUnknown or
 // ErrLinkSpent if the link is not valid.
 func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogin) (Account, error) {
 	var account Account
@@ -57,7 +57,7 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 		}
 
 		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
-			return fmt.Errorf("spending login link: %w", err)
+			return fmt.Errorf("using login link: %w", err)
 		}
 
 		account, err = logIn(ctx, tx, link.UserID, login)
@@ -67,16 +67,15 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 }
 
 // CreateReset stores a one-time link with which the user sets a new password. The link is valid
-// until the time expires. It is for the operator.
+// until the time expires. Only the operator may create such a link.
 func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
 	})
 }
 
-// CreateMemberReset is CreateReset by an admin of an organization, for one of its members.
-// It returns not_found if the user is not a member. It returns permission_denied unless all
-// of this is true:
+// CreateMemberReset is CreateReset for an organization's admin and one of its members. It returns
+// not_found if the user is not a member. It returns permission_denied unless all of this is true:
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.
 //   - The member has nothing in any other organization.
@@ -94,7 +93,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 		case role == "":
 			return pg.NotFound()
 		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
-			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner that of an owner")
+			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner may reset an owner's")
 		}
 
 		if _, err := lockUser(ctx, tx, userID); err != nil {
@@ -112,7 +111,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
-		// The link remembers its conditions, because they must still be true when it is used.
+		// The link's conditions are stored with it, because they must still be true when the link is used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),
@@ -144,8 +143,7 @@ func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, ex
 	return nil
 }
 
-// keyHolds is the SQL condition that the API key with which a link was created, if
-// any, has not ended.
+// keyHolds is an SQL condition: the API key with which a link was created, if any, has not ended.
 const keyHolds = ` (made_with IS NULL OR EXISTS (SELECT 1 FROM parley_key_credentials(ARRAY[made_with]) k
 	WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp())) `
 
@@ -176,8 +174,8 @@ func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error
 	return user, err
 }
 
-// resetFor locks the link and its user, in this order. operators reports whether the operator
-// created the link.
+// resetFor locks a reset link and its user, in this order. The result operators is true if the
+// operator created the link.
 func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
 	var link reset
 	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
@@ -189,12 +187,12 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
 
-	// A link of the operator has no restrictions.
+	// A link created by the operator has no restrictions.
 	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
 		return user, true, err
 	}
 
-	// The user may have got data in another organization since the link was created.
+	// The user may have gained data in another organization since the link was created.
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return user, false, err
@@ -214,15 +212,15 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 	return user, false, nil
 }
 
-// belongsTo reports whether an organization may open an account: an invitation of it created
-// the account, and the user has nothing in another organization. A default organization that
-// the user never used does not count.
+// belongsTo reports whether an organization may reset the password of an account: one of its
+// invitations created the account, and the user has no data in another organization. A default
+// organization that the user never used does not count.
 func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
 	var theirs bool
 	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND email_proven_at IS NULL AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
 		FROM users WHERE id = $1`, userID, org)
 	if err != nil {
-		return false, fmt.Errorf("reading whose account it is: %w", err)
+		return false, fmt.Errorf("checking to which organization an account belongs: %w", err)
 	}
 	return theirs, nil
 }

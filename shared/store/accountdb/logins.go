@@ -15,11 +15,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewLogin is a login session to create: the SHA-256 of its token, its expiry, and the client
-// that logged in. Replaces, if not nil, is the hash of an earlier token of the same browser,
-// which is deleted. PasswordHash or LoginID, if not empty, is the proof that the user gave: the
-// stored hash that their password matched, or the id of a login session. The proof must still
-// be valid when the session is created (unauthenticated otherwise).
+// NewLogin is a login session to create: the SHA-256 of its token, its expiry, and the client that
+// logged in. Replaces, if not nil, is the hash of an earlier token of the same browser; that
+// token's session is deleted. PasswordHash or LoginID, if not empty, is the user's proof: the
+// stored hash that the password matched, or the id of a login session. The proof must still be
+// valid when the session is created (unauthenticated otherwise).
 type NewLogin struct {
 	TokenHash    []byte
 	ExpiresAt    time.Time
@@ -30,16 +30,16 @@ type NewLogin struct {
 	LoginID      string
 }
 
-// Account is the user who logged in and their default organization. Before is the id of the
-// account that lost its address to this one, if any.
+// Account is a user who logged in, and the user's default organization. Before is the id of the
+// account, if any, that lost its email address to this user.
 type Account struct {
 	User         domain.User
 	Organization domain.Organization
 	Before       string
 }
 
-// SignUp creates a user and logs them in, in one transaction. It returns email_taken if the
-// address has an account.
+// SignUp creates a user and logs the user in, in one transaction. It returns email_taken if an
+// account with the email address exists.
 func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -65,8 +65,8 @@ func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Accou
 	return account, err
 }
 
-// logIn creates a login session under the user's lock, after it has checked that the proof in
-// login is still valid.
+// logIn creates a login session while the user is locked. It first checks that the proof in login
+// is still valid.
 func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Account, error) {
 	account, err := lockAccount(ctx, tx, userID)
 	if err != nil {
@@ -93,8 +93,8 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 	return account, nil
 }
 
-// checkProof checks, under the user's lock, that the proof in login is still valid. A password
-// reset may have happened since the proof was first checked.
+// checkProof checks that the proof in login is still valid. The caller must have locked the user. A
+// password reset may have happened since the proof was first checked.
 func (login NewLogin) checkProof(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if login.LoginID != "" {
 		return holdLogin(ctx, tx, userID, login.LoginID)
@@ -149,8 +149,8 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return nil
 }
 
-// LoggedInFrom reports whether an account of an email address has an open login session that
-// began at a client address.
+// LoggedInFrom reports whether an account with the email address has an open login session that
+// began at the client address.
 func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
 	var known bool
 	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
@@ -165,7 +165,7 @@ type After struct {
 	ID string
 }
 
-// Login is a login session with its pagination cursor. Current marks the session of the caller.
+// Login is a login session with its pagination cursor. Current is true for the session of the caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time

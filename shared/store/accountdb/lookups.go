@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Key returns one of the keys that the filter selects, as lists show it. It returns not_found if no
-// key has this id.
+// Key returns one of the keys that the filter selects, in the form that lists show. It returns
+// not_found if no key has this id.
 func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
 	var row keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -34,8 +34,8 @@ func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, 
 	return row.member(), pg.OneRow(err, "reading member")
 }
 
-// Login returns an open login session of a user by its id, and marks the one with the token hash
-// current. It returns not_found if there is no such session.
+// Login returns an open login session of a user by its id, and marks it as current if its token
+// hash is current. It returns not_found if there is no such session.
 func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
 	var row struct {
 		ID         string       `db:"id"`

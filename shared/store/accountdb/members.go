@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Actor is the caller that changes an organization: a user, whose role is read again under the
-// organization's lock, or an organization's key, which acts in Role. KeyID or LoginID is the
-// API key or login session of the caller; it must still be valid.
+// Actor is the caller who changes an organization: a user, whose role is read again after the
+// organization is locked, or an organization's key, which acts in Role. KeyID or LoginID is the
+// caller's API key or login session, which must still be valid.
 type Actor struct {
 	OrganizationID string
 	UserID         string
@@ -120,10 +120,10 @@ type NewInvitation struct {
 	ExpiresAt time.Time
 }
 
-// AddMember invites an address to a role in the actor's organization, whether or not the
-// address has an account. The invitation replaces an earlier one. If the address belongs to a
-// member, that member's role changes instead; AddMember returns last_owner if the organization
-// would have no owner left.
+// AddMember invites an email address to a role in the actor's organization, whether or not an
+// account with the address exists. The invitation replaces an earlier invitation. If the address
+// belongs to a member, AddMember changes that member's role instead, and returns last_owner if the
+// organization would have no owner left.
 func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var added Member
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
@@ -136,7 +136,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 
-		// A displaced account of the address is a member too, but its successor comes first.
+		// A displaced account with the address may also be a member, but the account that has the address now takes precedence.
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
@@ -156,7 +156,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 	return added, err
 }
 
-// invite inserts an invitation, or replaces the one for the same address.
+// invite inserts an invitation, or replaces the invitation for the same email address.
 func invite(ctx context.Context, tx *sqlx.Tx, actor Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var row memberRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at, made_by, made_with)
@@ -184,7 +184,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		}
 	}
 
-	// Links that the member created with the higher role must not outlive it.
+	// Links that the member created with the higher role must not outlive that role.
 	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
 		if err := voidLinksBy(ctx, tx, org, user.ID); err != nil {
 			return Member{}, err
@@ -206,7 +206,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 	return row.member(), nil
 }
 
-// otherOwner returns last_owner unless another user owns the organization too.
+// otherOwner returns last_owner unless another user also owns the organization.
 func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 	var others int
 	err := tx.GetContext(ctx, &others, `SELECT count(*) FROM memberships WHERE org_id = $1 AND role = 'owner' AND user_id <> $2`, org, userID)
@@ -214,7 +214,7 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 		return fmt.Errorf("counting owners: %w", err)
 	}
 	if others == 0 {
-		return apierr.New(apierr.LastOwner, "the organization must keep an owner")
+		return apierr.New(apierr.LastOwner, "the organization must have at least one owner")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (s *Organizations) RemoveMember(ctx context.Context, actor Actor, entry str
 		case role == "":
 			return pg.NotFound()
 		case entry != actor.UserID && !own.AtLeast(domain.RoleOwner):
-			return apierr.New(apierr.PermissionDenied, "only an owner may remove others")
+			return apierr.New(apierr.PermissionDenied, "only an owner may remove other members")
 		}
 
 		return removeMembership(ctx, tx, actor.OrganizationID, entry, role)
@@ -256,7 +256,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		}
 	}
 
-	// The user may be leaving another organization concurrently, and must keep one of the two.
+	// The user may be leaving another organization concurrently, and must remain a member of one of the two.
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	}
 
 	if len(all) < 2 {
-		return apierr.New(apierr.LastOrganization, "the person must keep an organization")
+		return apierr.New(apierr.LastOrganization, "a person cannot leave their last organization")
 	}
 
 	if err := voidLinksBy(ctx, tx, org, userID); err != nil {

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// organizationRow is an organization, and the role in it if a user's memberships were read.
+// organizationRow is an organization and, if a user's memberships were read, the user's role in it.
 type organizationRow struct {
 	ID        string      `db:"id"`
 	Name      string      `db:"name"`
@@ -165,7 +165,7 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 // defaultName is the initial name of a user's default organization.
 func defaultName(user domain.User) string { return user.Name + "'s organization" }
 
-// createOrganization leaves the transaction acting for the new organization only.
+// createOrganization creates an organization. Afterwards, the transaction acts only for that organization.
 func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
 	org := id.New(id.Organization)
 	if err := pg.ActFor(ctx, tx, org); err != nil {

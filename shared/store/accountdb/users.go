@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewUser is a user to create. A user with an empty PasswordHash logs in by links only.
+// NewUser is a user to create. A user with an empty PasswordHash can log in only with links.
 type NewUser struct {
 	Email        string
 	Name         string
@@ -41,7 +41,7 @@ func (row userRow) user() domain.User {
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
 // CreateUser stores a user without an organization; the first login creates one. It returns
-// email_taken if the address, ignoring case, already has an account.
+// email_taken if an account with the email address (ignoring case) exists.
 func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -52,14 +52,14 @@ func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) 
 	return user, err
 }
 
-// createUser inserts a user. It returns email_taken if the address has an account.
+// createUser inserts a user. It returns email_taken if an account with the email address exists.
 func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)
 		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN clock_timestamp() END)
 		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, pg.Optional(u.invitedTo), u.proven)
 	if pg.Violates(err, "users_email") {
-		return domain.User{}, apierr.New(apierr.EmailTaken, "this email address already has an account")
+		return domain.User{}, apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}
 	if err != nil {
 		return domain.User{}, fmt.Errorf("creating user: %w", err)
@@ -80,7 +80,7 @@ func (s *Store) User(ctx context.Context, userID string) (domain.User, error) {
 	return row.user(), nil
 }
 
-// UserByEmail returns the user who has an email address, ignoring case, and the hash of their
+// UserByEmail returns the user with the email address, ignoring case, and the hash of the user's
 // password. It returns not_found if there is none.
 func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, string, error) {
 	var row userRow
@@ -94,7 +94,7 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	return row.user(), row.PasswordHash, nil
 }
 
-// lockUser returns a user and locks their memberships.
+// lockUser locks a user and the user's memberships, and returns the user.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

@@ -25,10 +25,10 @@ var ErrBlobGone = errors.New("the content was removed before it was linked")
 type Blob struct {
 	Hash    []byte
 	Bytes   int64
-	content []byte // nil if the whole blob is not in memory
+	content []byte // nil unless the whole blob is in memory
 }
 
-// chunks is the number of chunks of a blob of size bytes.
+// chunks returns the number of chunks in a blob of size bytes.
 func chunks(size int64) int { return int((size + sealdb.ChunkSize - 1) / sealdb.ChunkSize) }
 
 // newBlob returns a blob with its content in memory.
@@ -55,8 +55,8 @@ func Hashes(blobs []Blob) any {
 }
 
 // batches returns the chunks of blobs in order, grouped into batches of at most one full chunk's
-// bytes. Each batch is one transaction: a small blob is not worth a transaction, and several large
-// blobs are too much for one transaction.
+// bytes. Each batch is one transaction, because a transaction per small blob would be too
+// expensive, and one for several large blobs would take too long.
 func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	room := 0
 	for _, b := range blobs {
@@ -98,8 +98,8 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 				return err
 			}
 
-			// An earlier attempt may have written a part of them. Sealing and sending them again is
-			// expensive.
+			// An earlier attempt may already have written some of the chunks. Sealing and sending
+			// these again would be expensive.
 			missing := slices.DeleteFunc(slices.Clone(part), func(c sealdb.Chunk) bool {
 				for _, t := range there {
 					if t.N == c.N && slices.Equal(t.Hash, c.Hash) {
@@ -144,11 +144,11 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	return err
 }
 
-// HoldBlobs locks blobs against removal until the transaction ends, so that it can link to
-// them. It returns ErrBlobGone unless all are stored completely. others are the blobs that
-// lose links in this transaction; they are locked in the same order, for a possible removal.
+// HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
+// returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
+// in this transaction; they are locked in the same order, because they may be removed.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
-	// A stronger lock is needed only if blobs may be removed.
+	// A stronger lock is needed if blobs may be removed.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"
@@ -160,8 +160,8 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 		return err
 	}
 
-	// A separate statement counts, so that it sees chunks committed while the previous one waited for
-	// a lock.
+	// A separate statement counts the chunks, so that it sees those that were committed while the
+	// previous statement waited for a lock.
 	var found []struct {
 		Hash   []byte `db:"hash"`
 		Chunks int    `db:"chunks"`
@@ -187,7 +187,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes the given blobs that have no link left.
+// RemoveUnlinkedBlobs removes those of the given blobs that have no link left.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
@@ -197,10 +197,10 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 	return err
 }
 
-// PruneBlobs checks up to limit blobs that are due and returns how many it checked. It
-// removes the blobs without a link and schedules the others for another check in a day.
-// Usually a blob is removed with its last link; PruneBlobs finds those that were never
-// linked because a process died while storing them.
+// PruneBlobs checks up to limit blobs that are due and returns how many it checked. It removes the
+// blobs that have no link, and schedules the others for another check in a day. Usually a blob is
+// removed together with its last link; PruneBlobs finds blobs that were never linked because a
+// process died while it stored them.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
@@ -219,10 +219,10 @@ func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int6
 	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
 
-// pieceFor returns not_found if the piece does not exist. The blob may have been removed
-// since it was opened.
+// pieceFor returns a piece of a blob. It returns not_found if the piece does not exist, because the
+// blob may have been removed since it was opened.
 func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
-	// Each piece is sealed separately, so that a reader needs no whole chunk.
+	// Each piece is sealed separately, so that a reader does not need a whole chunk.
 	const each = sealdb.ChunkSize / sealdb.PieceSize
 	var found struct {
 		Sealed int    `db:"sealed"`
@@ -242,7 +242,7 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 	return s.seals.Open(found.Data, sealdb.PieceName(org, hash, n), sealdb.ContentValue(org, hash, n/each))
 }
 
-// Read reads at most up to the end of a piece.
+// Read reads no further than the end of a piece.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
@@ -260,7 +260,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
-			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, not %d", n, len(data), want)
+			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, want %d", n, len(data), want)
 		}
 		r.piece, r.n = data, n
 	}

@@ -25,8 +25,8 @@ var ErrFilesFull = errors.New("file quota of the session or organization exceede
 
 const (
 	// fileCost is added to the content's size when a file is counted against the quota. It is
-	// roughly the size of the file's database rows, and applies also to an empty file, to a
-	// shared blob, and to a removed name.
+	// roughly the size of the file's database rows, and also applies to empty files, shared blobs
+	// and removed names.
 	fileCost = 4096
 	// maxNames is the maximum number of names in a session's folder.
 	maxNames = 1000
@@ -40,17 +40,17 @@ type NewFile struct {
 }
 
 // maxKeepTries is the maximum number of attempts to store blobs and link to them. An attempt fails
-// if the last other link to a blob is removed in the milliseconds before the link, or if writing
-// takes more than the reserved hour.
+// if the last other link to a blob is removed in the milliseconds before the new link is made, or
+// if writing takes more than the reserved hour.
 const maxKeepTries = 32
 
-// KeepFiles stores the files that a tool call created and records the names that it removed, in
-// one step. It replaces the files of an earlier attempt of the same call; files that both
-// attempts created have the same ids. It returns the files in the order of made.
+// KeepFiles stores the files that a tool call created and records the names that it removed, in one
+// step. They replace the files of an earlier attempt at the same call; files that both attempts
+// created have the same ids. It returns the files in the order of made.
 //
-// It returns ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit),
-// or if the session would have too many names. kept is false, and nothing is written, if the
-// worker no longer holds the run.
+// It returns ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), or
+// if the session would have too many names. If the worker no longer holds the run, KeepFiles writes
+// nothing and kept is false.
 //
 // Large blobs are written while the run's row is not locked, so that renewing its lease
 // does not wait for them. Blobs written in vain are removed immediately, or by the sweeper
@@ -87,7 +87,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 	return files, true, nil
 }
 
-// fileRow is a file's row, without the columns that all files of a call share.
+// fileRow is a file's row, without the columns that are the same for all files of a call.
 type fileRow struct {
 	ID        string      `db:"id"`
 	RunID     string      `db:"run_id"`
@@ -180,9 +180,9 @@ func Contents(org string, hashes [][]byte) []Content {
 }
 
 // reserveFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
-// exceeded. It takes a lock per organization, so that additions to its blobs are counted one
-// after the other. A file counts only once it is linked, so concurrent calls may exceed the
-// quota a little. A blob that a document also uses counts as the document's.
+// exceeded. It takes a lock per organization, so that additions to the organization's blobs are
+// counted one after the other. A file counts only once it is linked, so concurrent calls may exceed
+// the quota slightly. A blob that is also used by a document counts as part of the document.
 func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
 	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
@@ -212,7 +212,7 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
-	more := len(rows) - now.Own // minus the call's earlier files, which these replace
+	more := len(rows) - now.Own // minus the call's earlier files, which the new files replace
 	if (added || more > 0) && now.Cost+int64(more)*fileCost > maximum {
 		return ErrFilesFull
 	}
@@ -254,8 +254,8 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	return nil
 }
 
-// linkFiles replaces the files of a call. If the same call runs twice concurrently, the files
-// of one of them remain.
+// linkFiles replaces the files of a call. If the same call runs twice concurrently, the files of
+// one execution remain.
 func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow) error {
 	if err := pg.AdvisoryLock(ctx, tx, "files "+held.RunID+" "+callID); err != nil {
 		return err
@@ -318,10 +318,10 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 	return nil
 }
 
-// SessionFiles returns the newest file of each name in a run's session, ordered by name. It
-// leaves out the files of this call, so that a repeated call gets the same files. If the
-// session has more than maxNames names, it returns the newest files. The result is false if the
-// worker no longer holds the run.
+// SessionFiles returns the newest file of each name in a run's session, ordered by name. It omits
+// the files of this call, so that a repeated call gets the same files. If the session has more than
+// maxNames names, it returns the newest files. The boolean result is false if the worker no longer
+// holds the run.
 func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	var rows []fileRow
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
@@ -336,9 +336,9 @@ func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string
 
 // liveFiles implements SessionFiles.
 //
-// It looks up the newest file of each name separately: a folder has few names, but many calls
-// may have written to it. Without statistics the planner assumes the opposite, and would read
-// and sort all files for each name.
+// It looks up the newest file of each name separately: a folder has few names, but many calls may
+// have written to it. Without statistics, the planner assumes the opposite, and would read and sort
+// all files for each name.
 func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (rows []fileRow, err error) {
 	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
@@ -415,7 +415,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 	return out, nil
 }
 
-// forgetFiles removes the files of runs. A blob is removed with the last link to it.
+// forgetFiles removes the files of runs. A blob is removed together with the last link to it.
 func forgetFiles(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	var gone, contents []Content
 	if err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {

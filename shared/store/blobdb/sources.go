@@ -19,10 +19,10 @@ import (
 	"parley/shared/store/pg"
 )
 
-// sourcePrefix begins the id of every source.
+// sourcePrefix is the prefix of every source id.
 const sourcePrefix = "src_"
 
-// sourceID is the id of a text with that hash.
+// sourceID returns the id of a text with the given hash.
 func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
 
 // hashFor is the inverse of sourceID. It returns false for any other string.
@@ -32,9 +32,9 @@ func hashFor(id string) ([]byte, bool) {
 	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
 }
 
-// KeepSource stores a text that a run has read and returns its id. The text is kept until the
-// last run that read it is removed. A text that is already stored for the organization stays
-// unchanged. The result is false, and nothing is written, if the worker no longer holds the run.
+// KeepSource stores a text that a run has read and returns its id. The text is kept until the last
+// run that read it is removed. A text that is already stored for the organization stays unchanged.
+// If the worker no longer holds the run, KeepSource writes nothing and returns false.
 func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Source) (id string, kept bool, err error) {
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
@@ -74,7 +74,7 @@ type sourceRow struct {
 	ReadAt     domain.Time `db:"read_at"`
 }
 
-// SourceBytes is the size, in bytes, of the text that SourceByID returns.
+// SourceBytes returns the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
 	hash, ok := hashFor(id)
 	if !ok {
@@ -124,17 +124,17 @@ func columns(contents []Content) (orgs, hashes any) {
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
 
-// PruneSources checks up to limit texts that are due and returns how many it checked. It
-// removes the texts that no run links to and schedules the others for another check in a day.
-// Usually a text is removed with the last run that read it; PruneSources finds the texts of
-// runs that a binary of the previous release removed.
+// PruneSources checks up to limit texts that are due and returns how many it checked. It removes
+// the texts to which no run links, and schedules the others for another check in a day. Usually a
+// text is removed together with the last run that read it; PruneSources finds texts whose runs were
+// removed by a binary of the previous release.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit due rows of a table, calls remove with those it could lock, and
-// schedules the remaining ones for another check in a day. It skips locked rows, which
-// another process is checking or linking. It returns how many it checked.
+// prune checks up to limit due rows of a table, calls remove with the rows that it could lock, and
+// schedules the rows that remain for another check in a day. It skips locked rows, because another
+// process is checking or linking them. It returns the number of rows that it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -173,9 +173,9 @@ func (s *Store) prune(
 	return len(locked), nil
 }
 
-// removeUnlinkedSources removes the given texts that no run links to. An earlier statement has
-// locked the texts: a new link to one is either visible here, or waits for the lock and then finds
-// the text gone.
+// removeUnlinkedSources removes those of the given texts to which no run links. An earlier
+// statement has locked the texts, so a new link to a text is either visible here, or waits for the
+// lock and then finds that the text is gone.
 func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -184,8 +184,8 @@ func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) er
 	return err
 }
 
-// ForgetCalls removes the effects, sources, documents and files of runs. A text is removed with
-// the last run that read it, and a blob with the last link to it.
+// ForgetCalls removes the effects, sources, documents and files of runs. A text is removed together
+// with the last run that read it, and a blob together with the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
@@ -207,7 +207,7 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-// forgetTexts removes the texts that no run links to anymore. It first locks them in a fixed order.
+// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if len(read) == 0 {
 		return nil

@@ -21,8 +21,8 @@ import (
 // ErrTooLarge means that a blob has more bytes than the caller allowed.
 var ErrTooLarge = errors.New("the content is too large")
 
-// Upload is a completely stored blob without a link. It is removed if nothing links to
-// it within an hour.
+// Upload is a completely stored blob without a link. The blob is removed unless a link to it is
+// made within an hour.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
@@ -31,19 +31,20 @@ type Upload struct {
 // Blob returns the uploaded blob without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// initialBuffer is the initial size of the buffer for a blob. The buffer grows up to one chunk.
+// initialBuffer is the initial size of the buffer for a blob. The buffer grows to at most one chunk.
 const initialBuffer = 64 << 10
 
-// cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
+// cleanUpTimeout is the timeout for removing a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
 
-// Upload stores a blob of at most the given number of bytes for an organization. In memory it keeps
-// at most one chunk and the driver's copy of it. If the content is larger, Upload returns
-// ErrTooLarge. It returns errors from reading the content unchanged. After an error, no part of the
-// blob stays stored.
+// Upload stores a blob of at most the given number of bytes for an organization. It keeps at most
+// one chunk, and the driver's copy of that chunk, in memory. If the content is larger, Upload
+// returns ErrTooLarge. It returns errors from reading the content unchanged. After an error, no
+// part of the blob remains stored.
 //
 // The hash of a blob is known only after its last byte. A blob of several chunks is therefore
-// stored under a random name first. If the process dies meanwhile, the sweeper removes it.
+// stored under a random name first. If the process dies in the meantime, the sweeper removes the
+// blob.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
 	in := &chunkReader{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, initialBuffer)}
 	first, last, err := in.next()
@@ -69,7 +70,7 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if left := s.DropUnlinked(clean, org, name); left != nil {
-		err = errors.Join(err, fmt.Errorf("removing what was stored: %w", left))
+		err = errors.Join(err, fmt.Errorf("removing the stored chunks: %w", left))
 	}
 
 	return Upload{}, err
@@ -85,9 +86,10 @@ type chunkReader struct {
 }
 
 // next returns the next chunk, which is valid until the following call of next, and whether it is
-// the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
+// the last one. It does not use [io.ReadFull], which does not distinguish a truncated body from a
+// complete one.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
-	// A reader may return no data and no error, but not forever.
+	// A reader may return neither data nor an error, but not over and over.
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -123,7 +125,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
 
-	// Each chunk is stored before the next one is read into the same buffer.
+	// Each chunk is stored before the next chunk is read into the same buffer.
 	for n, last := 0, false; len(data) > 0; n++ {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
@@ -141,7 +143,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 
-	// Chunks that are not sealed need no copy.
+	// Chunks that are not sealed need not be copied.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed
@@ -171,14 +173,14 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes the given blobs that nothing links to.
+// DropUnlinked removes those of the given blobs that have no link.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
 
-// rename renames a stored blob to its hash without copying its chunks. It locks the row, so
-// that no chunk is added meanwhile. Chunks that already exist under the hash are kept, and
-// their duplicates are deleted.
+// rename renames a stored blob to its hash without copying its chunks. It locks the row, so that no
+// chunk is added in the meantime. Chunks that already exist under the hash are kept, and their
+// duplicates are deleted.
 func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
@@ -211,8 +213,8 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// renameSealed is rename for sealed blobs. A sealed chunk can be opened only under the name it
-// was sealed with, so each chunk is sealed again for the new name.
+// renameSealed is rename for sealed blobs. A sealed chunk can be opened only under the name for
+// which it was sealed, so each chunk is sealed again for the new name.
 func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -223,7 +225,7 @@ func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Up
 		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
 	})
 
-	// One transaction per chunk keeps a single chunk in memory.
+	// With one transaction per chunk, only a single chunk is in memory.
 	for n := range chunks(to.Bytes) {
 		if err == nil && !slices.Contains(there, n) {
 			err = s.resealChunk(ctx, org, name, to.Hash, n)
@@ -263,7 +265,7 @@ func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n 
 	})
 }
 
-// DropUploads removes failed uploads that nothing links to, before the sweeper would.
+// DropUploads removes those of the failed uploads that have no link, before the sweeper would remove them.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

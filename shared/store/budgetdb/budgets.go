@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxBudgets is the maximum number of budgets of an organization. Every call of a run counts
+// MaxBudgets is the maximum number of budgets of an organization. Every call in a run counts
 // against each budget that covers the run.
 const MaxBudgets = 100
 
@@ -36,12 +36,12 @@ type budgetRow struct {
 	Max       int64        `db:"most"` // the limit
 	Used      int64        `db:"used"`
 	Reserved  int64        `db:"reserved"`
-	StartsOn  time.Time    `db:"starts_on"` // the first day of the current period, UTC
+	StartsOn  time.Time    `db:"starts_on"` // the first day of the current period, in UTC
 	CreatedAt *domain.Time `db:"created_at"`
 	UpdatedAt *domain.Time `db:"updated_at"`
 }
 
-// unit is the number of database units in one unit of the metric.
+// unit returns the number of database units in one unit of the metric.
 func unit(metric domain.BudgetMetric) int64 {
 	if metric == domain.BudgetSandbox {
 		return 1000 // the database counts milliseconds
@@ -50,7 +50,7 @@ func unit(metric domain.BudgetMetric) int64 {
 }
 
 // budget converts the row to the units of the metric. Used and reserved amounts are rounded up, so
-// that a part of a second is visible.
+// that fractions of a second are visible.
 func (row budgetRow) budget() domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
@@ -81,8 +81,8 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 	WHERE k.org_id = $1 AND NOT EXISTS (SELECT FROM budget_counts c
 	  WHERE c.budget_id = k.id AND c.starts_on = budget_start(k.period, clock_timestamp())) `
 
-// covered selects the budgets that cover a run of agent $2, started with key $3 or
-// by automation $4.
+// covered selects the budgets that cover a run of agent $2 that was started with key $3 or by
+// automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
 // selectBudgets reads budgets k of an organization. The condition which, with parameters from $2
@@ -127,9 +127,9 @@ func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget
 }
 
 // CreateBudget stores a budget of an organization with its scope, subject, metric, period and
-// limit. The subject must be an agent or a key of the organization; for an automation any name
-// is allowed. It returns conflict if the same budget exists or the organization has MaxBudgets.
-// A separate transaction then sums up the usage of earlier runs.
+// limit. The subject must be an agent or a key of the organization; for an automation any name is
+// allowed. It returns conflict if the same budget already exists or the organization already has
+// MaxBudgets budgets. A separate transaction then sums up the usage of earlier runs.
 func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (domain.Budget, error) {
 	b.ID = id.New(id.Budget)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -155,7 +155,7 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
 
-	// This process must apply the budget immediately; others follow when their caches expire.
+	// This process must apply the budget immediately; other processes follow when their caches expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }
@@ -198,7 +198,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 	return nil
 }
 
-// UpdateBudget changes a budget's limit. The amount used stays.
+// UpdateBudget changes a budget's limit. The amount used does not change.
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
@@ -230,8 +230,8 @@ func requireRow(done sql.Result, err error) error {
 	return err
 }
 
-// MoveBudgets assigns the budgets of a key to the key that replaces it. They count
-// the usage of both.
+// MoveBudgets assigns the budgets of a key to the key that replaces it. The budgets count the usage
+// of both keys.
 func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE budgets SET subject_id = $3, subjects = subjects || $3::text
 		WHERE org_id = $1 AND scope = 'key' AND subject_id = $2`, org, from, to)
@@ -241,12 +241,12 @@ func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	return nil
 }
 
-// ErrRunsUsedUp is the cause of a rejection by a budget of runs. Such a budget rejects only
-// requests that would start a new run.
-var ErrRunsUsedUp = errors.New("a budget of runs is used up")
+// ErrRunsUsedUp is the cause of a rejection by a budget that limits the number of runs. Such a
+// budget rejects only requests that would start a new run.
+var ErrRunsUsedUp = errors.New("a budget for the number of runs is used up")
 
-// UsedUp is the budget_exceeded error of an exhausted budget. Its RetryAfter is the time until
-// the budget resets.
+// UsedUp returns the budget_exceeded error for an exhausted budget. Its RetryAfter is the time
+// until the budget resets.
 func UsedUp(b domain.Budget) *apierr.Error {
 	e := apierr.New(apierr.BudgetExceeded, "%s", exhaustedMessage(b))
 	if b.Metric == domain.BudgetRuns {
@@ -277,17 +277,18 @@ func exhaustedMessage(b domain.Budget) string {
 		whose, b.Limit, what, b.Period, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
-// WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID
-// and automationID are empty if there are none. The error wraps ErrRunsUsedUp if only budgets of
-// runs are used up. It caches that an organization has no budgets. WithinBudget also opens the
-// counts of the current period, so that the statement that accepts the run does not have to.
+// WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID and
+// automationID are empty if there are none. The error wraps ErrRunsUsedUp if only budgets for the
+// number of runs are used up. WithinBudget caches the fact that an organization has no budgets.
+// WithinBudget also opens the counts of the current period, so that the statement that accepts the
+// run does not have to.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	hasBudgets, err := s.Budgeted(ctx, org)
 	if err != nil || !hasBudgets {
 		return err
 	}
 
-	// A budget of another metric is preferred, because a budget of runs rejects fewer requests.
+	// A budget with another metric is preferred, because a budget for the number of runs rejects fewer requests.
 	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,
 		pg.Optional(agentID), pg.Optional(keyID), pg.Optional(automationID))
 	if err != nil || len(rows) == 0 {
@@ -296,8 +297,8 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	return UsedUp(rows[0].budget())
 }
 
-// Rejected returns the error for a run that was not accepted because of cause: budget_exceeded
-// if a budget of runs is used up, otherwise cause with context.
+// Rejected returns the error for a run that was not accepted because of cause: budget_exceeded if a
+// budget for the number of runs is used up, otherwise cause with context.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {
@@ -307,8 +308,8 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	// The schema raises 23B01 with the budget's id as the first word of the detail.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
-	if err != nil { // the budget was deleted meanwhile or cannot be read; a retry will find out
-		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget of runs is used up")
+	if err != nil { // the budget was deleted in the meantime or cannot be read; a retry will find out
+		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
 		e.RetryAfter = time.Second
 		return e
 	}

@@ -312,30 +312,14 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 	return freed, nil
 }
 
-// Journal appends steps to a run under a fence. It returns false, and writes nothing, if the
-// worker no longer holds the run. Steps are JSON values, numbered from first. A step 0 must be
-// alone; it is the run's tool set, see ToolSet.
-func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error) {
-	if first == 0 {
-		return s.keepToolSet(ctx, held, steps)
-	}
-
-	numbers := make([]int64, len(steps))
-	texts := make([]string, len(steps))
-	for i, raw := range steps {
-		numbers[i], texts[i] = int64(first+i), string(raw)
-	}
-
-	var n int64
-	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &n, `SELECT append_steps($1, $2, $3, $4, $5)`,
-			held.RunID, held.Fence, pq.Array(numbers), pq.Array(texts), held.OrganizationID)
-	})
+// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,
+// if the worker no longer holds the run.
+func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error) {
+	out, err := s.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
 	if err != nil {
 		return false, fmt.Errorf("writing journal: %w", err)
 	}
-
-	return n == int64(len(steps)), nil
+	return out.done, nil
 }
 
 // Steps reads the journal of a run, in order.
@@ -351,17 +335,14 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// keepToolSet stores the tool set apart from the steps, because binaries of the previous
-// release read all steps. The first tool set stays.
-func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte) (bool, error) {
-	if len(steps) != 1 {
-		return false, fmt.Errorf("writing tool set: %d steps instead of one", len(steps))
-	}
-
+// KeepToolSet stores a run's tool set, a JSON value, apart from the steps, because binaries of the
+// previous release read all steps. The first tool set stays. KeepToolSet returns false, and writes
+// nothing, if the worker no longer holds the run.
+func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE open_runs SET tool_set = coalesce(tool_set, $4)
-			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running'`, held.RunID, held.OrganizationID, held.Fence, steps[0]))
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running'`, held.RunID, held.OrganizationID, held.Fence, tools))
 		return err
 	})
 	if err != nil {

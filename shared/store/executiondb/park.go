@@ -110,7 +110,7 @@ func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	}
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
-		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' LIMIT $2) counted`, org, MaxParked)
+		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' AND parked_at IS NOT NULL LIMIT $2) counted`, org, MaxParked)
 	if err != nil {
 		return false, fmt.Errorf("counting parked runs: %w", err)
 	}
@@ -141,9 +141,11 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("letting effect wait: %w", err)
 	}
 
-	// The higher fence makes every later write of the worker ineffective.
+	// The higher fence makes every later write of the worker ineffective. The delay keeps the run out of
+	// the indexes of runs that wait for a slot.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
-		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
+		next_dispatch_at = NULL, not_before = 'infinity', last_error = NULL, required_action = $4, action_expires_at = $5,
+		parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
 	if err != nil {
 		return fmt.Errorf("letting run wait: %w", err)

@@ -150,8 +150,10 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
+	// Each side of OR has a partial index by organization; without it, all open runs would be read.
 	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
-		`o.agent_id = $1 AND o.org_id = $2 AND o.status <> 'running' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
+		`o.agent_id = $1 AND o.org_id = $2 AND (o.dispatched OR NOT o.dispatched) AND o.status <> 'running'
+		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
 // EndOverdue times out up to limit open runs whose deadline has passed. A queued run whose last

@@ -133,7 +133,7 @@ func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []st
 			WHERE h.org_id = $1 AND h.deleted_at IS NULL LIMIT 2`, org, id)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for deliveries of an id: %w", err)
+		return nil, fmt.Errorf("looking up the hooks of a delivery: %w", err)
 	}
 	return hooks, nil
 }

@@ -32,7 +32,7 @@ func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) er
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("remembering sender of hook: %w", err)
+		return fmt.Errorf("storing sender of hook: %w", err)
 	}
 
 	return nil

@@ -19,13 +19,13 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentRow is the row of a document.
+// DocumentRow is a row of the table documents.
 type DocumentRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
 	Name           string         `db:"name"`
 	MIMEType       string         `db:"mime_type"`
-	Bytes          int64          `db:"bytes"` // of the original; 0: not fetched yet
+	Bytes          int64          `db:"bytes"` // size of the original; 0: not fetched yet
 	Hash           []byte         `db:"hash"`  // nil: not fetched yet
 	URL            *string        `db:"url"`
 	Status         string         `db:"status"`
@@ -45,7 +45,7 @@ type DocumentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-// DocumentColumns are the columns of a DocumentRow, from documents d.
+// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents d.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
@@ -76,14 +76,14 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 	return out, nil
 }
 
-// job is the job message of a queued document.
+// job returns the job message for a queued document.
 func (row *DocumentRow) job() *domain.Job {
 	return &domain.Job{
 		RunID: row.ID, OrganizationID: row.OrganizationID, Lane: domain.LaneIngest, Dedupe: row.ID, DispatchNo: row.DispatchNo,
 	}
 }
 
-// documentsFor converts rows in the same order.
+// documentsFor converts rows to documents, in the same order.
 func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	out := make([]domain.Document, len(rows))
 	for i := range rows {
@@ -146,7 +146,7 @@ func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, aft
 	return documentsFor(rows)
 }
 
-// documentPage reads columns of the documents of a page.
+// documentPage reads columns of the documents on a page of the list.
 func documentPage[T any](
 	ctx context.Context, db *pg.DB, columns, org string, f DocumentFilter, after string, limit int,
 ) (rows []T, err error) {
@@ -167,9 +167,9 @@ func documentPage[T any](
 	return rows, nil
 }
 
-// OpenDocument is DocumentByID with a reader of the original, which reads on demand under ctx.
-// It returns not_found while the document is not fetched yet. If the document is deleted
-// meanwhile, reading fails with not_found.
+// OpenDocument is DocumentByID, and also returns a reader of the original, which reads on demand
+// under ctx. It returns not_found while the document is not fetched yet. If the document is deleted
+// while it is read, reading fails with not_found.
 func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err == nil && row.Hash == nil {
@@ -182,10 +182,10 @@ func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Docume
 	return doc, s.blobs.OpenBlob(ctx, org, row.Hash, row.Bytes), err
 }
 
-// GiveDocuments records that a run gets text of documents. It returns the documents that the run
-// may read, ordered by id; it leaves out documents that are deleted or not ready. A concurrent
-// deletion either has committed before or detects this record. The result is false, and nothing is
-// written, if the worker no longer holds the run.
+// GiveDocuments records that a run gets text from documents. It returns the documents that the run
+// may read, ordered by id; it omits documents that are deleted or not ready. A concurrent deletion
+// has either committed before, or detects this record. If the worker no longer holds the run,
+// GiveDocuments writes nothing and returns false.
 func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
 	if len(documentIDs) == 0 {
 		return nil, true, nil

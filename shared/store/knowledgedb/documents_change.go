@@ -25,7 +25,7 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 }
 
 // ReplaceDocument gives a document another content or URL and queues it again. Searches no longer
-// find the old content. An empty name and nil metadata leave the old values. It returns
+// find the old content. An empty name and nil metadata leave the old values unchanged. It returns
 // [ErrDuplicateDocument] if another document has that content or URL.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
@@ -40,7 +40,7 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 }
 
 // replaceDocument implements ReplaceDocument in one transaction. It locks the organization's
-// documents, then the documents with the same content, then this one.
+// documents, then the documents with the same content, and then the document itself.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
 
@@ -101,9 +101,9 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	return out[0], nil
 }
 
-// EditDocument changes the name or metadata of a document; nil leaves the old value. The name
-// is indexed, so a document with a new name is read again, as by RetryDocument. A worker that
-// is reading it loses it.
+// EditDocument changes the name or metadata of a document; nil leaves the old value unchanged. The
+// name is indexed, so a document with a new name is read again, as after RetryDocument. A worker
+// that is reading the document loses it.
 func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -157,8 +157,8 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 	return out[0], nil
 }
 
-// RetryDocument queues a failed or ready document again. A ready document is not found by
-// searches until it is read again. It does nothing if the document is queued or being read.
+// RetryDocument queues a failed or ready document again. Searches do not find a ready document
+// until it has been read again. RetryDocument does nothing if the document is queued or being read.
 func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -187,7 +187,7 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 		return nil
 	})
 	if err != nil {
-		return QueuedDocument{}, fmt.Errorf("trying document again: %w", err)
+		return QueuedDocument{}, fmt.Errorf("retrying document: %w", err)
 	}
 
 	return out, nil

@@ -17,28 +17,29 @@ import (
 )
 
 const (
-	// maxReadersPerQuery is the maximum number of runs that got text of a document and that one
-	// statement reads.
+	// maxReadersPerQuery is the maximum number of readers (runs that got text from a document) that
+	// one statement reads.
 	maxReadersPerQuery = 20_000
 	// deleteTries is the maximum number of searches for readers of a document. A withdrawn document
-	// gets no new readers, except runs that were about to be recorded.
+	// gets no new readers, except runs that were about to be recorded as readers.
 	deleteTries = 32
-	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
-	// document's row or of its organization's counts. A worker holds both locks while it finishes a
-	// large document, possibly for longer than the lock timeout.
+	// lockTries is the maximum number of times that a transaction is attempted if it has to wait
+	// for the lock of a document's row or of its organization's counts. A worker holds both locks
+	// while it finishes a large document, possibly for longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
 
 // DeleteDocument removes a document and everything derived from it: its original, its index
-// entries, and the runs that may contain its text. Afterwards no part of it is found, cited or
-// stored. In each session, it erases the runs from the first run that got text of the document up
-// to the newest, in the same way as [Store.EraseSession]; a session without remaining runs is
-// removed too. It returns the runs that it ended for this, even if it also returns an error.
+// entries, and the runs that may contain its text. Afterwards no part of the document is found,
+// cited or stored. In each session, DeleteDocument erases the runs from the first run that got text
+// from the document up to the newest run, in the same way as [Store.EraseSession]. A session
+// without remaining runs is removed, too. DeleteDocument returns the runs that it ended for this
+// purpose, even if it also returns an error.
 //
-// DeleteDocument takes several transactions of bounded work. The first one withdraws the document
-// from searches and runs; the last one removes its row. If the process dies in between, the
-// document can be deleted again, and everything already removed stays removed.
+// DeleteDocument uses several transactions, each with a bounded amount of work. The first one
+// withdraws the document from searches and runs; the last one removes its row. If the process dies
+// in between, the document can be deleted again, and everything already removed stays removed.
 func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]executiondb.Ended, error) {
 	err := s.withdraw(ctx, org, id)
 	if err == nil {
@@ -72,7 +73,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 }
 
 // withdraw ends all uses of a document: no worker writes to it, no search finds it, and no run gets
-// text of it. It is a separate transaction, so that the document stays withdrawn even if a later
+// text from it. It is a separate transaction, so that the document stays withdrawn even if a later
 // transaction fails.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	return s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
@@ -122,22 +123,22 @@ func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx)
 	return err
 }
 
-// readerSession is a session with runs that got text of a document.
+// readerSession is a session with runs that got text from a document.
 type readerSession struct {
 	Ref   int64 `db:"session_ref"`
 	First int   `db:"first"` // the number of the first such run
 	Last  int   `db:"last"`  // the number of the session's newest run
 }
 
-// readersQuery skips erased runs. Their links are gone, or were left by a binary of the
-// previous release.
+// readersQuery skips erased runs. Links from such runs to the document can only be left if a binary
+// of the previous release erased the run.
 const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM runs n WHERE n.session_ref = f.session_ref) AS last FROM (
 	  SELECT r.session_ref, min(r.seq) AS first
 	  FROM (SELECT run_id FROM run_documents WHERE org_id = $1 AND document_id = $2 ORDER BY run_id LIMIT $3) l
 	  JOIN runs r ON r.id = l.run_id AND` + sessiondb.NotErased + ` GROUP BY r.session_ref) f ORDER BY f.session_ref`
 
-// eraseReaders erases, in each session, the runs from the first one that got text of a document.
-// Sessions with at most EraseBatch runs together are erased in one transaction.
+// eraseReaders erases, in each session, all runs from the first one that got text from a document.
+// Sessions that have at most EraseBatch such runs in total are handled in one transaction.
 func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []executiondb.Ended, err error) {
 	for {
 		var found []readerSession
@@ -182,8 +183,9 @@ func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Sp
 	return ended, err
 }
 
-// eraseLaterRuns erases the finished runs of a long session after the first one that got text of a
-// document, newest first. The first one comes last, because its link leads to the session.
+// eraseLaterRuns erases, newest first, the finished runs of a long session that follow the first
+// run that got text from a document. That first run is erased last, because its link leads to the
+// session.
 func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession) error {
 	for last := of.Last; last > of.First; last -= sessiondb.EraseBatch {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -204,9 +206,9 @@ func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession
 	return nil
 }
 
-// dropDocument removes a document, unless a run has got text of it since the readers were
-// searched for. It locks the row, so that a run that gets text now waits and then finds the
-// document gone. It reports whether the document is gone.
+// dropDocument removes a document, unless a run has got text from it since the search for readers.
+// It locks the row, so that a run that requests the text now waits and then finds that the document
+// is gone. dropDocument reports whether the document is gone.
 func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		gone = false

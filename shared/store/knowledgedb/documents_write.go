@@ -27,8 +27,8 @@ type ErrDuplicateDocument struct { //nolint:errname // callers know it by this n
 
 func (e ErrDuplicateDocument) Error() string { return "document " + e.ID + " has this content" }
 
-// DocumentLimits are the quotas of an organization: the number of documents and the bytes of
-// their originals. 0 means no limit.
+// DocumentLimits are an organization's quotas for the number of documents and for the total size of
+// their originals, in bytes. 0 means no limit.
 type DocumentLimits struct {
 	Documents int
 	Bytes     int64
@@ -64,9 +64,9 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 
 // AddDocuments stores either all of the documents or none. Their contents must have been uploaded
 // within the last hour. If the organization already has a document with the same content or URL,
-// that document is returned and keeps its name. It is queued again if it had failed; a document
-// with a URL is fetched again. AddDocuments returns ErrDocumentsFull if a quota is exceeded, and
-// then removes the contents.
+// that document is returned and keeps its name. If it had failed, it is queued again; if it has a
+// URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is exceeded, and then
+// removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -81,8 +81,8 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 	return out, storeError(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
 }
 
-// storeError converts an error of storing documents to one for the caller. It removes contents
-// that exceeded the quota.
+// storeError converts an error that occurred while documents were stored to an error for the
+// caller. It removes contents that exceeded the quota.
 func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
@@ -126,7 +126,7 @@ func (d *NewDocument) source() string {
 	return "url " + d.URL
 }
 
-// source is NewDocument.source for a stored document.
+// source returns the same as NewDocument.source, for a stored document.
 func (row *DocumentRow) source() string {
 	if row.URL == nil {
 		return "content " + string(row.Hash)
@@ -146,7 +146,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		return nil, err
 	}
 
-	// Documents of this call with the same source share the first one's row.
+	// Documents in this call that have the same source share the row of the first such document.
 	ids := make([]string, len(docs))
 	now := map[string]bool{} // the documents that this call queues
 	var fresh []NewDocument
@@ -196,7 +196,7 @@ func errBeingDeleted() error {
 }
 
 // checkReplacement returns an error if a document cannot get a content or URL. other is the
-// document that has it already, if any.
+// document, if any, that already has the content or URL.
 func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	if row.isBeingDeleted() || other.isBeingDeleted() {
 		return errBeingDeleted()
@@ -229,8 +229,9 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	return out, err
 }
 
-// roomForDocuments returns ErrDocumentsFull if the given numbers of documents and bytes would
-// exceed the organization's quotas. The caller must hold the lock of the organization's documents.
+// roomForDocuments returns ErrDocumentsFull if adding the given numbers of documents and bytes
+// would exceed the organization's quotas. The caller must hold the lock of the organization's
+// documents.
 func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits DocumentLimits, documents int, bytes int64) error {
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
@@ -248,7 +249,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage is how much of its quotas an organization uses.
+// DocumentUsage says how much of its document quotas an organization uses.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
 	Bytes     int64 `db:"bytes"` // of the originals, as sent
@@ -272,9 +273,9 @@ func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentU
 	return now, err
 }
 
-// insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded,
-// and blobdb.ErrBlobGone if a content has been removed. The caller must hold the lock of the
-// organization's documents.
+// insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded, and
+// blobdb.ErrBlobGone if a content was removed. The caller must hold the lock of the organization's
+// documents.
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {
 	if len(docs) == 0 {
 		return nil
@@ -307,7 +308,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 	return err
 }
 
-// content returns the content, or an empty one if the document has a URL.
+// content returns the document's content, or an empty Upload if the document has a URL.
 func (d *NewDocument) content() blobdb.Upload {
 	if d.Content == nil {
 		return blobdb.Upload{}
@@ -325,8 +326,8 @@ func metadataJSON(metadata map[string]string) string {
 }
 
 // requeue queues documents again. The caller must have locked their rows. A worker that is reading
-// one of them can no longer write, and the index entries are removed. If fetch is true, documents
-// with a URL are fetched again too.
+// such a document can no longer write, and the document's index entries are removed. If fetch is
+// true, documents with a URL are fetched again.
 func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, fetch bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -347,7 +348,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 		return err
 	}
 
-	// Their rows no longer link to the fetched contents.
+	// The documents' rows no longer link to the fetched contents.
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
@@ -358,7 +359,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids. Each document in the set now gets one job.
+// readQueued reads documents in the order of ids. Each document in the set now gets one job message.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))
@@ -381,7 +382,7 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 			return nil, err
 		}
 
-		// A repeated id gets no second job.
+		// A repeated id does not get a second job message.
 		delete(now, id)
 	}
 

@@ -25,17 +25,17 @@ type LeasedDocument struct {
 	Fence          int64
 }
 
-// ClaimedDocument is a document that a worker reads now.
+// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker needs.
 type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
 	Attempts int       // including this one
-	Deadline time.Time // a transient error before this time requeues the document
+	Deadline time.Time // until this time, a transient error requeues the document
 }
 
 // FinishedDocument is the result of reading a document.
 type FinishedDocument struct {
-	MIMEType string // the detected format; "": as the sender said
+	MIMEType string // the detected format; "": the format that the sender declared
 	Title    string
 	Language string
 	Pages    *int
@@ -44,21 +44,21 @@ type FinishedDocument struct {
 	Terms    TermCounts
 }
 
-// MaxDocumentAttempts is the maximum number of attempts to read a document. With the backoff of the
-// ingest workers, that many attempts take most of the hour that a document has.
+// MaxDocumentAttempts is the maximum number of attempts to read a document. With the delays between
+// attempts, that many attempts take most of the hour in which a document must be read.
 const MaxDocumentAttempts = 10
 
-// The errors with which the sweeper fails documents.
+// The errors of documents that the sweeper fails.
 var (
 	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the workers processing this document were lost too often"}
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 
-// DocumentClaim describes the documents that a worker can take.
+// DocumentClaim describes the documents that a worker can claim.
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
-	Debts map[string]int64 // debt per organization, 0 if missing; the smallest debt comes first
+	Debts map[string]int64 // debts by organization, 0 if missing; the smallest debt comes first
 	Short bool             // only documents of at most ShortDocument bytes
 }
 
@@ -66,14 +66,14 @@ type DocumentClaim struct {
 // fetched yet is not short.
 const ShortDocument = 64 << 10
 
-// ClaimDocuments claims documents for a Lease. It prefers the organization with the smallest debt,
-// and among equal debts the organization with the fewest claimed documents. Within an organization
-// it prefers short documents and those that have waited long. It removes everything that lost
-// attempts have written for them.
+// ClaimDocuments claims documents for the duration Lease. It prefers the organization with the
+// smallest debt, and among equal debts the organization with the fewest claimed documents. Within
+// an organization, it prefers short documents and documents that have waited for a long time. It
+// removes everything that lost attempts have written for the claimed documents.
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
-		heaviest = ShortDocument // the weight of every document of at most this size
+		heaviest = ShortDocument // all documents of up to this size have this weight
 	}
 
 	debtors := slices.Sorted(maps.Keys(claim.Debts))
@@ -104,9 +104,10 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 	return out, nil
 }
 
-// ExtendDocuments renews the leases of documents and returns those that the worker no longer holds.
-// It waits for no lock. A locked row counts as held: the transaction that has locked it renews the
-// lease or takes the document, which the next heartbeat detects.
+// ExtendDocuments renews the leases of documents and returns the documents that the worker no
+// longer holds. It does not wait for locks. A document whose row is locked counts as held: the
+// transaction that has locked the row renews the lease or takes the document away, and the next
+// heartbeat detects which.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -162,8 +163,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld restricts a statement on documents to one held document. heldArgs are its first
-// parameters.
+// whereHeld restricts a statement on documents to one held document. heldArgs returns the first
+// parameters of such a statement.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
@@ -172,7 +173,7 @@ func heldArgs(held LeasedDocument, more ...any) []any {
 }
 
 // withDocument changes a held document and then calls f in the same transaction. set is the SET
-// list of the UPDATE. Every transaction locks the document's row before other rows.
+// list of the UPDATE. Every such transaction locks the document's row before other rows.
 func (s *Store) withDocument(
 	ctx context.Context, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any,
 ) (kept bool, err error) {
@@ -193,9 +194,9 @@ func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*s
 	return kept, f(tx)
 }
 
-// lockFinishing serializes the transactions that finish documents of an organization, before
-// they lock a row. Heartbeats can continue meanwhile. Counting may take seconds, so this lock
-// has no timeout except the statement timeout, after which the caller retries.
+// lockFinishing serializes the transactions that finish documents of an organization, before they
+// lock a row. Heartbeats can continue in the meantime. Counting terms may take seconds, so this
+// lock has no timeout except the statement timeout, after which the caller retries.
 func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return err
@@ -203,8 +204,8 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	return pg.AdvisoryLock(ctx, tx, "finished documents "+org)
 }
 
-// FinishDocument makes a document ready: searches find its chunks from now on. It returns
-// false, and writes nothing, if the worker no longer holds it.
+// FinishDocument makes a document ready: searches find its chunks from now on. If the worker no
+// longer holds the document, FinishDocument writes nothing and returns false.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	// The array must not be null.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
@@ -231,8 +232,8 @@ func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done Fi
 	return kept, nil
 }
 
-// FailDocument fails a document with the reason why it cannot be read. Only its row and its
-// content stay. It returns false if the worker no longer holds it.
+// FailDocument fails a document with the reason why it cannot be read. Only the document's row and
+// content are kept. FailDocument returns false if the worker no longer holds the document.
 func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
@@ -249,9 +250,9 @@ func removeIndexedStep(ctx context.Context, held LeasedDocument) func(*sqlx.Tx) 
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
-// PostponeDocument requeues a document to be read again after delay. It fails the document with
-// cause if its deadline is earlier, or if this was attempt MaxDocumentAttempts. It returns
-// false if the worker no longer holds it.
+// PostponeDocument requeues a document to be read again after delay. If the document's deadline is
+// earlier, or if this was attempt MaxDocumentAttempts, it fails the document with cause instead. It
+// returns false if the worker no longer holds the document.
 func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
@@ -264,8 +265,8 @@ func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause
 	return kept, nil
 }
 
-// ReleaseDocument requeues a document for another worker immediately. The attempt does not
-// count, and the document keeps its position in the queue.
+// ReleaseDocument requeues a document for another worker immediately. The attempt is not counted,
+// and the document keeps its position in the queue.
 func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error {
 	_, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
@@ -278,8 +279,8 @@ func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error 
 
 // EndDocuments fails up to limit documents that would never become ready. These are documents that
 // have lost MaxDeaths workers, documents whose deadline has passed (with their last error), and
-// documents that wait although no worker reads documents. It returns the organization of each
-// failed document.
+// documents that wait while no worker reads documents. It returns the organization of each failed
+// document.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`
@@ -287,10 +288,10 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 	}
 	err = s.db.SelectContext(ctx, &rows, `SELECT id, org_id FROM hopeless_documents($1, $2, $3)`, limit, pg.Interval(lease.Lease), lease.MaxDeaths)
 	if err != nil {
-		return nil, fmt.Errorf("looking for hopeless documents: %w", err)
+		return nil, fmt.Errorf("looking for documents that cannot become ready: %w", err)
 	}
 
-	// An error with one document must not keep the others from being failed.
+	// An error with one document must not prevent the others from being failed.
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)
@@ -307,8 +308,8 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 	return orgs, nil
 }
 
-// endDocument fails a document if it would never become ready, and removes its index entries.
-// It returns false if that has changed since the document was found.
+// endDocument fails a document if it would never become ready, and removes its index entries. It
+// returns false if the document's state has changed since EndDocuments found it.
 func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var err error

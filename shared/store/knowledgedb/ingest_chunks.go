@@ -28,15 +28,15 @@ type NewChunk struct {
 	Vector []float32 // of length 1; nil: none
 }
 
-// Term is a word of a chunk in its indexed form.
+// Term is a word in a chunk, in its indexed form.
 type Term struct {
 	Lexeme    string
 	Positions []int // from 1
 	Heading   bool  // the word is in the headings or in the document's name
 }
 
-// Limits of PostgreSQL's tsvector: bytes of a lexeme, bytes of all lexemes (less than 1 MiB),
-// positions of a lexeme, and the last position.
+// Limits of PostgreSQL's tsvector: bytes per lexeme, bytes in all lexemes (less than 1 MiB),
+// positions per lexeme, and the highest position.
 const (
 	maxLexeme    = 2040
 	maxLexemes   = 900_000
@@ -79,7 +79,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 	return kept, nil
 }
 
-// nextChunk is the number after the last chunk.
+// nextChunk returns the number after that of the last chunk.
 func nextChunk(chunks []NewChunk) int {
 	next := 0
 	for i := range chunks {
@@ -119,7 +119,7 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	}
 
 	out, err := json.Marshal(rows)
-	if err != nil { // a vector contains NaN or an infinity
+	if err != nil { // fails if a vector contains NaN or an infinity
 		return nil, fmt.Errorf("writing chunks: %w", err)
 	}
 
@@ -129,9 +129,9 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 // prefixLength is the length of a lexemePrefix: three bytes in base64.
 const prefixLength = 4
 
-// lexemePrefix identifies an organization in the lexemes of its chunks, so that searches read only
-// its index entries. If two organizations have the same prefix, searches are slower but still
-// separate, because the rows are filtered by organization.
+// lexemePrefix returns the prefix that identifies an organization in the lexemes of its chunks, so
+// that a search reads only this organization's index entries. If two organizations have the same
+// prefix, searches are slower but still separate, because the rows are filtered by organization.
 func lexemePrefix(org string) string {
 	sum := sha256.Sum256([]byte(org))
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
@@ -140,7 +140,7 @@ func lexemePrefix(org string) string {
 // storable reports whether PostgreSQL can store a text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// indexable reports whether a lexeme can be indexed. Chunks and queries skip the others.
+// indexable reports whether a lexeme can be indexed. Other lexemes are omitted from chunks and queries.
 func indexable(lexeme string) bool {
 	return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme)
 }
@@ -148,7 +148,7 @@ func indexable(lexeme string) bool {
 // lexemeQuotes escapes a lexeme for PostgreSQL's tsvector and tsquery.
 var lexemeQuotes = strings.NewReplacer(`\`, `\\`, `'`, `''`)
 
-// quoteLexeme quotes a lexeme, so that no part of it is read as syntax.
+// quoteLexeme quotes a lexeme, so that no part of it is parsed as syntax.
 func quoteLexeme(prefix, lexeme string) string {
 	return "'" + prefix + lexemeQuotes.Replace(lexeme) + "'"
 }
@@ -183,7 +183,7 @@ func vectorFor(prefix string, terms []Term) string {
 
 // writePositions writes a term's positions and its weight.
 func writePositions(b *strings.Builder, t *Term) {
-	// A term without a position gets the last one, because only positions can have a weight.
+	// A term without a position gets the highest position, because only positions can have a weight.
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}
@@ -198,7 +198,7 @@ func writePositions(b *strings.Builder, t *Term) {
 	}
 }
 
-// signsFor encodes a vector as bits: 1 where the number is above 0.
+// signsFor encodes a vector as bits: 1 for each number above 0.
 func signsFor(vector []float32) string {
 	bits := make([]byte, len(vector))
 	for i, v := range vector {
@@ -228,8 +228,8 @@ func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []str
 }
 
 // removeSome removes a part of the index entries of a document that the caller has locked. It
-// subtracts termBatch of its terms from the counts or, if none is left, removes chunkBatch of its
-// chunks. It returns false if no index entries are left.
+// subtracts up to termBatch terms from the counts or, if no terms are left, removes up to
+// chunkBatch chunks. It returns false if no index entries are left.
 func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	more, err = uncountTerms(ctx, tx, org, document)
 	if more || err != nil {

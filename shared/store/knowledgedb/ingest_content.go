@@ -34,9 +34,9 @@ func (s *Store) DocumentContent(ctx context.Context, held LeasedDocument) (io.Re
 	return s.blobs.OpenBlob(ctx, held.OrganizationID, row.Hash, row.Bytes), true, nil
 }
 
-// SetDocumentContent links a held document to the content fetched from its URL, replacing an
-// earlier one. It returns ErrDocumentsFull if the organization's quota is exceeded, and false
-// if the worker no longer holds the document. In both cases the content is removed.
+// SetDocumentContent links a held document to the content fetched from its URL, in place of earlier
+// content. It returns ErrDocumentsFull if the organization's quota is exceeded, and false if the
+// worker no longer holds the document. In both cases the new content is removed.
 func (s *Store) SetDocumentContent(
 	ctx context.Context, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {
@@ -81,7 +81,7 @@ func linkContent(
 		return false, err
 	}
 
-	// The content of an earlier fetch loses its link.
+	// The document no longer links to the content of an earlier fetch.
 	var others [][]byte
 	if before.Hash != nil && !slices.Equal(before.Hash, content.Hash) {
 		others = [][]byte{before.Hash}

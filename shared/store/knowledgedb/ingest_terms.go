@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// countedTerms is the maximum number of a document's terms that are added to the counts of
-	// chunks per term; the most frequent terms are added. They are written in one transaction while
-	// the document's row is locked, which takes a second or two for this number. The other terms
-	// count as rare. Searches find them too; only the correction of misspelled words does not.
+	// countedTerms is the maximum number of a document's terms for which chunks are counted; these
+	// are its most frequent terms. The counts are written in one transaction while the document's
+	// row is locked, which takes a second or two for this number of terms. The other terms count as
+	// rare. Searches find these, too; only the correction of misspelled words does not.
 	countedTerms = 20_000
-	// termBatch is the number of terms that one statement adds to or subtracts from the counts. A
-	// statement takes well below a second, even if the database is busy.
+	// termBatch is the number of terms that one statement adds to or subtracts from the counts.
+	// Such a statement takes well under a second, even if the database is busy.
 	termBatch = 1000
 	// maxNotedTerms bounds the memory of counting.
 	maxNotedTerms = 400_000
 )
 
-// TermCounts counts in how many chunks of a document each term occurs. Rare terms of a document
-// with very many terms may be missing. The zero value is the count for a document without chunks.
+// TermCounts counts, for each term, the chunks of a document that contain it. If a document has
+// very many terms, rare terms may be missing. The zero value is the count for a document without
+// chunks.
 type TermCounts struct {
 	noted  map[string]termCount
 	chunks int32
@@ -51,7 +52,7 @@ func (c *TermCounts) Add(terms []Term) {
 	for t := range indexed(terms) {
 		n, known := c.noted[t.Lexeme]
 		switch {
-		case !known: // a substring would keep the whole text in memory
+		case !known: // copied, because a substring would keep the whole text in memory
 			c.noted[strings.Clone(t.Lexeme)] = termCount{chunks: 1, last: c.chunks}
 		case n.last != c.chunks:
 			c.noted[t.Lexeme] = termCount{chunks: n.chunks + 1, last: c.chunks}
@@ -75,13 +76,13 @@ func (c *TermCounts) forget() {
 	}
 }
 
-// frequent returns the most frequent terms, up to the given maximum and sorted by term, and the
-// number of chunks of each. all reports whether these are all terms.
+// frequent returns the most frequent terms, up to the given maximum and sorted by term, and for
+// each term the number of chunks that contain it. all reports whether no term was omitted.
 func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all bool) {
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // or part of a number, a hash, a code: not a word that users misspell
+		number bool // a number, or part of a number, hash or code: not a word that users misspell
 	}
 
 	list := make([]counted, 0, len(c.noted))
@@ -147,7 +148,7 @@ func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCou
 // uncountTerms subtracts up to termBatch terms of a document, which the caller has locked, from its
 // organization's counts. It subtracts the stored counts, even if the document's chunks have
 // changed. The same transaction removes the terms from indexed_documents, so that a later
-// transaction can continue. It returns false if no term of the document is counted.
+// transaction can continue. It returns false if none of the document's terms is counted any more.
 func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	var left int
 	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
@@ -181,7 +182,7 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return true, nil
 	}
 
-	// All terms are subtracted; what remains is the document's number of chunks.
+	// All terms have been subtracted; only the document's number of chunks remains to be subtracted.
 	for _, query := range []string{
 		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
 		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,

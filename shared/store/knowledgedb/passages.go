@@ -35,11 +35,11 @@ func (row *passageRow) passage() domain.Passage {
 	return out
 }
 
-// passageSelect reads chunks c of documents d. A FROM clause follows.
+// passageSelect is the start of a statement that reads chunks c of documents d. A FROM clause follows.
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
 // Passages returns chunks of an organization's ready documents in the order of the ids in chunks.
-// Chunks that no longer exist are left out.
+// Chunks that no longer exist are omitted.
 func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
 	return s.passages(ctx, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
 		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1

@@ -74,9 +74,9 @@ func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
 	return numbers, lexemes
 }
 
-// SearchText returns up to limit chunks that contain at least one of the words, best first. A
-// chunk scores higher with more of the words, and a rare word counts more. Rarity is measured
-// over all ready documents of the organization, regardless of the scope.
+// SearchText returns up to limit chunks that contain at least one of the words, best first. A chunk
+// that contains more of the words has a higher score, and rare words count more. A word's rarity is
+// measured over all ready documents of the organization, regardless of the scope.
 func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
 	numbers, lexemes := queryLexemes(words)
 	if len(lexemes) == 0 || limit <= 0 || !scope.searchable() {

@@ -13,7 +13,7 @@ import (
 )
 
 // vectorsCompared is the maximum number of vectors that a search compares exactly. If there are
-// more, it chooses the vectors whose signs differ the least from the query's.
+// more, the search chooses the vectors whose signs differ the least from those of the query.
 const vectorsCompared = 2000
 
 // SearchVectors returns up to limit chunks whose vectors are the nearest to vector, which has
@@ -43,7 +43,7 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}
 
-	// Without pgvector the database returns the vectors without scores, and they are compared here.
+	// Without pgvector, the database returns the vectors without scores, and this process compares them.
 	hits := make([]Hit, len(rows))
 	for i, row := range rows {
 		if hits[i].ChunkID = row.ChunkID; row.Score != nil {
@@ -58,16 +58,16 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 }
 
 // Sizes in PostgreSQL's array_send encoding: the bytes before the numbers of a one-dimensional
-// array, and the bytes per number, which are its length and its value.
+// array, and the bytes per number (its length and its value).
 const (
 	arrayHead   = 20
 	arrayNumber = 8
 )
 
-// dotProduct is the dot product of a vector, encoded as PostgreSQL sends it, and another vector.
+// dotProduct returns the dot product of two vectors, of which the first is encoded in the form that PostgreSQL sends.
 func dotProduct(sent []byte, vector []float32) (float64, error) {
 	if len(sent) != arrayHead+arrayNumber*len(vector) {
-		return 0, fmt.Errorf("a vector of %d bytes cannot have %d numbers", len(sent), len(vector))
+		return 0, fmt.Errorf("a vector of %d bytes cannot contain %d numbers", len(sent), len(vector))
 	}
 	sum := 0.0
 	for i, v := range vector {

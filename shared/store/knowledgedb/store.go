@@ -19,6 +19,6 @@ func New(db *pg.DB, blobs *blobdb.Store) *Store {
 	return &Store{db: db, blobs: blobs, countedTerms: countedTerms}
 }
 
-// LimitCountedTerms sets how many terms of a document are counted from now on. The default
-// is countedTerms.
+// LimitCountedTerms sets the maximum number of terms that are counted for a document from now on.
+// The default is countedTerms.
 func (s *Store) LimitCountedTerms(terms int) { s.countedTerms = terms }

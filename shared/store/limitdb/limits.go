@@ -66,7 +66,7 @@ func (s *Store) DemoSpent(ctx context.Context) (int64, error) {
 			WHERE org_id = $1 AND created_at > now() - interval '1 day'`, domain.DemoOrganization)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("summing what the demo spent: %w", err)
+		return 0, fmt.Errorf("summing the tokens of the demo: %w", err)
 	}
 	return tokens, nil
 }

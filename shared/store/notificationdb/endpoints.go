@@ -30,7 +30,7 @@ type NewEndpoint struct {
 	SealedSecret   string
 }
 
-// EndpointChange is a change of an endpoint. Nil fields leave the endpoint's value unchanged.
+// EndpointChange is a change to an endpoint. Nil fields leave the endpoint's values unchanged.
 // Enabling a disabled endpoint resets its count of failures.
 type EndpointChange struct {
 	URL, Description *string
@@ -38,7 +38,7 @@ type EndpointChange struct {
 	AgentID          **string
 	Enabled          *bool
 	SealedSecret     *string       // replaces the current secret
-	KeepPrevious     time.Duration // how long the old secret also signs notifications
+	KeepPrevious     time.Duration // how long notifications are also signed with the old secret
 }
 
 // endpointRow is a row of endpointColumns.
@@ -58,8 +58,8 @@ type endpointRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-// endpointColumns are the columns of an endpointRow. The end of the previous secret is null once it
-// has passed.
+// endpointColumns lists the columns of an endpointRow. The end of the previous secret's validity is
+// null once it has passed.
 const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
 	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
 
@@ -75,7 +75,8 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 }
 
 // CreateEndpoint stores an endpoint. It returns conflict if the organization already has the
-// maximum number of endpoints, and an invalid agentId if the agent is not one of the organization.
+// maximum number of endpoints, and an error for agentId if the agent does not belong to the
+// organization.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -113,7 +114,7 @@ func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum in
 	return nil
 }
 
-// checkEndpointAgent returns an invalid agentId if the organization has no such agent. A nil
+// checkEndpointAgent returns an error for agentId if the organization has no such agent. A nil
 // agentID is valid.
 func checkEndpointAgent(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
 	if agentID == nil {
@@ -201,8 +202,9 @@ func (s *Store) oneEndpoint(
 	return row.endpoint(), nil
 }
 
-// DeleteEndpoint deletes an endpoint of an organization. Nothing more is sent to it, and the
-// sweeper removes its notifications. It returns not_found if no endpoint has this id.
+// DeleteEndpoint deletes an endpoint of an organization. No more notifications are sent to the
+// endpoint, and the sweeper removes its notifications. It returns not_found if no endpoint has this
+// id.
 func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	found := false
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// notificationRow is a row of notificationColumns. Data is null if it was not read or is gone.
+// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer exists.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -37,7 +37,7 @@ type notificationRow struct {
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 
-// notificationFrom leaves out notifications to deleted endpoints.
+// notificationFrom is the FROM clause for notifications. It omits notifications to deleted endpoints.
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
@@ -60,9 +60,9 @@ func (row *notificationRow) notification() domain.Notification {
 	return out
 }
 
-// NotificationPayload is the body of a notification: the event, its time, and the run, the
-// document or, for a test, the endpoint. If a run is too large for most receivers, the inputs
-// and outputs of its tool calls are left out.
+// NotificationPayload is the body of a notification: the event, its time, and the run, the document
+// or, for a test, the endpoint. If a run is too large for most receivers, the inputs and outputs of
+// its tool calls are omitted.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 	if len(data) > maxPayload {
 		data = shortenRun(data)
@@ -116,7 +116,7 @@ func (s *Store) Notifications(
 	}
 
 	// This condition lets PostgreSQL use the partial index of undelivered notifications.
-	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that the index of these serves it
+	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that PostgreSQL can use the index of undelivered notifications
 		query += ` AND n.status <> 'delivered'`
 	}
 
@@ -143,8 +143,8 @@ func (s *Store) Notifications(
 	return out, nil
 }
 
-// Notification returns a notification of an organization, with its payload if that is still stored.
-// It returns not_found if no notification has this id.
+// Notification returns a notification of an organization, with its payload if the payload is still
+// stored. It returns not_found if no notification has this id.
 func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, `+notificationData+notificationFrom+`AND n.id = $2`, org, id)
@@ -167,9 +167,9 @@ func (s *Store) oneNotification(
 	return row.notification(), nil
 }
 
-// ResendNotification schedules a notification to be sent again under the same id; a pending one is
-// sent immediately. It returns not_found if no notification has this id, and erased if its payload
-// is no longer stored.
+// ResendNotification schedules a notification to be sent again with the same id. A pending
+// notification is sent immediately. It returns not_found if no notification has this id, and erased
+// if its payload is no longer stored.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+subjectExists+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
@@ -179,7 +179,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 		}
 
 		if !row.Data.Valid {
-			return apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
+			return apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 		}
 		return tx.GetContext(ctx, row, `UPDATE notifications n SET status = 'pending', delivered_at = NULL,
 			attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END,
@@ -188,8 +188,8 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 	})
 }
 
-// TestEndpoint sends one ping to an endpoint, even to a disabled one. It returns not_found if no
-// endpoint has this id.
+// TestEndpoint sends one ping to an endpoint, even if the endpoint is disabled. It returns
+// not_found if no endpoint has this id.
 func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
 	ping := id.New(id.Notification)
 	data, err := json.Marshal(struct {

@@ -19,7 +19,7 @@ import (
 )
 
 // An endpoint is disabled automatically after this number of consecutive failed attempts, if the
-// first of them was this long ago.
+// first of these was this long ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -41,15 +41,15 @@ type LeasedNotification struct {
 	Fence          int64
 }
 
-// ClaimedNotification is a notification to be sent now.
+// ClaimedNotification is a notification that a worker has claimed to send now.
 type ClaimedNotification struct {
 	LeasedNotification
 	Event     string
 	Attempts  int // including this one
 	CreatedAt domain.Time
 	URL       string
-	// SealedSecrets are the secrets that sign it, newest first. They are sealed for
-	// this endpoint only.
+	// SealedSecrets are the secrets with which the notification is signed, newest first. They are
+	// sealed for this endpoint.
 	SealedSecrets []string
 
 	subject string
@@ -128,14 +128,14 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	}
 
 	if apierr.CodeFor(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
-		err = apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
+		err = apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 	}
 
 	if err != nil {
 		return err
 	}
 
-	// The fence rejects a worker that no longer holds the notification.
+	// The fence rejects the write if the worker no longer holds the notification.
 	kept := false
 	err = s.db.Within(ctx, []string{n.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications SET data = $4 WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -143,7 +143,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("keeping notification's payload: %w", err)
+		return fmt.Errorf("storing notification's payload: %w", err)
 	}
 
 	if !kept {
@@ -153,8 +153,8 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	return nil
 }
 
-// renderWaitingRun renders the run as it was when it began to wait, even if it has continued since.
-// Its usage and tool calls are the current ones.
+// renderWaitingRun renders the run in the state in which it began to wait, even if it has continued
+// since then. Only the usage and the tool calls are the current ones.
 func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	found, err := s.runs.RunByID(ctx, n.OrganizationID, "", n.subject)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([
 	return run.Render()
 }
 
-// renderDocument renders the document as it was when it was read.
+// renderDocument renders the document in the state in which it was when a worker finished it.
 func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	var row knowledgedb.DocumentRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+knowledgedb.DocumentColumns+` FROM jsonb_populate_record(NULL::documents, $1::jsonb) d`, string(n.source))
@@ -213,13 +213,13 @@ type Attempt struct {
 	ResponseStatus int           // 0: there was no response
 	Error          string        // "" if it was delivered
 	Next           time.Duration // time until the next attempt, if it is pending
-	Gone           bool          // the endpoint asked for no more notifications
-	Unsent         bool          // nothing was sent, and the endpoint is not at fault
+	Gone           bool          // the endpoint responded that it wants no more notifications
+	Unsent         bool          // no request was sent, and the endpoint is not at fault
 }
 
-// SettleNotification records the result of an attempt. It disables the endpoint, and returns true,
-// if the endpoint asked for no more notifications or has failed for too long. It writes nothing if
-// the worker no longer holds the notification. A notification fails instead of being retried if its
+// SettleNotification records the result of an attempt. If the endpoint wants no more notifications
+// or has failed for too long, it disables the endpoint and returns true. If the worker no longer
+// holds the notification, it writes nothing. A notification fails instead of being retried if its
 // run's retention will be over by then.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -254,8 +254,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 	return disabled, nil
 }
 
-// noteSuccess writes at most once a second, because all notifications of the endpoint
-// contend for its row.
+// noteSuccess records a successful attempt. It writes at most once a second, because all
+// notifications of an endpoint contend for the endpoint's row.
 func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) error {
 	_, err := tx.ExecContext(ctx, `UPDATE notification_endpoints SET failures = 0, failing_since = NULL, last_success_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 AND (failures > 0 OR coalesce(last_success_at < clock_timestamp() - interval '1 second', true))`,
@@ -263,10 +263,10 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 	return err
 }
 
-// noteFailure counts a failed attempt to send to an endpoint. It disables the endpoint, and returns
-// true, if it has failed for too long or is gone.
+// noteFailure counts a failed attempt to send to an endpoint. If the endpoint has failed for too
+// long or no longer exists, it disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
-	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error
+	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
 	if a.Gone {
 		reason = a.Error
 	}
@@ -300,7 +300,7 @@ func (s *Store) DropNotification(ctx context.Context, held LeasedNotification) e
 	return nil
 }
 
-// PruneNotifications removes up to limit old notifications, and up to limit notifications of
+// PruneNotifications removes up to limit old notifications, and up to limit notifications to
 // deleted endpoints. It returns the larger of the two counts.
 func (s *Store) PruneNotifications(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_notifications($1, $2)`, limit, pg.Interval(notificationsKept)); err != nil {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A batch serves many organizations, so it waits only briefly for a row that another
-// transaction has locked. Most transactions end within that time. After it the batch is
-// executed without the locked rows.
+// A batch serves many organizations, so it waits only briefly for a row that another transaction
+// has locked. Most transactions end within that time. Afterwards, the batch is executed without the
+// locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
-	PartLockTimeout  = 10 * time.Millisecond // for the parts of a batch that has met a locked row
+	PartLockTimeout  = 10 * time.Millisecond // timeout for the parts of a batch that ran into a locked row
 	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the remaining rows then count as locked
 
-	skipDuration = time.Second // after a batch has met a locked row, later ones skip locked rows for this long
+	skipDuration = time.Second // after a batch has run into a locked row, later batches skip locked rows for this time
 )
 
-// InParts calls handle with the first n rows and then with the remaining ones. If only the second
+// InParts calls handle with the first n rows and then with the remaining rows. If only the second
 // call fails, the first rows stay committed, and failed converts the error to the results of the
 // remaining rows.
 func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
@@ -36,20 +36,20 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found are runs of any organization, with their organizations in the same order.
+// Found contains runs of any organizations. The organizations are listed in the same order as the runs.
 type Found struct {
 	Runs, Organizations []string
 }
 
-// Find calls one of the schema's functions that look at all organizations. The caller must lock
-// the rows and check them again in transactions of their organizations.
+// Find calls one of the schema's functions that search all organizations. The caller must lock the
+// rows and check them again in transactions of their organizations.
 func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
 	var rows []struct {
 		RunID          string `db:"run_id"`
 		OrganizationID string `db:"org_id"`
 	}
 	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return Found{}, fmt.Errorf("looking over all organizations: %w", err)
+		return Found{}, fmt.Errorf("searching all organizations: %w", err)
 	}
 
 	var out Found
@@ -59,15 +59,16 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 	return out, nil
 }
 
-// A round of a sweeper handles one kind of rows for about RoundTime, in transactions of up to
+// In one round, a sweeper handles one kind of row for about RoundTime, in transactions of up to
 // PartMax rows.
 const (
 	RoundTime = time.Second
 	PartMax   = 500
 )
 
-// Parts yields the found runs in parts of one transaction each, until the round's time is over. If
-// another sweeper has locked the rows of a part, the part costs one statement, which skips them.
+// Parts yields the found runs in parts, each for one transaction, until the round's time is over.
+// If another sweeper has locked the rows of a part, the part costs only one statement, which skips
+// these rows.
 func (f Found) Parts() iter.Seq[Found] {
 	until := time.Now().Add(RoundTime)
 	return func(yield func(Found) bool) {
@@ -80,7 +81,7 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for the duration d. It returns an error if ctx ends earlier.
+// Pause waits for the duration d. It returns an error if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

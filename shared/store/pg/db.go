@@ -24,13 +24,13 @@ type DB struct {
 	stmts map[string]*sqlx.Stmt // by query; guarded by mu
 }
 
-// appRole is the database role that runs the service's statements, independent of the user that the
-// connection logs in as. It owns no table and cannot bypass row-level security.
+// appRole is the database role that runs the service's statements, whatever user the connection
+// logs in as. It owns no table and cannot bypass row-level security.
 const appRole = "parley_app"
 
-// Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
-// keyword string of lib/pq. The connections use the role parley_app unless dsn sets another
-// one. Open does not connect; the first use does.
+// Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, which is a URL
+// or a keyword string in lib/pq's syntax. The connections use the role parley_app unless dsn sets
+// another role. Open does not connect; the first use of the pool does.
 func Open(dsn string, conns int) (*DB, error) {
 	connector, err := Connector(dsn)
 	if err != nil {
@@ -49,8 +49,8 @@ func OpenOwner(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// Connector returns the connector that Open uses. keyIDs are the ids of the keys in the
-// process's SECRETS_KEY, for RunningKeys.
+// Connector returns the connector that Open uses. keyIDs are the ids of the keys in this process's
+// SECRETS_KEY, for RunningKeys.
 func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	settings := sessionSettings
 	if len(keyIDs) > 0 {
@@ -87,7 +87,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	return connector, nil
 }
 
-// sessionSettings are run-time parameters of each connection, unless the DSN sets them.
+// sessionSettings contains run-time parameters that each connection sets, unless the DSN sets them.
 var sessionSettings = map[string]string{
 	"application_name": "parley",
 	"role":             appRole,
@@ -96,16 +96,17 @@ var sessionSettings = map[string]string{
 	"lock_timeout":                        "5000",
 	"idle_in_transaction_session_timeout": "10000",
 	// The batch statements are prepared while tables may be empty, when a sequential scan looks
-	// cheapest, and stay prepared as the tables grow. Every query has an index, so the planner
-	// should use it, plan once, and not compile plans, which takes longer than running them. The
-	// settings also apply to statements inside functions, whose plans are kept per connection.
+	// cheapest, and stay prepared as the tables grow. Every query has an index that the planner
+	// should use. It should plan once, and should not compile plans, which takes longer than
+	// running them. The settings also apply to statements inside functions, whose plans are kept
+	// per connection.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
 }
 
-// ownerSettings limit only the wait for locks, because the service's statements queue up after
-// a waiting migration. The limit is longer than any of those statements may hold a lock.
+// ownerSettings limits only the wait for locks, because the service's statements queue up behind a
+// waiting migration. The limit is longer than any of those statements may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
 // SQL returns the pool, for migrations and metrics.
@@ -135,7 +136,7 @@ func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 func missingRole(err error) string {
 	switch {
 	case HasCode(err, "22023"):
-		return " (`parley migrate` makes the role " + appRole + ")"
+		return " (`parley migrate` creates the role " + appRole + ")"
 	case HasCode(err, "42501"):
 		return " (an administrator must GRANT " + appRole + " to this login)"
 	}
@@ -150,7 +151,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Prepared returns the prepared statement of a query. It is prepared once per process and
+// Prepared returns the prepared statement for a query. The query is prepared once per process and
 // connection, because planning the batch statements takes longer than running them.
 func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	db.mu.Lock()
@@ -168,7 +169,7 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if known = db.stmts[query]; known != nil {
-		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; a statement that is kept is not closed here
+		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; the statement that is kept is not closed here
 		return known, nil
 	}
 

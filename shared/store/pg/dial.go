@@ -11,19 +11,19 @@ import (
 // server may take to reply; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
-// Dial connects without a deadline of the caller. It is part of the interface of lib/pq.
+// Dial connects without a deadline from the caller. It is part of lib/pq's interface.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout connects within the timeout. It is part of the interface of lib/pq.
+// DialTimeout connects within the timeout. It is part of lib/pq's interface.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.DialContext(ctx, network, address)
 }
 
-// DialContext connects within five seconds and the time of ctx, and sets the timeouts of the
+// DialContext connects within five seconds, or until ctx ends, and sets the timeouts of the
 // connection.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	bounded := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
@@ -32,10 +32,10 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
 
-	// Without this setting, the kernel retransmits to a dead server for many minutes.
+	// Without this setting, the kernel keeps retransmitting to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
-			_ = conn.Close() // the setting's error is the one to report
+			_ = conn.Close() // the error from the setting is the one to report
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 
 // answerTimeout is the maximum time that a server may be silent while lib/pq waits for a reply. It
 // is longer than any statement may take. lib/pq continues to read after its context has ended, so
-// without the timeout a frozen or partitioned server would block its callers indefinitely.
+// without this timeout a server that is frozen or unreachable would block its callers indefinitely.
 const answerTimeout = 15 * time.Second
 
 // timeoutConn is a connection with a timeout for each read and write. lib/pq reads only while it
@@ -59,7 +59,7 @@ type timeoutConn struct {
 	silence time.Duration
 }
 
-// Read fails if nothing arrives for the time silence.
+// Read fails if no data arrives for the duration silence.
 func (c timeoutConn) Read(b []byte) (int, error) {
 	if err := c.Conn.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (c timeoutConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// Write fails if the server accepts nothing for the time silence.
+// Write fails if the server accepts no data for the duration silence.
 func (c timeoutConn) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err

@@ -24,7 +24,7 @@ var ErrLocked = errors.New("the row is locked by another operation")
 // IsLocked reports whether a call failed because of another transaction's lock.
 func IsLocked(err error) bool { return errors.Is(err, ErrLocked) || HasCode(err, "55P03") }
 
-// HasCode reports whether err is a PostgreSQL error of one of the SQLSTATE codes.
+// HasCode reports whether err is a PostgreSQL error with one of the SQLSTATE codes.
 func HasCode(err error, codes ...string) bool {
 	var pqErr *pq.Error
 	if !errors.As(err, &pqErr) {
@@ -60,7 +60,7 @@ func IsDisconnect(err error) bool {
 		return false
 	}
 
-	// An expired deadline counts too, because the statement may have been executed.
+	// An expired deadline counts, too, because the statement may have been executed.
 	var netErr *net.OpError
 	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
 		if errors.Is(err, gone) {
@@ -78,9 +78,9 @@ func IsServerBroken(err error) bool {
 	return ok && (pqErr.Code.Class() == "58" || pqErr.Code.Class() == "XX")
 }
 
-// Unavailable converts a temporary database error to the coded error unavailable (503), and
-// returns other errors unchanged. A database without this release's schema counts as
-// temporarily unavailable, because its migration is still to come.
+// Unavailable converts a temporary database error to the coded error unavailable (503), and returns
+// other errors unchanged. A database without this release's schema counts as temporarily
+// unavailable, because it is still to be migrated.
 func Unavailable(err error) error {
 	var coded *apierr.Error
 	if err == nil || errors.As(err, &coded) {
@@ -105,8 +105,8 @@ func Unavailable(err error) error {
 // NotFound returns the coded error not_found (404).
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// OneRow converts the error of reading one row: to not_found if there is no row, otherwise it
-// adds doing as context.
+// OneRow converts an error from reading a single row. If there is no row, it returns not_found;
+// otherwise it adds doing as context.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -17,7 +17,7 @@ import (
 // a connection breaks. If the reply to a statement is lost, the caller does not know whether the
 // statement took effect, as with a COMMIT.
 //
-// The statements are batches: they wait for a locked row no longer than BatchLockTimeout.
+// The statements are batches: they wait for a locked row for at most BatchLockTimeout.
 type Pinned struct {
 	db *DB
 
@@ -34,15 +34,15 @@ type Pinned struct {
 // NewPinned returns a Pinned that takes its connection from db.
 func NewPinned(db *DB) *Pinned { return &Pinned{db: db} }
 
-// MetLocked records that a batch has met a locked row.
+// MetLocked records that a batch has run into a locked row.
 func (p *Pinned) MetLocked() {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
 	p.skipsUntil = time.Now().Add(skipDuration)
 }
 
-// SkipsLocked reports whether a batch has recently met a locked row. The next batch may meet the
-// same row and should not wait for it.
+// SkipsLocked reports whether a batch has recently run into a locked row. The next batch may run
+// into the same row and should not wait for it.
 func (p *Pinned) SkipsLocked() bool {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
@@ -64,8 +64,8 @@ func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ..
 	}
 }
 
-// once runs a statement once. It gives up a connection whose state is unknown. The caller has
-// locked mu.
+// once runs a statement once. It drops the connection if the connection's state is unknown. The
+// caller must have locked mu.
 func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) error {
 	stmt, err := p.prepared(ctx, query)
 	if err == nil {
@@ -77,8 +77,8 @@ func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) e
 	return err
 }
 
-// prepared returns the statement prepared on the reserved connection, which it opens if there is
-// none. The caller has locked mu.
+// prepared returns the statement prepared on the reserved connection, and opens the connection if
+// there is none. The caller must have locked mu.
 func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if stmt, ok := p.stmts[query]; ok {
 		return stmt, nil
@@ -105,12 +105,12 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return stmt, nil
 }
 
-// drop closes the connection, because its settings differ from those of the pool. The next
-// statement takes another one.
+// drop closes the connection instead of returning it to the pool, because its settings differ from
+// those of the pool. The next statement takes another connection.
 func (p *Pinned) drop() {
 	if p.conn != nil {
 		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool close it
-		_ = p.conn.Close()                                           // broken or not, it is not used again
+		_ = p.conn.Close()                                           // the connection is not used again, whether it is broken or not
 	}
 	p.conn, p.stmts = nil, nil
 }

@@ -8,9 +8,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Tuples encodes rows as a PostgreSQL array of a composite type. One array of composites is
-// cheaper to write and to parse than one array per column. The fields of a row are added
-// between Next and Done, in the order of the type.
+// Tuples encodes rows as a PostgreSQL array of a composite type. One array of composites can be
+// written and parsed faster than one array per column. The fields of a row are added between Next
+// and Done, in the order of the type.
 type Tuples struct {
 	text  []byte
 	first bool // no field of the current row has been added
@@ -35,7 +35,7 @@ func (t *Tuples) Next() {
 // Done ends a row.
 func (t *Tuples) Done() { t.text = append(t.text, ')', '"') }
 
-// comma begins a field: it separates the field from the previous one of its row.
+// comma begins a field: it separates the field from the previous field of the row.
 func (t *Tuples) comma() {
 	if !t.first {
 		t.text = append(t.text, ',')
@@ -46,8 +46,8 @@ func (t *Tuples) comma() {
 // Null adds a null field.
 func (t *Tuples) Null() { t.comma() }
 
-// Text adds a text, or any value that PostgreSQL can read from a text. Quotes and backslashes
-// are escaped twice: for the row and for the array.
+// Text adds a text, or any value that PostgreSQL can parse from a text. Quotes and backslashes are
+// escaped twice: for the row and for the array.
 func (t *Tuples) Text(s string) {
 	t.comma()
 	t.text = append(t.text, '\\', '"')
@@ -94,7 +94,7 @@ func (t *Tuples) Int(n int64) {
 	t.text = strconv.AppendInt(t.text, n, 10)
 }
 
-// Positive adds a number, or null if it is zero.
+// Positive adds a number, or null if the number is zero.
 func (t *Tuples) Positive(n int64) {
 	if n == 0 {
 		t.Null()
@@ -103,7 +103,7 @@ func (t *Tuples) Positive(n int64) {
 	t.Int(n)
 }
 
-// Time adds a time, or null if it is nil.
+// Time adds a time, or null if at is nil.
 func (t *Tuples) Time(at *domain.Time) {
 	t.comma()
 	if at == nil {

@@ -42,26 +42,26 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 }
 
 // Within is Tx for rows of organizations. Row-level security restricts the transaction to rows of
-// the organizations orgs, whatever its statements select.
+// the given organizations, whatever its statements select.
 func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SET LOCAL parley.organizations = `+pq.QuoteLiteral(joinOrganizations(orgs)), f)
 }
 
-// WithinPage is Within for a page of an organization's rows, in the order of an index. The planner
-// treats row-level security as one more condition. With many organizations it expects few rows, and
-// would read and sort all rows of the organization. The settings of the transaction make it follow
-// the index and stop after the page.
+// WithinPage is Within for reading a page of an organization's rows in the order of an index. The
+// planner treats row-level security as an additional condition. If there are many organizations, it
+// expects few rows, and would read and sort all rows of the organization. The transaction's
+// settings make it follow the index and stop after the page.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('parley.organizations', `+
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)
 }
 
-// TxBriefly is Tx for a batch: it waits for each lock no longer than timeout.
+// TxBriefly is Tx for a batch: it waits for each lock for at most timeout.
 func (db *DB) TxBriefly(ctx context.Context, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, timeout.Milliseconds()), f)
 }
 
-// WithinBriefly is Within for a batch: it waits for each lock no longer than timeout.
+// WithinBriefly is Within for a batch: it waits for each lock for at most timeout.
 func (db *DB) WithinBriefly(ctx context.Context, orgs []string, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d; SET LOCAL parley.organizations = %s`,
 		timeout.Milliseconds(), pq.QuoteLiteral(joinOrganizations(orgs))), f)
@@ -102,8 +102,8 @@ func (db *DB) txAfter(ctx context.Context, settings string, f func(*sqlx.Tx) err
 	})
 }
 
-// ActFor replaces the organizations of the transaction from here on. It is for transactions
-// that learn the organization from a row that they read.
+// ActFor replaces the organizations for which the transaction acts. It is meant for transactions
+// that learn the organization from a row that they have read.
 func ActFor(ctx context.Context, tx *sqlx.Tx, orgs ...string) error {
 	if _, err := tx.ExecContext(ctx, `SELECT parley_act_for($1)`, pq.Array(orgs)); err != nil {
 		return fmt.Errorf("naming organizations: %w", err)
@@ -111,16 +111,16 @@ func ActFor(ctx context.Context, tx *sqlx.Tx, orgs ...string) error {
 	return nil
 }
 
-// joinOrganizations joins ids for the schema's parley_organizations(). It drops a value with a
-// comma, which is not an id and would be read as several.
+// joinOrganizations joins ids for the schema's parley_organizations(). It drops values with a
+// comma, which are not ids and would be parsed as several values.
 func joinOrganizations(orgs []string) string {
 	ids := slices.DeleteFunc(slices.Clone(orgs), func(org string) bool { return strings.Contains(org, ",") })
 	slices.Sort(ids)
 	return strings.Join(slices.Compact(ids), ",")
 }
 
-// AdvisoryLock takes the lock of a name, which the transaction keeps until it ends. It waits
-// while another transaction has it.
+// AdvisoryLock takes the lock with the given name, which the transaction keeps until it ends. It
+// waits while another transaction has the lock.
 func AdvisoryLock(ctx context.Context, tx *sqlx.Tx, name string) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, name)
 	return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Column collects one field of many rows, for unnest.
+// Column collects one field from each of many rows, for unnest.
 func Column[T, V any](rows []T, f func(*T) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {

@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// accountNames are the accounts to try, in this order, for a new cluster if this process is root.
-// A number without a name would not work: initdb rejects a user that the system cannot name.
+// accountNames lists the accounts to try, in this order, for a new cluster if this process runs as
+// root. An account without a name would not work: initdb rejects users without a name.
 var accountNames = []string{"postgres", "nobody"}
 
-// account is the system account that PostgreSQL runs as.
+// account is the system account under which PostgreSQL runs.
 type account struct {
 	uid, gid int
 	switched bool // not the account of this process
 }
 
-// ownAccount is the account of this process.
+// ownAccount returns the account of this process.
 func ownAccount() account { return account{uid: os.Geteuid(), gid: os.Getegid()} }
 
 // chooseAccount chooses the account for a new cluster.
@@ -67,8 +67,8 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// Root owns the directory, for example after a backup was restored. Its owner is changed as for
-	// a new cluster.
+	// Root owns the directory, for example after a backup was restored. The owner is changed, as
+	// for a new cluster.
 	return chooseAccount()
 }
 
@@ -85,7 +85,7 @@ func otherAccount(found *user.User) (account, error) {
 	return account{uid: uid, gid: gid, switched: true}, nil
 }
 
-// chown changes the owner of dir and everything below it. It does not follow links.
+// chown changes the owner of dir and of everything below it. It does not follow links.
 func (a account) chown(dir string) error {
 	if !a.switched {
 		return nil
@@ -104,7 +104,7 @@ func (a account) chown(dir string) error {
 		if err != nil || path == dir {
 			return err
 		}
-		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: only root can change this tree yet
+		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: until now, only root can change this tree
 	})
 	if err == nil {
 		// The owner of dir is changed last, because the check above takes it as proof that
@@ -113,14 +113,14 @@ func (a account) chown(dir string) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("giving data directory to user id %d: %w", a.uid, err)
+		return fmt.Errorf("changing the owner of the data directory to user id %d: %w", a.uid, err)
 	}
 
 	return nil
 }
 
-// processAttributes start the process in a new session, so that the terminal's Ctrl-C does not
-// reach it, and under the account.
+// processAttributes returns attributes that start a process under the account, and in a new
+// session, so that the terminal's Ctrl-C does not reach the process.
 func (a account) processAttributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.switched {

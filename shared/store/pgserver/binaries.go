@@ -20,8 +20,8 @@ const oldestMajor = 14
 // installCommand is the command that ErrNotInstalled suggests.
 const installCommand = "apt-get install -y postgresql"
 
-// binaryDirs are the directories in which distributions install the server's binaries, which
-// are not in PATH.
+// binaryDirs lists the directories in which distributions install the server's binaries. These
+// directories are not in PATH.
 var binaryDirs = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -38,9 +38,9 @@ type Binaries struct {
 	Major    int    // for example 15
 }
 
-// Find returns the server in PATH, or otherwise the newest one in the usual directories of
-// distributions. It returns ErrNotInstalled, with the command that installs one, if no server is
-// found.
+// Find returns the server in PATH or, if there is none, the newest server in the usual directories
+// of distributions. If no server is found, it returns ErrNotInstalled with the command that
+// installs one.
 func Find(ctx context.Context) (Binaries, error) {
 	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
@@ -60,8 +60,8 @@ func find(ctx context.Context, path string, globs []string, major int) (Binaries
 	return Binaries{}, notInstalled(versions, major)
 }
 
-// notInstalled returns ErrNotInstalled with the found versions and the command to install another
-// one.
+// notInstalled returns ErrNotInstalled with the versions that were found and the command that
+// installs a suitable version.
 func notInstalled(versions []string, major int) error {
 	have := "none is installed"
 	if len(versions) > 0 {
@@ -103,7 +103,7 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 // versionPattern finds the version and its major number in the output of `postgres --version`.
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect reads the version of the server in dir. It returns false if dir has no server that runs.
+// inspect reads the version of the server in dir. It returns false if dir contains no server that can run.
 func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false

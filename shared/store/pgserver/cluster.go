@@ -78,7 +78,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, err
 	}
 
-	// A directory of this name is the rest of an interrupted start.
+	// A directory with this name was left by an interrupted start.
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
@@ -99,7 +99,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	final := filepath.Join(dir, dataDir)
 	// Rename fails if the target exists and is not empty, so no existing cluster is overwritten.
 	if err := os.Rename(made.data, final); err != nil {
-		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
+		return cluster{}, fmt.Errorf("moving data directory into place: %w", err)
 	}
 
 	if err := syncDir(dir); err != nil {
@@ -114,7 +114,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
-		// The socket's directory is closed to other users; TCP is not.
+		// Other users cannot enter the socket's directory, but they can connect over TCP.
 		"--auth-local=trust", "--auth-host=scram-sha-256",
 	}
 	if !durable {
@@ -137,10 +137,10 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// The process leads a session; the server processes that it started die together with it.
+		// The process leads a session, so the signal also kills the server processes that it has started.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
-		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
+		return fmt.Errorf("creating database cluster: %w", context.Cause(ctx))
 	}
 
 	if err := child.Err(); err != nil {
@@ -164,13 +164,13 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 		path = inheritedData
 	}
 
-	// The caller stops the program itself, in most cases more gently than by an immediate kill.
+	// The caller stops the program itself, usually more gently than by an immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{data, lock.File()}
 	cmd.SysProcAttr = c.account.processAttributes()
-	// Pass no other environment variables. They include keys, which the account could read, and PG…
-	// variables, which would change the behaviour of the programs.
+	// Do not pass other environment variables: they include keys, which the account could read, and
+	// PG… variables, which would change the behavior of the programs.
 	cmd.Env = []string{"LC_ALL=C"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH"} {
 		if value, set := os.LookupEnv(key); set {
@@ -181,7 +181,7 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 	return cmd, data, nil
 }
 
-// syncDir makes a renaming in the directory survive a power failure.
+// syncDir syncs a directory, so that a rename in it survives a power failure.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

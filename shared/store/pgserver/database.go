@@ -28,17 +28,17 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// ping checks that a server that claims to be ready answers.
+// ping checks that a server which reports that it is ready accepts connections.
 func (s *Server) ping(ctx context.Context) error {
 	if err := s.execute(ctx, "SELECT 1"); err != nil {
-		return fmt.Errorf("asking the started PostgreSQL: %w", err)
+		return fmt.Errorf("querying the started PostgreSQL: %w", err)
 	}
 	return nil
 }
 
-// setPassword sets the superuser's password to the one stored in the directory, which it
-// generates at the first use. It does so at every start, because a process may have died
-// between storing and setting it.
+// setPassword sets the superuser's password to the one stored in the directory, which it generates
+// at the first use. It does this at every start, because an earlier process may have died after
+// storing the password and before setting it.
 func (s *Server) setPassword(ctx context.Context) error {
 	path := filepath.Join(s.config.Dir, "password")
 	content, err := os.ReadFile(path)
@@ -48,7 +48,7 @@ func (s *Server) setPassword(ctx context.Context) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("keeping PostgreSQL's password: %w", err)
+		return fmt.Errorf("storing PostgreSQL's password: %w", err)
 	}
 
 	s.password = string(content)

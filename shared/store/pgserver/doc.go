@@ -24,14 +24,14 @@
 //	      ▼                        ▼
 //	 postgres starts ── postmaster.pid says "ready" and a connection answers ──▶ Server
 //
-// A process is never identified as an orphan by its id alone, because the system may have
-// reused the id. Its command line must contain the cluster name, which consists of the device
-// and inode of data/; every server started here has it.
+// A process is never identified as an orphan by its id alone, because the system may have reused
+// the id. The process's command line must contain the cluster name, which consists of the device
+// and inode of data/ and which every server started here has.
 //
 // PostgreSQL refuses to run as root. If this process is root, PostgreSQL runs under the account
-// that owns data/; a new cluster uses "postgres" or "nobody". That account often cannot reach
-// the directory, for example below /root, and no permissions are changed for it. It inherits
-// data/ as an open descriptor and gets /proc/self/fd/3 as its path, and the socket is at "." of
-// its working directory. Connections over the socket need no password: only root and that
-// account can reach it, and both can read the files anyway.
+// that owns data/; a new cluster uses "postgres" or "nobody". That account often cannot reach the
+// directory, for example below /root, and no permissions are changed to allow it. Instead,
+// PostgreSQL inherits data/ as an open descriptor, with the path /proc/self/fd/3, and creates its
+// socket in its working directory, ".". Connections over the socket need no password: only root and
+// that account can reach it, and both can read the files anyway.
 package pgserver

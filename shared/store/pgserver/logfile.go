@@ -12,17 +12,17 @@ import (
 // logLimit is the maximum size in bytes of server.log, and of server.log.1.
 const logLimit = 4 << 20
 
-// tailLimit is the number of bytes of the log's end that an error quotes.
+// tailLimit is the number of bytes that an error quotes from the end of the log.
 const tailLimit = 2 << 10
 
-// logFile is the file that PostgreSQL's processes write their log to. A pipe would fill up and
-// block them while this process is stopped or gone.
+// logFile is the file to which PostgreSQL's processes write their log. A pipe would fill up and
+// block these processes while this process is stopped or gone.
 type logFile struct {
 	file  *os.File
 	began int64 // offset where the log of this run starts
 }
 
-// openLog opens the log in dir and notes where the log of this run starts.
+// openLog opens the log in dir and records where the log of this run starts.
 func openLog(dir string) (*logFile, error) {
 	// O_APPEND makes the writers continue at the new end after a truncation.
 	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -61,7 +61,7 @@ func (l *logFile) rotate() error {
 
 	_, err = io.Copy(before, io.NewSectionReader(l.file, info.Size()-logLimit, logLimit))
 	if err = errors.Join(err, before.Close()); err != nil {
-		return fmt.Errorf("keeping previous server log: %w", err)
+		return fmt.Errorf("saving previous server log: %w", err)
 	}
 
 	if err := l.file.Truncate(0); err != nil {

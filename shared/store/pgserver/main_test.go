@@ -19,8 +19,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Some tests need a supervising process that is killed: this test binary, started again with a
-// role in roleKey and a directory in dirKey.
+// Some tests need a supervising process to kill. It is this test binary, started again with a role
+// in roleKey and a directory in dirKey.
 const (
 	roleKey = "PGSERVER_TEST_ROLE"
 	dirKey  = "PGSERVER_TEST_DIR"
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(server.PID(), server.socket)
 		select {}
-	case "deserter": // starts a server without a signal on its own death, and exits while the server keeps running
+	case "deserter": // starts a server that gets no signal when this process dies, and exits while the server keeps running
 		fmt.Println(desert(os.Getenv(dirKey)), "-")
 	}
 }
@@ -181,7 +181,7 @@ func do(t *testing.T, dsn, statement string) {
 	}
 }
 
-// waitUntil polls for an action of another process.
+// waitUntil polls until another process has done something.
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	yes, err := poll(t.Context(), 20*time.Second, func() (bool, error) { return done(), nil })

@@ -14,20 +14,20 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// stopSignal is a signal that ends a server, and how long to wait for it.
+// stopSignal is a signal that ends a server, and how long to wait for the end.
 type stopSignal struct {
 	signal   syscall.Signal
 	patience time.Duration
 }
 
-// stopSignals are ordered from the mildest signal to the hardest.
+// stopSignals lists the signals from the mildest to the hardest.
 var stopSignals = []stopSignal{
 	{syscall.SIGINT, 15 * time.Second}, // fast: rolls back transactions and writes a checkpoint
 	{syscall.SIGQUIT, 5 * time.Second}, // immediate: the next start recovers from the log
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is much shorter than a server's start and much longer than a poll takes.
+// pollInterval is much shorter than the time that a server takes to start, and much longer than a poll takes.
 const pollInterval = 5 * time.Millisecond
 
 // clusterName identifies the processes of this data directory. No two existing directories have
@@ -47,7 +47,7 @@ func clusterName(data string) (string, error) {
 // takeOver ends the server that a killed process has left running in dir. It returns the lock that
 // the next server inherits.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
-	// The inherited lock shows that a process of the old server is alive, even without its postmaster.
+	// The inherited lock shows whether a process of the old server is alive, even if the postmaster is not.
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {
@@ -91,7 +91,7 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done until it returns true or an error, the time patience is over, or the context
+// poll calls done until done returns true or an error, the time patience is up, or the context
 // ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
@@ -136,8 +136,8 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 		if err != nil {
 			continue
 		}
-		// The check follows the opening of the process, so that the signal cannot reach another
-		// process with a reused id.
+		// The process is opened before the check, so that the signal cannot reach another process
+		// that reuses the id.
 		if serves(pid, name) && process.Signal(signal) == nil {
 			signalled = append(signalled, pid)
 		}
@@ -199,8 +199,8 @@ func recordedPostmaster(data string) postmaster {
 }
 
 // removeRecords removes the pid and socket files of a server that is certainly gone. PostgreSQL
-// removes them itself at its start, unless another process of the same user now has the recorded
-// id. In that case it would refuse to start.
+// removes these files itself when it starts, unless another process of the same user now has the
+// recorded id. In that case PostgreSQL would refuse to start.
 func removeRecords(data string) error {
 	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
 	if err != nil {
@@ -208,7 +208,7 @@ func removeRecords(data string) error {
 	}
 	for _, path := range append(stale, filepath.Join(data, "postmaster.pid")) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing old record: %w", err)
+			return fmt.Errorf("removing old pid file: %w", err)
 		}
 	}
 	return nil

@@ -10,12 +10,13 @@ import (
 // locale sorts by code point and handles the case of every letter. It requires no installed locale.
 const locale = "C.UTF-8"
 
-// inheritedData is the path of data/ in the started process: the first of its extra files.
-// Unlike the real path it works even if the account cannot enter the directories above.
+// inheritedData is the path of data/ in the started process: the first of its extra files. Unlike
+// the real path, it works even if the account cannot enter the parent directories.
 const inheritedData = "/proc/self/fd/3"
 
-// commandLine returns the arguments of a process, joined by spaces, or "" if it is gone. Unlike
-// /proc/<pid>/cwd and exe, every user can read it, also in unprivileged containers.
+// commandLine returns the arguments of a process, joined by spaces, or "" if the process is gone.
+// Unlike /proc/<pid>/cwd and exe, the arguments are readable for every user, even in unprivileged
+// containers.
 func commandLine(pid int) string {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
@@ -24,7 +25,7 @@ func commandLine(pid int) string {
 	return string(bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "))
 }
 
-// processIDs lists all processes that this one can see.
+// processIDs lists the ids of all processes that this process can see.
 func processIDs() []int {
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -13,7 +13,7 @@ const locale = "en_US.UTF-8"
 // inheritedData is empty: the account must be able to reach the path of data/.
 const inheritedData = ""
 
-// commandLine returns the arguments of a process, joined by spaces, or "" if it is gone.
+// commandLine returns the arguments of a process, joined by spaces, or "" if the process is gone.
 func commandLine(pid int) string {
 	output, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -22,7 +22,7 @@ func commandLine(pid int) string {
 	return strings.TrimSpace(string(output))
 }
 
-// processIDs lists all processes of the machine.
+// processIDs lists the ids of all processes on the machine.
 func processIDs() []int {
 	output, err := exec.Command("ps", "-axo", "pid=").Output()
 	if err != nil {

@@ -27,12 +27,12 @@ type Config struct {
 	Dir string
 	// Log receives starts, stops and orphans. PostgreSQL's own log goes to Dir/server.log.
 	Log zerolog.Logger
-	// Settings are PostgreSQL settings by name. They override the defaults of this package,
-	// which keep every committed transaction. With fsync=off, a new cluster is also created
-	// without syncing.
+	// Settings are PostgreSQL settings by name. They override this package's defaults, with which
+	// no committed transaction is lost. With fsync=off, a new cluster is also created without
+	// syncing.
 	Settings map[string]string
-	// Port makes the server also listen on 127.0.0.1 with a generated password. 0 means the
-	// unix socket only.
+	// If Port is not 0, the server also listens on that port of 127.0.0.1, with a generated
+	// password. 0 means only the unix socket.
 	Port int
 }
 
@@ -48,16 +48,16 @@ type Server struct {
 	child       *lifecycle.Child
 
 	stopping   atomic.Bool
-	restarting atomic.Bool // the next server keeps the socket directory
+	restarting atomic.Bool // the next server uses the same socket directory
 	done       chan struct{}
 	err        error // set before done is closed
 }
 
 // Start ends the server that a killed process has left running in the directory, creates the
 // cluster if it is missing, and returns once the server accepts connections: after about 0.1 s, or
-// 1 s with a new cluster. ctx applies to the start only; the server runs until Stop. If this
-// process dies before that, Linux signals the server to stop, and the next Start makes sure that it
-// has stopped.
+// 1 s with a new cluster. ctx applies only to the start; the server runs until Stop. If this
+// process dies first, Linux signals the server to stop, and the next Start makes sure that it has
+// stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
 // startAt is Start with the socket directory of the previous server, or "" if there
@@ -65,16 +65,16 @@ func Start(ctx context.Context, config Config) (*Server, error) { return startAt
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("naming PostgreSQL directory: %w", err)
+		return nil, fmt.Errorf("resolving the path of the PostgreSQL directory: %w", err)
 	}
 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making PostgreSQL directory: %w", err)
+		return nil, fmt.Errorf("creating PostgreSQL directory: %w", err)
 	}
 
 	config.Dir = dir
 
-	// Only one process may supervise a directory; it takes this lock before it touches the data.
+	// Only one process at a time may supervise a directory. It takes this lock before it touches the data.
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -101,13 +101,13 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 // start takes over the directory, opens the cluster and launches the server.
 func (s *Server) start(ctx context.Context) (err error) {
 	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
-		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL of a killed process")
+		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL server of a killed process")
 	})
 	if err != nil {
 		return err
 	}
 
-	// From here on only PostgreSQL holds the lock. If this process held it too, the lock would
+	// From here on, only PostgreSQL holds the lock. If this process also held it, the lock would
 	// not show whether PostgreSQL is running.
 	defer func() { err = errors.Join(err, lock.Leave()) }()
 	s.cluster, err = openCluster(ctx, s.config.Dir, s.config.Settings["fsync"] != "off", lock)
@@ -129,7 +129,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
-	// Connections before that are rejected while the server recovers.
+	// Connections made earlier are rejected while the server recovers.
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
@@ -158,7 +158,7 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
-	// If this process dies, the server does a fast shutdown, which leaves the data as Stop does.
+	// If this process dies, the server does a fast shutdown, which leaves the data in the same state as Stop.
 	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
@@ -166,7 +166,7 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	return nil
 }
 
-// awaitReady has no timeout, because the duration of a recovery is unknown.
+// awaitReady waits until the server is ready. It has no timeout, because the duration of a recovery is unknown.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		ready, err := poll(ctx, time.Second, func() (bool, error) {
@@ -186,7 +186,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// watch bounds the log until the postmaster ends, and then releases all resources.
+// watch limits the size of the log until the postmaster ends, and then releases all resources.
 func (s *Server) watch() {
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
@@ -200,7 +200,7 @@ func (s *Server) watch() {
 		}
 	}
 
-	// An end that Stop did not ask for is an error.
+	// It is an error if the server ends without a call of Stop.
 	if !s.stopping.Load() {
 		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
 	}
@@ -234,7 +234,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.err
 }
 
-// Restart stops the server, unless it has died, and starts another one on the same data and
+// Restart stops the server, unless it has died, and starts another server with the same data and
 // DSN. s must not be used afterwards.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.restarting.Store(true)
@@ -259,11 +259,11 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		if used != syscall.SIGINT {
 			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
 		}
-		// An error means that ctx ended; the next signal follows immediately.
+		// An error means that ctx ended; in that case the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
 
-	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and it must be waited for
+	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and must be waited for
 	return used
 }
 
@@ -284,8 +284,8 @@ func (s *Server) Err() error {
 	}
 }
 
-// DSN returns the connection URL of a database for the superuser. It uses TCP and contains a
-// password if the server has a port; otherwise it uses the socket.
+// DSN returns the connection URL of a database for the superuser. If the server has a port, the URL
+// uses TCP and contains a password; otherwise it uses the socket.
 func (s *Server) DSN(database string) string {
 	if s.config.Port == 0 {
 		return s.socketDSN(database)
@@ -307,8 +307,8 @@ func socketURL(socket string, port int, database string) string {
 	return dsn.String()
 }
 
-// port is the TCP port, or socketPort if the server does not listen on TCP. It is part of the
-// socket's name in either case.
+// port returns the TCP port, or socketPort if the server does not listen on TCP. In either case, it
+// is part of the socket's name.
 func (s *Server) port() int {
 	if s.config.Port > 0 {
 		return s.config.Port

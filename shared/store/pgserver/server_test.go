@@ -274,8 +274,8 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process belongs to the same user, so that PostgreSQL without this package would refuse to
-	// start.
+	// The process belongs to the same user, so PostgreSQL would refuse to start without this
+	// package.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -347,7 +347,7 @@ func TestStartInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pg")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // interrupts it as soon as initdb is running
+	go func() { // interrupts the start as soon as initdb is running
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -399,8 +399,8 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// The program is named by its descriptor, because its path leads through directories that only
-	// root can enter.
+	// The program's path names its descriptor, because its real path leads through directories that
+	// only root can enter.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
 		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// defaults suit a small machine and lose no committed transaction. Config.Settings overrides them.
+// defaults contains settings that suit a small machine and lose no committed transactions. Config.Settings overrides them.
 var defaults = map[string]string{
 	"fsync":              "on",
 	"full_page_writes":   "on",
 	"synchronous_commit": "on",
-	// One server without replicas: less is written per commit.
+	// There are no replicas, so less needs to be written per commit.
 	"wal_level":       "minimal",
 	"max_wal_senders": "0",
 	"max_wal_size":    "1GB",
@@ -19,14 +19,14 @@ var defaults = map[string]string{
 	"max_connections": "100",
 	// Statements take milliseconds, and compiling them would take longer.
 	"jit": "off",
-	// A process that freezes in a transaction must not keep its row locks.
+	// A process that freezes within a transaction must not keep its row locks.
 	"idle_in_transaction_session_timeout": "60s",
 	"password_encryption":                 "scram-sha-256",
 	"timezone":                            "UTC",
 	"log_timezone":                        "UTC",
 	"lc_messages":                         "C",
-	// The log must contain no tenant's data, and statements, error messages and details quote
-	// rows. The client gets the errors of its statements and logs them.
+	// The log must not contain organizations' data, but statements, error messages and details
+	// quote rows. The client gets the errors of its statements and logs them.
 	"log_min_messages":        "log",
 	"log_min_error_statement": "panic",
 	"log_error_verbosity":     "terse",
@@ -35,7 +35,7 @@ var defaults = map[string]string{
 }
 
 // arguments returns postgres's arguments without the data directory: the defaults, then the
-// caller's settings, then the settings that the supervision needs, which cannot be overridden.
+// caller's settings, then the settings that this package needs, which cannot be overridden.
 func arguments(caller map[string]string, port int, name string) []string {
 	settings := maps.Clone(defaults)
 	maps.Copy(settings, caller)

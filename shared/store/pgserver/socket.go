@@ -21,8 +21,8 @@ const recordName = "socket"
 // shortcutPrefix begins the names of temporary directories with a shortcut. Only these are removed.
 const shortcutPrefix = "parley-pg-"
 
-// RunningDSN is the connection URL of a database of the server that another process runs in dir
-// without a TCP port. It does not check whether the server is running.
+// RunningDSN returns the connection URL of a database on the server that another process runs in
+// dir without a TCP port. It does not check whether the server is running.
 func RunningDSN(dir, database string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -40,9 +40,9 @@ func RunningDSN(dir, database string) (string, error) {
 }
 
 // makeShortcut returns a directory through which clients reach the socket in data. That is data
-// itself, unless its path is too long for a socket address. Then it is a link below the
-// system's temporary directory, and record contains its path. The server does not need it,
-// because it uses a path relative to its working directory.
+// itself, unless its path is too long for a socket address. In that case, it is a link below the
+// system's temporary directory, whose path is written to the file record. The server does not need
+// the link, because it uses a path relative to its working directory.
 func makeShortcut(data, record string, port int) (string, error) {
 	if err := removeShortcut(record); err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func makeShortcut(data, record string, port int) (string, error) {
 
 	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: no other user may put a link there
 	if err != nil {
-		return "", fmt.Errorf("making short socket directory: %w", err)
+		return "", fmt.Errorf("creating short socket directory: %w", err)
 	}
 
 	link := filepath.Join(dir, "s")
@@ -64,7 +64,7 @@ func makeShortcut(data, record string, port int) (string, error) {
 			os.Remove(dir))
 	}
 
-	// Recorded before it is used, so that a killed run leaves no unknown directory.
+	// The link is recorded before it is used, so that a killed run leaves no unknown directory.
 	if err := os.WriteFile(record, []byte(link+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("recording short socket directory: %w", errors.Join(err, os.Remove(dir)))
 	}
@@ -76,8 +76,8 @@ func makeShortcut(data, record string, port int) (string, error) {
 	return link, nil
 }
 
-// removeShortcut removes the link that record contains, and record. Whatever path the record
-// contains, it removes only a link and an empty directory.
+// removeShortcut removes the link whose path the file record contains, and the file. Whatever path
+// it finds, it removes only a link and an empty directory.
 func removeShortcut(record string) error {
 	content, err := os.ReadFile(record)
 	if errors.Is(err, os.ErrNotExist) {
@@ -108,5 +108,5 @@ func removeShortcut(record string) error {
 	return nil
 }
 
-// socketName is the name that PostgreSQL gives its socket.
+// socketName returns the name that PostgreSQL gives its socket.
 func socketName(port int) string { return fmt.Sprintf(".s.PGSQL.%d", port) }

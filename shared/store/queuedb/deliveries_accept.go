@@ -27,8 +27,21 @@ const deliveryBytes = 4 << 20
 // no longer exists, and ErrLocked if another transaction has locked a row that the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]AcceptedDelivery, error) {
 	call := deliverCall{lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
-	return s.acceptDeliveries(ctx, rows, call)
+	return s.acceptWithinBytes(ctx, rows, call)
 }
+
+// acceptWithinBytes calls acceptSimple for parts of the rows that are small enough for a
+// transaction.
+func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	n := withinBytes(rows)
+	if n == len(rows) {
+		return s.acceptSimple(ctx, rows, call)
+	}
+	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptWithinBytes(ctx, part, call) }
+	return pg.InParts(rows, n, part, deliveryFailed)
+}
+
+func deliveryFailed(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 
 // deliverCall is the common state of the parts of one call of AcceptDeliveries.
 type deliverCall struct {
@@ -40,12 +53,6 @@ type deliverCall struct {
 // bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
-	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
-
-	if n := withinBytes(rows); n < len(rows) {
-		return pg.InParts(rows, n, part, failed)
-	}
-
 	out, err := s.deliver(ctx, rows, call)
 	switch {
 	case err == nil:
@@ -57,7 +64,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
 		// The batch has waited once already; its parts wait for less time.
 		call.lockTimeout = pg.PartLockTimeout
-		return pg.InParts(rows, len(rows)/2, part, failed)
+		return pg.InParts(rows, len(rows)/2, part, deliveryFailed)
 	case pg.IsBadData(err):
 		return []AcceptedDelivery{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting delivery", err)}}, nil
 	}

@@ -19,6 +19,10 @@ type Store struct {
 	// The reserved connections of acceptance and of dispatch.
 	accepts, handOvers *pg.Pinned
 
+	// The reserved connections of simple deliveries, and those of them that are not in use.
+	deliveries     []*pg.Pinned
+	idleDeliveries chan *pg.Pinned
+
 	// slots decides which runs get free slots.
 	slots *slots
 }
@@ -26,13 +30,19 @@ type Store struct {
 // New creates the store on a database.
 func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
 	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), handOvers: pg.NewPinned(db)}
+	s.idleDeliveries = make(chan *pg.Pinned, deliveryConnections)
+	for range deliveryConnections {
+		p := pg.NewPinned(db)
+		s.deliveries = append(s.deliveries, p)
+		s.idleDeliveries <- p
+	}
 	s.slots = newSlots(s.countSlots)
 	return s
 }
 
 // Close closes the connections that are reserved for batches.
 func (s *Store) Close() {
-	for _, p := range []*pg.Pinned{s.accepts, s.handOvers} {
+	for _, p := range append([]*pg.Pinned{s.accepts, s.handOvers}, s.deliveries...) {
 		p.Close()
 	}
 }

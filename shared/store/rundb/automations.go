@@ -11,16 +11,16 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ofAutomation is the automation of a run as an expression that the index runs_automation covers.
+// ofAutomation is an SQL expression for a run's automation that the index runs_automation covers.
 const ofAutomation = `r.automation_id COLLATE "C"`
 
-// PastAutomations is how long an automation is listed after its newest run if all of its
-// runs were removed.
+// PastAutomations is how long an automation is still listed after its newest run, if all its runs
+// have been removed.
 const PastAutomations = 90 * 24 * time.Hour
 
-// automationsQuery walks from one automation to the next along the index, regardless of the
-// number of runs of each. It adds automations without remaining runs, and the newest run of
-// each. The order includes the automation, so that the planner does not search all of the
+// automationsQuery walks from one automation to the next along the index, regardless of how many
+// runs each has. It adds automations that have no remaining runs, and each automation's newest run.
+// The ORDER BY includes the automation, so that the planner does not search all of the
 // organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
@@ -71,8 +71,8 @@ func (row *automationRow) automation() domain.Automation {
 }
 
 // Automations lists up to limit automations of an organization by name, starting after the name in
-// after. An automation is listed if it has runs, and for PastAutomations after its runs were
-// removed. An automation whose runs were all erased is not listed.
+// after. An automation is listed while it has runs, and for the duration PastAutomations after its
+// newest run if retention has removed its runs. If all its runs were erased, it is not listed.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -10,9 +10,9 @@ import (
 	"parley/shared/id"
 )
 
-// knownQueries, by the prefix of an id, check whether an organization has or had a resource. A
-// deleted agent or a revoked key may still have runs. A member's personal key counts only if it has
-// runs.
+// knownQueries maps the prefix of an id to a query that checks whether an organization has or had
+// such a resource. A deleted agent or a revoked key may still have runs. A member's personal key
+// counts only if it has runs.
 var knownQueries = map[string]string{
 	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
 	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)

@@ -40,12 +40,12 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 		return err
 	})
 	if err != nil {
-		return Progress{}, fmt.Errorf("reading what a run has done: %w", err)
+		return Progress{}, fmt.Errorf("reading a run's progress: %w", err)
 	}
 	return *all[runID], nil
 }
 
-// progressBytes is the number of bytes that ReadProgress reads of a run.
+// progressBytes returns the number of bytes that ReadProgress reads for a run.
 func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes int, err error) {
 	err = tx.GetContext(ctx, &bytes, `SELECT
 		(SELECT coalesce(sum(octet_length(step::text)), 0) FROM steps WHERE run_id = $1 AND org_id = $2) +
@@ -79,7 +79,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		}
 		p := all[row.RunID]
 		if turn := step.Turn; turn != nil {
-			// The model of the last turn counts, because a run may have switched to a fallback.
+			// The last turn determines the model, because a run may have switched to a fallback.
 			p.Usage.Model = turn.Model
 			p.Usage.InputTokens += turn.Usage.InputTokens
 			p.Usage.OutputTokens += turn.Usage.OutputTokens
@@ -95,8 +95,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 	return all, sent(ctx, tx, orgs, runs, all, recordedCalls)
 }
 
-// sent adds the calls that may have been sent but that no step records. A run that ends now must
-// include them.
+// sent adds the calls that may have been sent but are not recorded in a step. A run that ends now
+// must include them.
 func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
@@ -117,7 +117,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 			continue
 		}
 
-		// Unless its outcome is known, the call counts as failed.
+		// The call counts as failed unless its outcome is known.
 		call := domain.ToolCall{
 			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}

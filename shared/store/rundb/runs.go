@@ -23,9 +23,9 @@ type StoredRun struct {
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
-	Erased         bool   // its result was erased, so Result returns nil
-	// Deferred is the number of bytes that were not read: the result, or the progress of an
-	// open run. RunByID reads them. 0 means that nothing is missing.
+	Erased         bool   // the run's result was erased, so Result returns nil
+	// Deferred is the size of the data that was not read: the result, or the progress of an open
+	// run. RunByID reads this data. 0 means that no data is missing.
 	Deferred int
 
 	result []byte // the rendered object of a finished run; nil while open, if erased or if Deferred
@@ -35,8 +35,8 @@ const (
 	// ShortBytes is the maximum size of a result or of progress that ShortRun reads.
 	ShortBytes = 64 << 10
 
-	// togetherBytes bounds the total size of the results that one statement reads for several runs.
-	// Further results are Deferred, even small ones.
+	// togetherBytes is the maximum total size of the results that one statement reads for several
+	// runs. Further results are Deferred, even small ones.
 	togetherBytes = 1 << 20
 )
 
@@ -58,7 +58,7 @@ func (r *StoredRun) Result() ([]byte, error) {
 	return r.result, nil
 }
 
-// Target is the id of the run's agent or template.
+// Target returns the id of the run's agent or template.
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
 
 // Body returns the run object as callers see it: the stored result, or the current state. Like
@@ -96,7 +96,7 @@ type RunRow struct {
 	RequiredAction []byte         `db:"required_action"` // set for open runs
 }
 
-// RunColumns are the columns of a RunRow, from runs r and open_runs o.
+// RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
 // shortColumns are RunColumns without the result.
@@ -109,24 +109,24 @@ const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
-// OpenResult are the columns of a function that returns open and finished runs, with their results.
+// OpenResult lists the columns of a function that returns open and finished runs, with their results.
 const OpenResult = shortResult + `, result, required_action`
 
-// OpenShortResult are the columns of a function that returns open and finished runs, with the
+// OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
 const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action`
 
-// resultThatFits selects the size of a result, and the result if it has at most $3 bytes and
-// the results up to it have at most $4 bytes together. PostgreSQL reads only the selected
-// results, because functions return references to large values.
+// resultThatFits selects the size of a result, and the result itself if it has at most $3 bytes and
+// the results up to and including it have at most $4 bytes in total. PostgreSQL reads only the
+// selected results, because functions return references to large values.
 const resultThatFits = `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
 // runFrom joins open_runs, which has a row only while a run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// RunLive is the condition that the retention of a run r is not over. Otherwise the run counts
-// as gone, even before the sweeper removes the row.
+// RunLive is the condition that the retention of a run r is not over. After its retention, a run
+// counts as gone, even before the sweeper removes its row.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
 // Stored converts the row.
@@ -167,14 +167,13 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	return s.runUpTo(ctx, org, principal, runID, math.MaxInt32)
 }
 
-// ShortRun is RunByID, except that it does not read a result or progress of more than
-// ShortBytes. Deferred is its size then.
+// ShortRun is RunByID, except that it does not read a result or progress of more than ShortBytes.
+// In that case, Deferred is the size of that data.
 func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
 
-// runUpTo reads a run. It leaves a result or progress of more than maximum bytes in the
-// database.
+// runUpTo reads a run, without its result or progress if these are larger than maximum bytes.
 func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maximum int) (StoredRun, error) {
 	var row RunRow
 	var done map[string]*Progress
@@ -188,7 +187,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			return err
 		}
 
-		// Without a maximum the size does not matter.
+		// Without a maximum, the size does not matter.
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
@@ -221,14 +220,14 @@ type RunRef struct {
 }
 
 // EndedRuns returns the finished runs among the given ones, in any order. Waiting requests poll it,
-// because a reply may be lost. Results of more than ShortBytes are Deferred. Once the results read
-// reach togetherBytes, further results are Deferred too.
+// because a reply may be lost. Results of more than ShortBytes are Deferred. Once the total size of
+// the results reaches togetherBytes, further results are also Deferred.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	return s.Runs(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
 }
 
-// Runs calls a function of the schema with the runs as its first arguments, and returns the runs in
-// its result.
+// Runs runs a query that calls a function of the schema with the given runs as its first arguments.
+// It returns the runs in the query's result.
 func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
@@ -244,8 +243,8 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}
 
-	// The statement is restricted to the organizations of the whole batch; here each run must
-	// belong to its own.
+	// The statement is restricted to the organizations of the whole batch; here, each run must
+	// belong to its own organization.
 	owner := make(map[string]string, len(runs))
 	for _, r := range runs {
 		owner[r.RunID] = r.OrganizationID
@@ -284,8 +283,8 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 
 	out := make([]*StoredRun, len(keys))
 	for i, k := range keys {
-		// The statement is restricted to the organizations of the whole batch; here each key
-		// must belong to its own.
+		// The statement is restricted to the organizations of the whole batch; here, each key must
+		// belong to its own organization.
 		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
 			out[i] = run
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // summaryColumns are the columns of a run that a list shows. The message has one character more
-// than is shown, which marks that it was truncated. Large values stay in the database; see
-// migrations/functions/run_summary.sql.
+// than is shown, so that a truncated message can be recognized. Large values stay in the database;
+// see migrations/functions/run_summary.sql.
 const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
@@ -88,7 +88,7 @@ type RunFilter struct {
 // erased, newest first.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
-	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use its index
+	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use the index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 

@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// TimelineBytes is the approximate number of bytes that Timeline reads. It returns the same errors
-// as Timeline.
+// TimelineBytes returns the approximate number of bytes that Timeline reads. It returns the same
+// errors as Timeline.
 func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string) (bytes int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &bytes, `SELECT octet_length(r.input::text) + coalesce((
@@ -25,14 +25,14 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 	return bytes, pg.OneRow(err, "reading the size of a timeline")
 }
 
-// Timeline returns how the time of a run was spent; for an open run, up to now. If principal is not
+// Timeline returns how a run has spent its time; for an open run, up to now. If principal is not
 // empty, only that principal's runs are found. It returns not_found if the run does not exist, has
 // expired or belongs to another organization. For an erased run only the flag erased is set.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		seen = trace{}
-		// One snapshot for all reads: a finished run must not have a running attempt.
+		// All reads use one snapshot, because a finished run must not have a running attempt.
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 
 	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
 	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
-		return domain.Timeline{}, false, fmt.Errorf("reading what a run was asked: %w", err)
+		return domain.Timeline{}, false, fmt.Errorf("reading a run's input: %w", err)
 	}
 
 	return of, seen.run.Stored().Erased, nil
@@ -65,12 +65,12 @@ type trace struct {
 	effects map[string]tracedEffect
 }
 
-// tracedRun is a run with its times. Result is the outcomeColumn.
+// tracedRun is a run with its times. Result is the value of outcomeColumn.
 type tracedRun struct {
 	RunRow
 	Input    []byte       `db:"input"`
-	ParkedAt sql.NullTime `db:"parked_at"` // set while the run waits for a person
-	Now      time.Time    `db:"db_now"`    // the database's clock, the end of an open run's timeline
+	ParkedAt sql.NullTime `db:"parked_at"` // start of the current wait for a person
+	Now      time.Time    `db:"db_now"`    // the database's current time, which is the end of an open run's timeline
 }
 
 // tracedNote is a row of run_attempts.
@@ -81,7 +81,7 @@ type tracedNote struct {
 	BeganAt time.Time         `db:"began_at"`
 	EndedAt sql.NullTime      `db:"ended_at"` // null: the end is not recorded
 	Status  domain.SpanStatus `db:"status"`
-	Code    string            `db:"code"` // of the attempt's error, or the reason why a wait ended
+	Code    string            `db:"code"` // code of the attempt's error, or the reason why a wait ended
 	Message string            `db:"message"`
 	CallID  string            `db:"call_id"` // the call that a wait was about
 }
@@ -110,16 +110,16 @@ type tracedCall struct {
 	Name string `json:"name"`
 }
 
-// tracedEffect is a call in the effect ledger. SentAt is null if it was never sent.
+// tracedEffect is a call in the effect ledger. SentAt is null if the call was never sent.
 type tracedEffect struct {
 	CallID string       `db:"call_id"`
 	Name   string       `db:"name"`
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
-// tracedColumns is the part of a large step that a timeline needs. Texts and the inputs and
-// outputs of tools stay in the database, except the short output of a failed call. PostgreSQL
-// cannot parse a step that contains U+0000, which a program may have returned.
+// tracedColumns selects the part of a large step that a timeline needs. Texts, and the inputs and
+// outputs of tools, are not read, except for the short output of a failed call. PostgreSQL cannot
+// parse a step that contains U+0000, which a program may have returned.
 const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
 	  'usage', step->'turn'->'usage',
@@ -131,10 +131,10 @@ const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step
 	  'durationMs', step->'tool'->'call'->'durationMs',
 	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
 
-// outcomeColumn is the result of a run, or the stored summary of a large result.
+// outcomeColumn selects the result of a run, or the stored summary if the result is large.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
-// read reads everything except the run's own rows. An erased run has nothing else.
+// read reads everything except the run's own rows. An erased run has only these.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
 		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id
@@ -187,7 +187,7 @@ type outcome struct {
 func (r tracedRun) outcome() outcome {
 	var out outcome
 	if r.Result.Valid {
-		// The service itself has written the value. If it is unreadable, only the numbers of spans
+		// The service itself has written the value. If it is unreadable, only the spans' numbers
 		// are missing.
 		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}

@@ -55,7 +55,7 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	}
 }
 
-// endedWaiting reports whether the run ended while it waited for a person.
+// endedWaiting reports whether the run ended while it was waiting for a person.
 func (d *spanBuilder) endedWaiting() bool {
 	if len(d.notes) == 0 {
 		return false
@@ -82,7 +82,7 @@ func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	return free
 }
 
-// nameFor returns the name of the tool of a call.
+// nameFor returns the name of the tool that a call uses.
 func (d *spanBuilder) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name

@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// noon is the acceptance time of the runs in these tests; later times are in seconds after it.
+// noon is the time at which the runs in these tests are accepted. Later times are given in seconds after noon.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
@@ -60,7 +60,7 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds an attempt or a wait. If its end is before its start, it has not ended.
+// note adds an attempt or a wait. An end before the start means that the attempt or wait has not ended.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -241,7 +241,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// wantSound checks the invariants of every timeline, for any clocks.
+// wantSound checks the invariants that every timeline satisfies, whatever the clocks did.
 func wantSound(t *testing.T, what string, spans []domain.Span) {
 	t.Helper()
 	end := func(s domain.Span) time.Time {
@@ -275,7 +275,7 @@ func wantSound(t *testing.T, what string, spans []domain.Span) {
 	}
 }
 
-// Every timeline satisfies the invariants, for any clock adjustments and for the records of any
+// Every timeline satisfies the invariants, for any clock adjustments and for records written by any
 // release.
 func TestSpansAreAlwaysSound(t *testing.T) {
 	t.Parallel()

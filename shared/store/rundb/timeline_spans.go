@@ -22,15 +22,15 @@ type tracedAttempt struct {
 	ends     bool // the attempt finished the run
 }
 
-// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted meanwhile: a step
-// that seems to precede an earlier one is moved after it.
+// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted during the run: a
+// step that seems to precede an earlier step is moved after that step.
 type spanBuilder struct {
 	*trace
 	result  outcome
 	start   time.Time
-	end     time.Time // of the run; now if it is open
+	end     time.Time // end of the run, or the current time if the run is open
 	spans   []domain.Span
-	pending []tracedCall // calls of the last turn that no step records yet
+	pending []tracedCall // calls from the last turn that are not recorded in a step yet
 	turns   int
 	used    domain.Usage // by the turns recorded in steps
 }
@@ -55,7 +55,7 @@ func (s *trace) spans() []domain.Span {
 	return d.spans
 }
 
-// rank orders spans with the same start time: a whole comes before its parts.
+// rank orders spans that have the same start time: a span comes before the spans that it contains.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
 // latest returns the later of two times.
@@ -74,7 +74,7 @@ func clamp(t, from, to time.Time) time.Time {
 	return latest(t, from)
 }
 
-// attempts returns the attempts at the run in order. The first one has no row until it ends
+// attempts returns the attempts at the run in order. The first attempt has no row until it ends
 // without finishing the run.
 func (d *spanBuilder) attempts() []tracedAttempt {
 	var out []tracedAttempt
@@ -102,7 +102,7 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 
 	out = d.addUnrecordedAttempt(out)
 
-	// Each attempt begins at or after the end of the previous one.
+	// Each attempt begins at or after the end of the previous attempt.
 	began := d.start
 	for i := range out {
 		a := &out[i]
@@ -117,8 +117,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 	return out
 }
 
-// addUnrecordedAttempt adds an attempt that was not recorded: the running attempt or the one that
-// produced the answer. Recording may have failed, or a binary of the previous release may have
+// addUnrecordedAttempt adds an attempt that was not recorded: the running attempt, or the attempt
+// that produced the answer. Recording may have failed, or a binary of the previous release may have
 // executed the attempt.
 func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
@@ -164,7 +164,7 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	}
 }
 
-// ended returns why a run ended without an answer.
+// ended returns the reason why a run ended without an answer.
 func (d *spanBuilder) ended() (code, message string) {
 	if d.result.Error != nil {
 		return d.result.Error.Code, d.result.Error.Message
@@ -266,14 +266,15 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 		call := d.pending[0]
 		span.Kind, span.Name, span.ToolCallID = domain.SpanTool, call.Name, call.ID
 
-		// The ledger knows the start of the call more exactly than the end of the last step does.
+		// The ledger has a more precise start time for the call than the end of the last step.
 		if sent := d.effects[call.ID].SentAt; sent.Valid {
 			free = clamp(sent.Time, free, a.to)
 		}
 	default:
 		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
 		if a.ends && a.status == domain.SpanCompleted {
-			// The last turn is in no step; its usage is the difference to the run's total.
+			// The last turn is not recorded in a step; its usage is the difference between the run's total and the usage of the recorded
+			// turns.
 			used := d.result.Usage
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
 			cost := max(used.CostMicros-d.used.CostMicros, 0)

@@ -19,11 +19,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ErrUnopened means that no key opens a sealed value.
+// ErrUnopened means that a sealed value cannot be opened with any key.
 var ErrUnopened = errors.New("cannot decrypt a stored value")
 
-// Resealer seals values with the current key. It returns a value unchanged if it has that key
-// already, and ErrUnopened if no key opens it.
+// Resealer seals values with the current key. It returns a value unchanged if the value is already
+// sealed with that key, and ErrUnopened if the value cannot be opened with any key.
 type Resealer interface {
 	ResealText(kind Kind, org, id, sealed string) (string, error)
 	ResealBytes(sealed, associated []byte) ([]byte, error)
@@ -33,11 +33,12 @@ type Resealer interface {
 type Resealed struct {
 	Value
 
-	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
+	Err error // nil: the value is sealed with the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
 }
 
-// Reseal seals values of one organization with the current key, in one short transaction that
-// locks their rows. A concurrent change of a row happens before or after it and is not lost.
+// Reseal seals values of one organization with the current key, in one short transaction that locks
+// the values' rows. A concurrent change to a row happens before or after the transaction and is not
+// lost.
 func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resealer) ([]Resealed, error) {
 	var out []Resealed
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -88,15 +89,15 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	}
 }
 
-// clearDeleted removes the secrets of a deleted agent. Its row is kept for its runs, which
-// do not use them.
+// clearDeleted removes the secrets of a deleted agent. The agent's row is kept for its runs, which
+// do not use the secrets.
 func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
-// resealTexts returns the texts sealed with the current key. Texts that no key opens are returned
-// unchanged, together with ErrUnopened.
+// resealTexts returns the texts sealed with the current key. Texts that cannot be opened with any
+// key are returned unchanged, together with ErrUnopened.
 func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {
@@ -117,7 +118,7 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 	return fresh, err
 }
 
-// resealPair reseals a row that contains a secret and the previous one.
+// resealPair reseals a row that contains a secret and the previous secret.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -132,7 +133,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		return err
 	}
 
-	// A text that no key opens does not prevent the other one from being resealed.
+	// If one text cannot be opened with any key, the other is resealed nevertheless.
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened
@@ -248,8 +249,8 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 		return unopened
 	}
 
-	// If a concurrent reseal was faster, there is nothing to replace, and the next pass finds
-	// the value with the current key.
+	// If a concurrent reseal was faster, no text is replaced, and the next pass finds that the
+	// value has the current key.
 	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(oldTexts), pq.Array(newTexts))
 	if err != nil {
 		return err

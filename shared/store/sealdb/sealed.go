@@ -17,7 +17,7 @@ type Sealer interface {
 	OpenBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// ErrContentSealed means that a blob cannot be read, because there is no key to open it.
+// ErrContentSealed means that a blob cannot be read, because the key to open it is missing.
 var ErrContentSealed = errors.New("the content is encrypted, and its key is missing")
 
 // SealContents makes the store seal the contents of files, documents and deliveries that it
@@ -27,15 +27,16 @@ func (s *Store) SealContents(box Sealer) {
 	s.sealing = len(box.SealBytes(nil, nil))
 }
 
-// OpenContents makes the store open sealed blobs, as SealContents does, without sealing new
-// ones. Call it before the store is used.
+// OpenContents makes the store open sealed blobs, as SealContents does, but without sealing new
+// blobs. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
 // ReportUnopened sets a function that is called with the identity and the sealed bytes of each blob
-// or delivery body that is read and that no key can open. Call it before the store is used.
+// or delivery body that is read but cannot be opened with any key. Call it before the store is
+// used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
-// PieceName is the associated data of a piece of a blob. It is unique per organization,
+// PieceName returns the associated data for a piece of a blob, which is unique per organization,
 // blob and number.
 func PieceName(org string, hash []byte, n int) []byte {
 	out := append([]byte("parley content|"), hash...)
@@ -55,8 +56,8 @@ func (s *Store) Seal(org string, c *Chunk) []byte {
 	return out
 }
 
-// Unseal returns the data of a stored chunk. sealing is the number of bytes that sealing added to
-// each piece, 0 if the chunk is not sealed.
+// Unseal returns the data of a stored chunk. sealing is the number of bytes that sealing has added
+// to each piece, or 0 if the chunk is not sealed.
 func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	if sealing == 0 {
 		return c.Data, nil
@@ -96,7 +97,7 @@ func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	return plain, nil
 }
 
-// DeliveryName is the associated data of a delivery's body.
+// DeliveryName returns the associated data for a delivery's body.
 func DeliveryName(org, hookID, id string) []byte {
 	return []byte("parley delivery|" + org + "|" + hookID + "|" + id)
 }
@@ -120,6 +121,6 @@ type Chunk struct {
 	Data []byte
 }
 
-// PieceSize is the size in bytes of the pieces in which a blob is read; it divides
-// ChunkSize. A reader has one piece in memory, so many slow readers need little.
+// PieceSize is the size in bytes of the pieces in which a blob is read; it divides ChunkSize. A
+// reader has only one piece in memory, so many slow readers need little memory.
 const PieceSize = 128 << 10

@@ -29,7 +29,7 @@ var Kinds = []Kind{
 // number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
-	Keys           string `db:"keys"` // ids of the keys that seal it, separated by commas
+	Keys           string `db:"keys"` // ids of the keys with which it is sealed, separated by commas
 	OrganizationID string `db:"org_id"`
 	ID             string `db:"id"`
 	Part           string `db:"part"`
@@ -51,7 +51,7 @@ func (v Value) String() string {
 // organization's id is greater than "~".
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
-// SealedValues lists up to limit sealed values of a kind of all organizations, ordered by their
+// SealedValues lists up to limit sealed values of one kind in all organizations, ordered by their
 // keys and starting after the given value. The zero value starts at the beginning.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
@@ -66,8 +66,8 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	return values, nil
 }
 
-// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each distinct
-// entry, regardless of the number of values.
+// SealedKeys returns the distinct Value.Keys of one kind. It reads one index entry per distinct
+// result, regardless of the number of values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

@@ -9,13 +9,13 @@ type Store struct {
 	db *pg.DB
 
 	sealer  Sealer // nil: sealed blobs cannot be opened
-	sealing int    // overhead of a sealed piece in bytes; 0: blobs are stored unsealed
-	// unopened, if not nil, is called with each blob that no key opens.
+	sealing int    // overhead of a sealed piece, in bytes; 0: blobs are stored unsealed
+	// unopened, if not nil, is called with each blob that cannot be opened with any key.
 	unopened func(v Value, sealed []byte)
 }
 
 // New creates the store on a database.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
-// Overhead is how many bytes sealing adds to a piece; 0 if blobs are stored unsealed.
+// Overhead returns the number of bytes that sealing adds to a piece, or 0 if blobs are stored unsealed.
 func (s *Store) Overhead() int { return s.sealing }

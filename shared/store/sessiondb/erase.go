@@ -13,18 +13,18 @@ import (
 	"parley/shared/store/pg"
 )
 
-// EraseBatch is how many runs of a long session are erased in one transaction.
+// EraseBatch is the number of runs of a long session that are erased in one transaction.
 const EraseBatch = 1000
 
 // EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources and
 // files of its runs, their journals and events, and then the session. A later message with the same
 // session id begins a new session. Open runs are cancelled and returned, so that their workers and
-// waiting requests can be notified. Each run leaves a tombstone without text as long as its
-// idempotency key is kept, at least for a day, so that a replayed request is not mistaken for a new
-// one.
+// waiting requests can be notified. Each run leaves a tombstone without text for as long as its
+// idempotency key is kept, and at least for a day, so that a replayed request is not mistaken for a
+// new request.
 //
-// A session with very many runs takes several transactions. The last one erases the newest runs and
-// the session itself. If the process dies in between, the session can be erased again.
+// Erasing a session with very many runs takes several transactions. The last one erases the newest
+// runs and the session itself. If the process dies in between, the session can be erased again.
 func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]executiondb.Ended, error) {
 	var ended []executiondb.Ended
 	var found Session
@@ -53,8 +53,8 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	return ended, nil
 }
 
-// eraseEndedRuns erases the finished runs of a long session from its beginning up to the first
-// open one, and returns the number of the last erased run. New runs may be added meanwhile.
+// eraseEndedRuns erases the finished runs of a long session from its beginning up to the first open
+// run, and returns the number of the last erased run. New runs may be added in the meantime.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > EraseBatch; more; {
 		var upTo, newest int
@@ -72,14 +72,14 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 
 		// An open run stops the loop; closeSession erases the rest.
 		more = upTo == last+EraseBatch && upTo < newest
-		last = max(last, upTo) // only after the commit, because a transaction may be retried
+		last = max(last, upTo) // set only after the commit, because a transaction may be retried
 	}
 
 	return last, nil
 }
 
-// Ends returns the number of a session's last run before the first open one, and the number
-// of its last run.
+// Ends returns the number of a session's last run before the first open run, and the number of its
+// last run.
 func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
 	var found struct {
 		Open *int `db:"open"`
@@ -107,11 +107,11 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 // those parts, and deletes the sessions without remaining runs. held is the number of sessions that
 // existed.
 //
-// It first locks the sessions, in the order in which acceptance does. A message that is accepted
-// concurrently either waits for the lock, and then begins a new session or follows the erased part.
-// Or it was first, and the later statements see its run. Then CloseSessions locks the open runs. A
-// worker that holds one of them has either written its result, or finds its row gone and writes
-// nothing.
+// It first locks the sessions, in the order in which acceptance does. If a message is accepted
+// concurrently, it either waits for the lock, and then begins a new session or follows the erased
+// part, or it was first, and the later statements see its run. CloseSessions then locks the open
+// runs. A worker that holds such a run has either written the result already, or finds that the
+// run's row is gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64
@@ -155,8 +155,8 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 	return ended, len(locked), err
 }
 
-// Span is a part of a session: its runs numbered above After and up to UpTo. A negative UpTo
-// means to the end.
+// Span is a part of a session: the runs whose numbers are greater than After and at most UpTo. A
+// negative UpTo means up to the end.
 type Span struct {
 	Ref         int64
 	After, UpTo int
@@ -166,8 +166,8 @@ type Span struct {
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose retention
-// was over remains expired. The final event of an open run is numbered like every final event that
-// is not written by the run's worker.
+// was over remains expired. The final event of an open run gets the number of final events that are
+// not written by the run's worker.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Turn is an earlier run of a session in its history.
+// Turn is an earlier run in the history of a session.
 type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
@@ -31,14 +31,14 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 }
 
 const (
-	// historyBytes bounds the turns that one statement reads. No model's context is larger.
+	// historyBytes is the maximum total size of the turns that one statement reads. No model's context is larger.
 	historyBytes = 8 << 20
 	// shortHistory is the maximum total size of the turns that ShortHistory reads, in bytes.
 	shortHistory = 256 << 10
 )
 
-// historyQuery reads the newest turns of a session, oldest first. $5 replaces an answer of which
-// nothing was played. If the turns exceed $7 bytes, only their total size is read.
+// historyQuery reads the newest turns of a session, oldest first. $5 replaces an answer if no part
+// of it was played. If the turns exceed $7 bytes, only their total size is read.
 const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
   CASE WHEN total <= $7 THEN answer ELSE '' END AS answer, total FROM (
   SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM (
@@ -61,13 +61,13 @@ func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, 
 	return turns, err
 }
 
-// ShortHistory is History if the turns have at most 256 KiB together. Otherwise it reads none
-// and returns their size in bytes.
+// ShortHistory is History if the total size of the turns is at most 256 KiB. Otherwise it reads no
+// turns and returns their size in bytes.
 func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []Turn, large int, err error) {
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }
 
-// history reads the turns, or only their total size if it exceeds maximum bytes.
+// history reads the turns, or only their total size if that exceeds maximum bytes.
 func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, maximum int) (turns []Turn, large int, err error) {
 	var rows []struct {
 		Turn

@@ -16,9 +16,9 @@ import (
 )
 
 // DeleteExpired checks up to limit runs whose retention may be over, and returns how many it
-// checked. It removes a run if no other run keeps its session alive, together with its journal,
-// events, calls, files, sources and then the session. The others are checked again when the
-// newest run of their session has expired.
+// checked. If no other run keeps the run's session alive, it removes the run together with its
+// journal, events, calls, files and sources, and then the session. The other runs are checked again
+// when the newest run of their session has expired.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.db.Find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
 	if err != nil || len(expired.Runs) == 0 {
@@ -27,8 +27,8 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return s.deleteFound(ctx, expired)
 }
 
-// deleteFound is DeleteExpired for found runs. It bisects to find a run that cannot be removed, so
-// that the other runs are removed. The failed run is retried an hour later.
+// deleteFound is DeleteExpired for found runs. If a run cannot be removed, it bisects to find that
+// run, so that the other runs are removed. The failed run is retried an hour later.
 func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
@@ -85,14 +85,14 @@ const pastUsage = 400 * 24 * time.Hour
 // automations. It returns the larger of the two counts.
 func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
-		return 0, fmt.Errorf("pruning what is known of removed runs: %w", err)
+		return 0, fmt.Errorf("pruning the records of removed runs: %w", err)
 	}
 	return n, nil
 }
 
 // PruneDeliveries removes deliveries after 30 days, but not before their runs; deliveries to
-// deleted hooks; and senders whose verification has expired: up to limit of each. It returns
-// the largest of the counts.
+// deleted hooks; and senders whose verification has expired; each up to limit rows. It returns the
+// largest of the counts.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
@@ -104,11 +104,11 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`
-	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: no run keeps it alive
+	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: no run keeps the session alive
 }
 
-// removeOrPostpone removes the runs whose sessions no run keeps alive, and postpones the check of
-// the others. Their rows must be locked.
+// removeOrPostpone removes the runs whose sessions are not kept alive by another run, and postpones
+// the check of the others. The rows of all these runs must be locked.
 func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var gone, kept []string
 	var until []*string

@@ -20,10 +20,10 @@ import (
 	"parley/shared/store/pg"
 )
 
-// CountedRuns is the highest number of runs that is reported for a session.
+// CountedRuns is the highest number of runs that can be reported for a session.
 const CountedRuns = 10_000
 
-// Session is a session of an organization as lists show it.
+// Session is a session of an organization in the form that lists show.
 type Session struct {
 	Ref       int64     `db:"ref"`        // newer sessions have higher values
 	TargetID  string    `db:"target_id"`  // the id of the agent or template
@@ -33,7 +33,7 @@ type Session struct {
 	Runs      int       `db:"runs"` // number of readable runs, at most CountedRuns
 }
 
-// runInSession is the condition that a run of the session has neither expired nor been erased.
+// runInSession is the condition that a run belongs to the session and has neither expired nor been erased.
 const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
@@ -47,7 +47,7 @@ const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.c
 // SessionFilter narrows a list of sessions. Zero fields are ignored.
 type SessionFilter struct {
 	Principals []string // nil: all principals
-	Before     int64    // only sessions older than the one with this Ref
+	Before     int64    // only sessions older than the session with this Ref
 }
 
 // Sessions lists up to limit sessions of an organization that have runs, newest first.
@@ -73,7 +73,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	return out[:min(len(out), limit)], nil
 }
 
-// sessions is Sessions for one principal, or for all if principal is "".
+// sessions is Sessions for one principal, or for all principals if principal is "".
 func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
 	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
 	switch principal {
@@ -97,8 +97,8 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 }
 
 // SessionsNamed returns the sessions of an organization that have runs, whose session id, as chosen
-// by the client, is name, and that belong to one of the principals (nil: all). It returns at most
-// two sessions, enough to detect that the id is ambiguous.
+// by the client, is name, and that belong to one of the principals (if principals is nil, to any).
+// It returns at most two sessions, enough to detect that the id is ambiguous.
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
@@ -124,14 +124,14 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 	return out, nil
 }
 
-// OwnSessionPrefix is the prefix of the generated session id of a run without one. The end of
-// the run's id follows.
+// OwnSessionPrefix is the prefix of the session id that is generated for a run without a session.
+// The end of the run's id follows.
 const OwnSessionPrefix = "auto_"
 
 // ownSessionLength is the length of a generated session id: the prefix and the end of a run's id.
 const ownSessionLength = len(OwnSessionPrefix) + 26
 
-// SessionName identifies a session of an organization as callers do.
+// SessionName identifies a session of an organization in the way in which callers identify it.
 type SessionName struct {
 	OrganizationID string
 	TargetID       string
@@ -167,13 +167,13 @@ type SessionTurn struct {
 	Bytes      int              `db:"bytes"` // bytes of the newest turn's input and result
 }
 
-// sessionBytes bounds the inputs and results of the turns that one page reads.
+// sessionBytes is the maximum total size of the inputs and results that are read for one page of turns.
 const sessionBytes = 1 << 20
 
-// turnsQuery reads a page of turns. Texts that do not fit are null and stay in the database. The
-// newest turn always fits into a whole page. The exact size of an input is computed only if its
-// stored size, which PostgreSQL knows without reading the text, leaves room. Rejecting a page is
-// therefore cheap.
+// turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
+// The newest turn always fits into a whole page. The exact size of an input is computed only if its
+// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore little is
+// read for a page that does not fit.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
@@ -197,14 +197,14 @@ type SessionPage struct {
 	Session Session
 	Turns   []SessionTurn
 	More    bool // older turns exist
-	Cut     bool // further turns would have exceeded the requested bytes
+	Cut     bool // further turns would have exceeded the maximum size
 	Newest  int  // bytes of the newest turn's input and result
 }
 
 // PageOfSession returns a session and its newest turns. If before is not 0, only turns with a lower
-// number are returned. It returns at most limit turns, whose texts have at most the size in bytes.
-// If bytes is 0, the size is sessionBytes, and at least one turn is returned. PageOfSession returns
-// not_found if the session does not exist or all of its runs are gone.
+// number are returned. It returns at most limit turns, whose texts have at most the given total
+// size in bytes. If bytes is 0, the maximum is sessionBytes, and at least one turn is returned.
+// PageOfSession returns not_found if the session does not exist or all of its runs are gone.
 func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32
@@ -230,7 +230,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		page.Newest = page.Turns[0].Bytes
 	}
 
-	// One more turn than the limit was read, to find out whether there are more.
+	// One turn more than the limit was read, to find out whether there are further turns.
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit

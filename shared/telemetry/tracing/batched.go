@@ -2,13 +2,13 @@ package tracing
 
 import "context"
 
-// Of is a request in a batch and the trace that it belongs to.
+// Of is a request in a batch, and the trace to which it belongs.
 type Of[Q any] struct {
 	Request     Q
 	traceparent string
 }
 
-// For returns a request that belongs to ctx's trace.
+// For returns the request as a part of ctx's trace.
 func For[Q any](ctx context.Context, request Q) Of[Q] { return Of[Q]{request, Traceparent(ctx)} }
 
 // Batched wraps do, so that each batch is executed in a new span; see [Tracer.Batch].

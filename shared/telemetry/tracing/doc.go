@@ -5,12 +5,12 @@
 //	                             └─ SQL               └─ SQL                                              └─ SQL
 //
 // Between processes a trace is passed as a W3C traceparent, with the run's row and its job, and
-// with a tool call. A span begins where work enters a process ([Tracer.Root], [Tracer.Batch]).
-// All others are children of the span in their context ([Child]), so the code in between needs
-// no tracer and only passes its context on. Without a collector, or in a trace that is not
+// with a tool call. A span begins where work enters a process ([Tracer.Root], [Tracer.Batch]). All
+// other spans are children of the span in their context ([Child]), so the code in between does not
+// need a tracer and only passes on its context. Without a collector, or in a trace that is not
 // sampled, contexts contain no span, and nothing is allocated.
 //
-// Spans contain names, ids, counts and codes, but no messages, arguments, headers or error
-// texts, which may be secret. [Open] prevents libraries from adding them. The inputs and
-// outputs of models are added only on request.
+// Spans contain names, ids, counts and codes, but no messages, arguments, headers or error texts,
+// which may be secret. [Open] prevents libraries from adding such data. The inputs and outputs of
+// models are added only on request.
 package tracing

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outside returns the propagator for requests from callers, which may name a trace to join. Callers
+// Outside returns the propagator for requests from callers, who may name a trace to join. Callers
 // decide about sampling only if the operator allows it. Otherwise sampling is decided as for a new
 // trace, so that no caller can force or suppress tracing.
 func (t *Tracer) Outside() propagation.TextMapPropagator {
@@ -23,14 +23,14 @@ type callerPropagator struct {
 	tracer *Tracer
 }
 
-// Extract reads a traceparent. It samples it with the same probability as a new trace.
+// Extract reads a traceparent. It samples the trace with the same probability as a new trace.
 func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = o.TraceContext.Extract(ctx, carrier)
 	named := trace.SpanContextFromContext(ctx)
 	if !named.IsValid() {
 		return ctx
 	}
-	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends, so it is not sent
+	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span never ends, so it is not sent
 	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
 }

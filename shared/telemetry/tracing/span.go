@@ -32,7 +32,7 @@ func Current(ctx context.Context) Span {
 	return Span{span}
 }
 
-// On reports whether the span is recorded, for callers whose attributes are expensive.
+// On reports whether the span is recorded, for callers whose attributes are expensive to compute.
 func (s Span) On() bool { return s.span != nil }
 
 // Str sets a string attribute, unless value is empty.

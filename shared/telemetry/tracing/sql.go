@@ -16,8 +16,8 @@ import (
 // errSecondConnector means that a second connector was requested from the driver.
 var errSecondConnector = errors.New("this driver has one connector")
 
-// Connector wraps a connector, so that statements whose context has a span are traced: the
-// operation and the table, without text and arguments. A tracer without a collector returns the
+// Connector wraps a connector, so that statements whose context has a span are traced: their
+// operation and table, but not their text or arguments. A tracer without a collector returns the
 // connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
 	if !t.On() {
@@ -65,9 +65,9 @@ func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o
 // nameMax is the maximum length of a name in a span.
 const nameMax = 64
 
-// statement is the name of a statement's span, for example "UPDATE runs" or "SELECT
-// accept_runs": its first word, and the table or function that it applies to. Without a
-// statement it is the method.
+// statement is the name of a statement's span, for example "UPDATE runs" or "SELECT accept_runs":
+// the statement's first word, and the table or function to which it applies. Without a statement,
+// the name is the method.
 func statement(method, query string) string {
 	words := strings.Fields(query)
 	if len(words) == 0 {

@@ -30,8 +30,8 @@ const (
 	closeTime  = 5 * time.Second
 )
 
-// Tracer begins the spans of work that enters a process. A nil or zero Tracer sends nothing and
-// costs nothing. It is safe for concurrent use.
+// Tracer begins the spans of work that enters a process. A nil or zero Tracer sends no spans and
+// has no cost. It is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -39,7 +39,7 @@ type Tracer struct {
 	callersDecide bool
 }
 
-// Open returns the tracer of a process named service. Without an endpoint it sends nothing. The
+// Open returns the tracer of a process named service. Without an endpoint, it sends no spans. The
 // collector may be unreachable: spans that it does not accept are logged and dropped. The standard
 // OTEL_ environment variables apply, except for the endpoint. Close sends the remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
@@ -84,7 +84,7 @@ func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, err
 	}
 }
 
-// Close sends the remaining spans, for up to closeTime even if ctx has ended.
+// Close sends the remaining spans. It may take up to closeTime, even if ctx has ended.
 func (t *Tracer) Close(ctx context.Context) {
 	if !t.On() {
 		return
@@ -115,8 +115,8 @@ func (t *Tracer) Root(ctx context.Context, kind Kind, name, traceparent string) 
 	return t.begin(ctx, kind, name, parse(traceparent), nil)
 }
 
-// Batch begins the span of one operation for several requests. It is a child of the first sampled
-// trace, with links to the others. If no trace is sampled, it returns no span.
+// Batch begins the span of one operation for several requests. The span is a child in the first
+// sampled trace, with links to the other traces. If no trace is sampled, it returns no span.
 func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}

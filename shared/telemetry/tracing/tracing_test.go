@@ -121,8 +121,8 @@ func TestGRPCCollectors(t *testing.T) {
 	}
 }
 
-// TestSpansAreConnected goes from a traceparent through a root to a child, to another process
-// and into a batch.
+// TestSpansAreConnected follows a trace from a traceparent through a root to a child, to another
+// process and into a batch.
 func TestSpansAreConnected(t *testing.T) {
 	t.Parallel()
 	tracer, closed := open(t)
@@ -196,8 +196,8 @@ func TestCallersMayNameTheirTrace(t *testing.T) {
 	}
 }
 
-// TestDisabledTracingCostsNothing shows that a tracer without a collector leaves contexts as
-// they are and allocates nothing.
+// TestDisabledTracingCostsNothing shows that a tracer without a collector leaves contexts unchanged
+// and does not allocate memory.
 func TestDisabledTracingCostsNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun also counts the allocations of other tests
 	tracer, err := Open(t.Context(), config.Telemetry{}, "test", zerolog.Nop())
 	if err != nil || tracer.On() {
@@ -252,8 +252,8 @@ func TestStatementsAreNamed(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTracedWithoutTheirSecrets checks what an outbound request leaves in a trace,
-// and that no trace context is sent with it.
+// TestRequestsAreTracedWithoutTheirSecrets checks the data that an outbound request adds to a
+// trace, and that no trace context is sent with the request.
 func TestRequestsAreTracedWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	var headers http.Header

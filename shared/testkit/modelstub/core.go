@@ -29,7 +29,7 @@ type Core struct {
 func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
 
 // Respond sets a function that is called before the script and the rules. If the function returns
-// false, the script and the rules apply.
+// false, the script and the rules determine the reply.
 func (c *Core) Respond(f func(Request) (Reply, bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +58,8 @@ func (c *Core) Allows(key string) bool {
 	return c.apiKey == "" || key == c.apiKey
 }
 
-// Count returns how many requests had this prompt as their last user message, including rejected
-// and interrupted requests.
+// Count returns the number of requests with this prompt as the last user message, including
+// rejected and interrupted requests.
 func (c *Core) Count(prompt string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ type Wire interface {
 	Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply)
 }
 
-// Serve answers a request that a provider's stub has parsed.
+// Serve handles a request that a provider's stub has parsed.
 func (c *Core) Serve(w http.ResponseWriter, r *http.Request, req Request, wire Wire) {
 	nth := c.enter(req)
 	defer c.leave()
@@ -149,7 +149,7 @@ func (c *Core) leave() {
 	c.active--
 }
 
-// before executes a fault that replaces the answer. It returns true if there was one.
+// before executes a fault that replaces the answer. It returns true if there was such a fault.
 func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
 	switch status, err := strconv.Atoi(reply.Fault); {
 	case err == nil && status >= 400 && status <= 599:
@@ -191,10 +191,10 @@ func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle returns the number of an answer's pieces after which a fault within the answer happens.
+// Middle returns the number of pieces of an answer after which a fault within the answer happens.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
-// wait waits for the delay. It returns false if the client has left.
+// wait waits for the delay. It returns false if the client has disconnected.
 func wait(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true

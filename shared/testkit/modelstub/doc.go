@@ -1,8 +1,9 @@
-// Package modelstub is the common part of the stubs of model providers: requests, replies, and
-// the rules for replies. Packages openaistub and anthropicstub put it on the wire.
+// Package modelstub is the common part of the stubs of model providers: requests, replies, and the
+// rules for replies. Packages openaistub and anthropicstub implement the providers' protocols with
+// it.
 //
 // A stub answers the last user message with "echo: " and its text. A message may begin with
-// directives, each ended by a colon, that are executed and left out of the echo:
+// directives, each ended by a colon, that are executed and omitted from the echo:
 //
 //	sleep 30s: hello          wait before the first byte, or until the client leaves
 //	fault 500: hello          fail as listed below
@@ -34,7 +35,7 @@
 //
 // Faults within an answer require a streamed one; other requests are answered normally.
 //
-// For more complex behaviour use [Core.Respond], which is called first with each request, or
-// [Core.Script], a list of replies in order: text in given pieces, and tool calls with any
-// name, id and arguments, valid JSON or not.
+// For more complex behavior use [Core.Respond], which is called first with each request, or
+// [Core.Script], a list of replies in order: text in given pieces, and tool calls with any name, id
+// and arguments, valid JSON or not.
 package modelstub

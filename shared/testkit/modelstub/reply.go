@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Request is the part of a client's request that replies depend on.
+// Request is the part of a client's request on which replies depend.
 type Request struct {
 	Model    string
 	Stream   bool
@@ -59,7 +59,7 @@ type Reply struct {
 	Deltas    []string // the pieces of a streamed answer, instead of Text
 	ToolCalls []ToolCall
 	Delay     time.Duration // before the first byte
-	Fault     string        // one of the package's list, or empty
+	Fault     string        // one of the faults in the package comment, or empty
 	Param     string        // parameter of the fault
 }
 
@@ -71,8 +71,8 @@ func (r Reply) Whole() string {
 	return r.Text
 }
 
-// Pieces returns the pieces in which the answer's text is streamed: Deltas, or otherwise words
-// with the space before them, similar to a model's tokens.
+// Pieces returns the pieces in which the answer's text is streamed: Deltas, or otherwise words,
+// each with the space before it, similar to a model's tokens.
 func (r Reply) Pieces() []string {
 	if len(r.Deltas) > 0 {
 		return r.Deltas
@@ -93,7 +93,7 @@ func (r Reply) Pieces() []string {
 }
 
 // ArgumentPieces splits arguments into the pieces in which they are streamed, about six bytes each,
-// at character boundaries. If cut > 0, it stops after that number of bytes.
+// at character boundaries. If cut > 0, the pieces end after that number of bytes.
 func ArgumentPieces(arguments string, cut int) []string {
 	if cut > 0 {
 		arguments = arguments[:min(cut, len(arguments))]

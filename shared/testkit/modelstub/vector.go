@@ -10,8 +10,8 @@ import (
 // VectorSize is the dimension of the stubs' vectors.
 const VectorSize = 256
 
-// Vector returns a text's vector of length 1. It is deterministic, and texts with common words,
-// or parts of words, have similar vectors. A text without letters and digits has one too.
+// Vector returns a text's vector of length 1. It is deterministic, and texts with common words, or
+// parts of words, have similar vectors. A text without letters and digits also has a vector.
 func Vector(text string) []float32 {
 	sums := make([]float64, VectorSize)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

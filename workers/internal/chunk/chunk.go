@@ -26,7 +26,7 @@ type Chunker struct {
 	limits Limits
 	number int    // number of the next chunk
 	page   page   // the current page
-	path   []mark // the headings that the next block is under
+	path   []mark // the headings above the next block
 	serial int    // number of the next heading
 	head   []string
 	draft  *draft // the open chunk; nil if there is none

@@ -53,7 +53,7 @@ type Embedder struct {
 }
 
 // New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
-// not "openai", or if neither a key nor an address is set.
+// not "openai", or if neither a key nor a base URL is set.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
 		return nil, nil //nolint:nilnil // a nil Embedder has no model
@@ -176,13 +176,13 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 }
 
 // checkJSON returns an error for redirects and for responses that are not JSON, such as a web page
-// at a wrong address.
+// at a wrong URL.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media == "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // a retry does not correct the address
+	e.Retryable = false // a retry does not correct the URL
 	return e
 }

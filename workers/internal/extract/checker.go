@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxLine is greater than the length of any valid block as JSON.
+	// maxLine is greater than the length of every valid block in JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
-	maxWord       = 100      // bytes of a MIME type or language
+	maxWord       = 100      // maximum number of bytes in a MIME type or language
 	maxTitle      = 2000     // bytes
 	maxNotes      = 50
 	maxMessage    = 2000 // bytes of a note or message
@@ -44,7 +44,7 @@ var (
 	errLineTooLong  = errors.New("a line is too long")
 	errOrder        = errors.New("pages are out of order")
 	errNoGreeting   = errors.New("the reader exited before its greeting")
-	errGreeting     = errors.New("unexpected greeting of the reader")
+	errGreeting     = errors.New("unexpected greeting from the reader")
 	errTruncated    = errors.New("the reader exited before its last event")
 	errUTF8         = errors.New("a line is not UTF-8")
 	errNoEvent      = errors.New("a line is not an event")
@@ -90,7 +90,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 // violation returns the error for output that an intact reader never writes.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
-// violationDetail returns the same error as violation, with a detail that may contain text of the
+// violationDetail returns the same error as violation, with a detail that may contain text from the
 // document.
 func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
@@ -131,7 +131,7 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over reports that it was the final event.
+// take validates an event. over is true if the event was the final one.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:
@@ -160,7 +160,7 @@ func (c *checker) takePages(n int) error {
 	return nil
 }
 
-// last returns the highest page number that the reader may use.
+// last returns the highest page number that may occur in the reader's output.
 func (c *checker) last() int {
 	if c.pages > 0 {
 		return c.pages

@@ -25,8 +25,8 @@ func newEventWriter(to io.Writer) *eventWriter {
 	return w
 }
 
-// greet sends the greeting immediately. From it, the worker knows that the reader has started, and
-// that a later failure is caused by the document.
+// greet sends the greeting immediately. The greeting shows the worker that the reader has started,
+// and that the document causes any later failure.
 func (w *eventWriter) greet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,11 +17,12 @@ import (
 // Config configures an Extractor.
 type Config struct {
 	NoOCR bool // do not recognize text in images, even if tesseract is installed
-	// Report, if not nil, is called with faults of this machine and with crashes of readers. Its
-	// error contains no output of the reader, because that output may contain text of the document.
+	// Report, if not nil, is called with faults of this machine and with crashes of readers. The
+	// error never contains output from the reader, because that output may contain text from the
+	// document.
 	Report func(error)
 	// Detail, if not nil, is called in addition to Report. Its second argument is the beginning of
-	// the reader's output, which may contain text of the document.
+	// the reader's output, which may contain text from the document.
 	Detail func(why error, said string)
 }
 
@@ -57,7 +58,7 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 	return &Extractor{backend: backend, config: c, program: openProgram()}
 }
 
-// Close removes the copy of the reader's program. No Read may be in progress.
+// Close removes the copy of the reader's program. No call of Read may be in progress.
 func (e *Extractor) Close() error { return e.program.close() }
 
 // Read reads a document, calls each with its events in order, and returns information about the
@@ -102,7 +103,7 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	}
 	text, err := json.Marshal(order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR})
 	if err != nil {
-		return nil, fmt.Errorf("writing the order: %w", err)
+		return nil, fmt.Errorf("sending the order to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
 		Args:   []string{programPath},
@@ -131,7 +132,7 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is added to the memory limit of the sandbox, because the sandbox also counts the
+// spareMemory is added to the memory limit of the sandbox, because the limit also covers the
 // reader's program and cached files.
 const spareMemory = 64 << 20
 
@@ -144,17 +145,17 @@ func sandboxLimits(l Limits) sandbox.Limits {
 	}
 }
 
-// startFailure returns the failure for a reader that could not start. The document is not the
+// startFailure returns the failure for a reader that could not start, which the document did not
 // cause.
 func (e *Extractor) startFailure(why error) error {
-	e.config.Report(fmt.Errorf("starting the reader of documents: %w", why))
+	e.config.Report(fmt.Errorf("starting the document reader: %w", why))
 	return &document.Failure{Code: document.Internal, Message: "The document could not be read: its reader did not start.", Retry: true}
 }
 
 // readerError reports that a reader ended without a valid final event.
 type readerError struct {
-	why    error  // one of a fixed set: contains no output of the reader
-	detail string // output of the reader; may contain text of the document
+	why    error  // one of a fixed set; contains no output from the reader
+	detail string // output from the reader; may contain text from the document
 	begun  bool   // the reader itself had started
 }
 
@@ -182,7 +183,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	return &document.Failure{Code: document.Damaged, Message: "The document could not be read: its reader failed."}
 }
 
-// maxDetail is the number of bytes of a reader's output that are passed to Detail.
+// maxDetail is the maximum number of bytes of a reader's output that are passed to Detail.
 const maxDetail = 2000
 
 // limitWords contains the names of the limits in error messages.
@@ -197,7 +198,7 @@ type readerRun struct {
 	limits Limits
 
 	mu  sync.Mutex
-	hit sandbox.Limit // the limit for which the reader was killed
+	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
 // follow processes the reader's output until its final event or an invalid event. When follow
@@ -244,7 +245,7 @@ func (r *readerRun) limit() sandbox.Limit {
 		return ""
 	case usage.OutOfMem:
 		return sandbox.LimitMemory
-	case usage.CPU >= r.limits.CPU: // the kernel killed it before sandbox.Watch noticed
+	case usage.CPU >= r.limits.CPU: // the kernel killed the reader before sandbox.Watch noticed
 		return sandbox.LimitCPU
 	default:
 		return ""

@@ -30,7 +30,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 // newFolder creates a folder that all users can enter, on a file system that allows programs to
 // run. It also removes the folders of processes that no longer run.
 func newFolder() (*folder, error) {
-	why := errors.New("no folder to copy the program to")
+	why := errors.New("no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
@@ -47,7 +47,7 @@ func newFolder() (*folder, error) {
 }
 
 // newFolderIn creates a folder in parent. It renames the folder after locking it, so that sweep
-// never sees an unlocked folder in use.
+// never finds a folder that is in use but not locked.
 func newFolderIn(parent string) (*folder, error) {
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	if err != nil {
@@ -83,7 +83,7 @@ func sweep(parent string) {
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // the next sweep removes what remains
 		}
-		_ = lock.Close() // a folder opened for reading, so nothing is lost
+		_ = lock.Close() // the folder was opened only for reading, so nothing is lost
 	}
 }
 

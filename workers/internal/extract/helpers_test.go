@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // only in a sandbox, and if the document requests it
+	misbehave() // only in a sandbox, and only if the document requests it
 	Main()
 	os.Exit(m.Run())
 }
@@ -98,7 +98,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d readRe
 	return d, err
 }
 
-// fails reads a document, for which Read must fail, and returns the failure.
+// fails reads a document that Read must reject, and returns the failure.
 func fails(t *testing.T, e *Extractor, content []byte, l Limits) *document.Failure {
 	t.Helper()
 	_, err := read(t.Context(), e, content, l)

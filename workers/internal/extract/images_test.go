@@ -19,7 +19,7 @@ import (
 
 const imaged = "The harbour master counted forty barrels"
 
-// image returns a page that is an image of text.
+// image returns a page that consists of an image of text.
 func image(t *testing.T, lines ...string) pdftest.Page {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestImagesWithTesseract(t *testing.T) {
 	if b.Box == nil || b.Box[0] < 65 || b.Box[0] > 80 || b.Box[1] < 70 || b.Box[1] > 95 || b.Box[3] > 125 {
 		t.Errorf("box %v", b.Box)
 	}
-	want := []string{"Page 3 has no text.", "Page 2 is an image: its text was recognized, and may have errors."}
+	want := []string{"Page 3 has no text.", "Page 2 is an image: its text was recognized and may contain errors."}
 	if !slices.Equal(d.info.Notes, want) {
 		t.Errorf("notes: %q", d.info.Notes)
 	}

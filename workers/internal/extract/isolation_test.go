@@ -17,13 +17,13 @@ import (
 	"parley/workers/internal/document"
 )
 
-// surroundings describes the machine as seen by a reader.
+// surroundings describes what a reader can see of the machine.
 type surroundings struct {
 	Environment []string `json:"environment"`
 	Interfaces  []string `json:"interfaces"` // with addresses, except loopback
-	Files       []string `json:"files"`      // files of the host that it can open
+	Files       []string `json:"files"`      // files on the host that the reader can open
 	Folders     []string `json:"folders"`    // folders that it can write to
-	Reached     bool     `json:"reached"`    // it connected to a listener of the host
+	Reached     bool     `json:"reached"`    // the reader has connected to a listener on the host
 }
 
 var namespaceKinds = []string{"net", "mnt", "pid", "ipc", "user"}
@@ -50,8 +50,8 @@ func readersHere() (out []map[string]string) {
 
 const looksAround = "looks around: "
 
-// lookAround describes the reader's environment. It tries to open paths and to connect to an
-// address of the host.
+// lookAround describes the reader's environment. It tries to open the paths and to connect to an
+// address on the host.
 func lookAround(paths []string, address string) surroundings {
 	a := surroundings{Environment: os.Environ()}
 	interfaces, _ := net.Interfaces()
@@ -77,8 +77,8 @@ func lookAround(paths []string, address string) surroundings {
 	return a
 }
 
-// tellAround reports the reader's environment for a document that begins with looksAround. For any
-// other document it returns.
+// tellAround reports the reader's environment for a document that begins with looksAround. For
+// other documents it does nothing.
 func tellAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
@@ -95,10 +95,10 @@ func tellAround(content string) {
 	}
 	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
 	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // acts as a main function
-	select {}                                          // until it was looked at from outside
+	select {}                                          // until the test has examined this process from outside
 }
 
-// It runs after Main and before misbehave, which ignores such documents.
+// tellAround runs after Main and before misbehave, which ignores the documents that tellAround handles.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return
@@ -108,8 +108,8 @@ func init() { //nolint:gochecknoinits // readers begin before any test
 	}
 }
 
-// A reader is isolated from the machine: it has separate namespaces and no network, and only the
-// files and variables intended for it.
+// A reader is isolated from the machine: it has separate namespaces, no network, and only the files
+// and variables intended for it.
 func TestReadersAreWalledOff(t *testing.T) {
 	t.Setenv("PARLEY_WALLS_SECRET", "xanthic")
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below

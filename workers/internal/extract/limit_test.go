@@ -31,8 +31,8 @@ type unmeasured struct{ sandbox.Box }
 
 func (unmeasured) Usage() (sandbox.Usage, error) { return sandbox.Usage{}, errors.New("not measured") }
 
-// slowPage takes several seconds of processor time and reports no progress before it is
-// completely parsed.
+// slowPage returns a page whose parsing takes several seconds of processor time and reports no
+// progress until it is complete.
 func slowPage() []byte { return []byte("<html>" + strings.Repeat("<b>x</b> <i>y</i> ", 1_000_000)) }
 
 func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 }
 
 // killedAtFirst is a backend that kills a process after its first write, as the kernel does at the
-// hard limit of processor time. The reader cannot report the reason, and no measurement shows it.
+// hard limit of processor time. The reader cannot report the reason, and no measurement reveals it.
 type killedAtFirst struct {
 	sandbox.Backend
 
@@ -76,8 +76,8 @@ func (k *killedBox) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the box's own error
 }
 
-// A reader sends its greeting before it parses the document. So if it dies while it parses, the
-// document is known to be the cause, and is not retried.
+// A reader sends its greeting before it parses the document. If the reader dies while it parses,
+// the document is therefore known to be the cause, and is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte

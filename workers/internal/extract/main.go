@@ -22,20 +22,20 @@ func Main() {
 	}
 	if err := runReader(); err != nil {
 		fmt.Fprintln(os.Stderr, "reader:", err)
-		os.Exit(1) //nolint:revive // Main acts as the main function of the reader
+		os.Exit(1) //nolint:revive // Main is the main function of the reader
 	}
-	os.Exit(0) //nolint:revive // Main acts as the main function of the reader
+	os.Exit(0) //nolint:revive // Main is the main function of the reader
 }
 
 // runReader reads the document and writes its events to standard output.
 func runReader() error {
 	text, err := os.ReadFile(orderPath)
 	if err != nil {
-		return fmt.Errorf("reading the order: %w", err)
+		return fmt.Errorf("reading the order from the worker: %w", err)
 	}
 	var o order
 	if err := json.Unmarshal(text, &o); err != nil {
-		return fmt.Errorf("reading the order: %w", err)
+		return fmt.Errorf("decoding the order from the worker: %w", err)
 	}
 
 	w := newEventWriter(os.Stdout)
@@ -64,7 +64,7 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
-// parseDocument runs the parser with all formats and passes its events to write.
+// parseDocument runs the parser with all formats and passes the parser's events to write.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum share of pdftotext's words that must also be in our text of the same
-// page.
+// leastWords is the minimum share of the words found by pdftotext that must also be in Parley's
+// text of the same page.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -69,7 +69,7 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	}
 }
 
-// complete checks that our text of a file contains the words that pdftotext finds, page by page.
+// complete checks, page by page, that Parley's text of a file contains the words that pdftotext finds.
 func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// spell begins a document that makes the reader misbehave, as if the document had taken it over.
-// The rest of the document names the behaviour.
+// spell begins a document that makes the reader misbehave, as if the document had taken control of
+// the reader. The rest of the document names the behavior.
 const spell = "take over: "
 
 const hello = protocol
 
-// canary is text of a document that must not be in any log.
+// canary is text from a document. No log may contain it.
 const canary = "Katharina-Weber-born-1961"
 
-// spells contains the behaviours of a reader that a document has taken over.
+// spells contains the behaviors of a reader that a document has taken over.
 var spells = map[string]func(){
 	"says nothing":       func() { select {} },
 	"ends at once":       func() {},
@@ -100,7 +100,7 @@ var spells = map[string]func(){
 		fmt.Print(hello)
 		for i := 0; ; i++ {
 			_ = os.WriteFile(fmt.Sprintf("%s/%d", []string{"/work", "/tmp"}[i%2], i), make([]byte, 4<<20), 0o600)
-			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // this reader waits while the limits are tested
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // this reader must wait while the limits are tested
 		}
 	},
 	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it replaces a main
@@ -138,8 +138,8 @@ func respond(lines ...string) {
 
 func printLines(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
 
-// misbehave runs the behaviour that a document names, inside the sandbox. For any other document it
-// returns.
+// misbehave runs the behavior that a document names, inside the sandbox. For other documents it
+// does nothing.
 func misbehave() {
 	if os.Args[0] != programPath {
 		return
@@ -152,7 +152,7 @@ func misbehave() {
 	if !is {
 		return
 	}
-	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // without it, Go reports select as a deadlock
+	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // without this goroutine, Go reports the select as a deadlock
 	spells[what]()
 	os.Exit(0) //nolint:revive // acts as a main function
 }

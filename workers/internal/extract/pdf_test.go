@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// outcomes are the failures of hostile PDFs.
+// outcomes maps hostile PDFs to the failures that they may cause.
 var outcomes = map[string][]document.Code{
 	"a page tree that is its own child": {document.NoText},
 	"two trees, each the other's child": {document.Damaged},

@@ -12,15 +12,15 @@ import (
 )
 
 // program is the executable of this process, which is mounted into sandboxes. If the file at its
-// original path was replaced or deleted since the start, program copies the running executable once
-// and uses the copy.
+// original path has been replaced or deleted since this process started, program copies the running
+// executable once and uses the copy.
 type program struct {
 	file  *os.File // the running executable
 	where string   // its original path
 	err   error    // reason why there is no program
 
 	mu     sync.Mutex
-	folder *folder // contains the copy; nil if no copy was needed yet
+	folder *folder // contains the copy; nil if no copy has been needed yet
 }
 
 // openProgram opens the running executable. If that fails, path returns the error.
@@ -90,8 +90,8 @@ func reachable(dir string) bool {
 	}
 }
 
-// copyProgram copies the running executable. During the copy, this process starts no other
-// processes. A new process briefly inherits all open files, and an executable that is open for
+// copyProgram copies the running executable. While it copies, this process starts no other
+// processes: a new process briefly inherits all open files, and an executable that is open for
 // writing cannot be executed.
 func copyProgram(from *os.File, to string) error {
 	syscall.ForkLock.RLock()

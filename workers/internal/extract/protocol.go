@@ -19,14 +19,14 @@ const (
 // executable at the original path may have been replaced by another version.
 const protocol = "parley-reader 1\n"
 
-// textCPU is the processor time for a text format. Markdown, HTML, plain text, CSV and JSON are
-// read in one pass, which takes a few seconds for 20 MiB. PDF and the archive formats may use all
-// of Limits.CPU.
+// textCPU is the limit of processor time for text formats. Markdown, HTML, plain text, CSV and JSON
+// are read in one pass, which takes a few seconds for 20 MiB. PDF and the archive formats may use
+// all of Limits.CPU.
 const textCPU = 20 * time.Second
 
 // Limits bound the reading of a document. A zero field means the default.
 type Limits struct {
-	CPU       time.Duration `json:"cpu"`       // default 2 minutes; at most textCPU for a text format
+	CPU       time.Duration `json:"cpu"`       // 2 minutes by default; at most textCPU for a text format
 	Wall      time.Duration `json:"wall"`      // default 5 minutes
 	Memory    int64         `json:"memory"`    // bytes, default 1 GiB
 	Files     int64         `json:"files"`     // bytes, default 256 MiB
@@ -45,8 +45,8 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// shortCPU is the processor time for a document with Document.Short: several times the usual need
-// of a short document.
+// shortCPU is the limit of processor time for a document with Document.Short: several times what a
+// short document usually needs.
 const shortCPU = time.Second
 
 // forContent returns the limits of one document.

@@ -15,7 +15,7 @@ import (
 
 const (
 	openFiles = 256
-	// goShare is the share of the memory limit above which Go collects garbage more often.
+	// goShare is the fraction of the memory limit above which Go collects garbage more often.
 	goShare = 0.6
 	// gcPercent is high because documents are small and read only once. More frequent garbage
 	// collection would only cost time.
@@ -37,9 +37,9 @@ func failAtLimit(w *eventWriter) {
 	}()
 }
 
-// restrain sets resource limits for this process and its children. The sandbox also limits all of
-// them together, but it may only poll their usage; these limits apply immediately. Address space is
-// not limited, because Go reserves much more than it uses.
+// restrain sets resource limits for this process and its children. The sandbox also limits all
+// these processes together, but may only poll their usage, whereas these limits apply immediately.
+// Address space is not limited, because Go reserves much more than it uses.
 func restrain(l Limits) error {
 	seconds := uint64(math.Ceil(l.CPU.Seconds()))
 	for _, limit := range []struct {

@@ -26,7 +26,7 @@ const (
 	// MaxDocumentBytes is the maximum size of a document.
 	MaxDocumentBytes = 20 << 20
 
-	writeRetryTime  = time.Minute // how long a write is retried if the database is unavailable
+	writeRetryTime  = time.Minute // for how long a write is retried if the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
 
 	backoffFirst  = time.Second
@@ -38,8 +38,8 @@ const (
 type work struct {
 	knowledgedb.ClaimedDocument
 	requestedAt time.Time // the time of the claim, or shortly before it
-	last        bool      // it is in the last free slot
-	short       bool      // it is in a slot of the short lane
+	last        bool      // the document is in the last free slot
+	short       bool      // the document is in a slot of the short lane
 
 	log    zerolog.Logger
 	began  time.Time
@@ -48,9 +48,9 @@ type work struct {
 	terms  knowledgedb.TermCounts
 }
 
-// execute runs one attempt at a document and records its outcome. left reports that the document
-// was requeued because it had to leave its slot. There are two cases: it took long in the last slot
-// while no other slot was free, or it reached the limits of the short lane.
+// execute runs one attempt at a document and records its outcome. The result left is true if the
+// document was requeued because it had to leave its slot: it took too long in the last slot while
+// no other slot was free, or it reached the limits of the short lane.
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,8 +73,8 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 		err = cause
 	}
 
-	// A document that is too long for the short lane is not at fault; it continues in an ordinary
-	// slot.
+	// It is not a failure if a document is too long for the short lane: the document continues in
+	// an ordinary slot.
 	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
 		err = errYields
 	}
@@ -137,8 +137,8 @@ func (i *Ingester) model() string {
 	return i.deps.Embedder.Model()
 }
 
-// source returns the document as input for the extractor. It fetches the document if it was sent as
-// an address.
+// source returns the document as input for the extractor. It fetches a document that was added by
+// URL.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	// A document that was fetched in an earlier attempt is already stored.
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
@@ -164,7 +164,7 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	case err == nil:
 		i.metrics.ready(w, info.Pages, took)
 		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
-	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // shutdown: the wait for attempts is over
+	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the worker stops and no longer waits for attempts
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
@@ -218,9 +218,9 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	i.metrics.end(how)
 }
 
-// backoff returns the delay after the given number of attempts. It triples with each attempt, from
-// one second up to 15 minutes. A random part of up to a quarter is subtracted. The delays of all
-// knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
+// backoff returns the delay after the given number of attempts. The delay triples with each
+// attempt, from one second up to 15 minutes, minus a random part of up to a quarter. The delays of
+// all knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
@@ -230,9 +230,9 @@ func backoff(attempts int) time.Duration {
 	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
-// fenced calls write, and repeats it for at most writeRetryTime while the database is unavailable.
-// held, returned by write, reports whether this worker still holds the document; if not, fenced
-// returns errTaken.
+// fenced calls write, and repeats the call for at most writeRetryTime while the database is
+// unavailable. write returns whether this worker still holds the document; if not, fenced returns
+// errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
 		held, err := write()
@@ -254,9 +254,9 @@ func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) ==
 
 var errPanicked = errors.New("panicked")
 
-// panicError converts a panic to an error, because a document may cause a panic in any of its
-// readers. It omits the panic's value unless that is a runtime error, because the value may contain
-// text of the document.
+// panicError converts a panic to an error, because a document may make any reader panic. The error
+// includes the panic's value only if it is a runtime error, because other values may contain text
+// from the document.
 func panicError(log zerolog.Logger, cause any) error {
 	log.Error().Bytes("stack", debug.Stack()).Msg("processing a document panicked")
 	if err, ok := cause.(runtime.Error); ok {

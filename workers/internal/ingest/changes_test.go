@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever a change of its organization's documents is published. The
-// dashboard does the same.
+// looking reads a document whenever a change in its organization's documents is published, as the
+// dashboard does.
 type looking struct {
 	*testEnv
 	Bus

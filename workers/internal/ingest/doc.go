@@ -1,9 +1,9 @@
-// Package ingest processes documents. A worker receives their job messages, claims documents, has
-// them read in a sandbox, divides the text into passages, and writes these to the index, all
-// under a lease.
+// Package ingest processes documents. A worker receives job messages ("doorbells") for documents,
+// claims the documents, has them read in a sandbox, divides their text into passages, and writes
+// the passages to the index, all under a lease.
 //
-// A worker's writes count only while its claim has the fence in PostgreSQL. A job message only
-// reports that a document waits, and is acknowledged immediately:
+// PostgreSQL accepts a worker's writes only while the fence of its claim is current. A doorbell
+// only reports that a document waits, and is acknowledged immediately:
 //
 //	job, or 1 s poll      ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index
 //	        heartbeat: lease │        (fetched)  (sandbox)          (passages,            (vectors)    │

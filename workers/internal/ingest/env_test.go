@@ -104,7 +104,7 @@ func (r *testEnv) organization() string {
 	return account.Organization.ID
 }
 
-// send adds a document but publishes no doorbell message.
+// send adds a document but does not publish a job message.
 func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
 	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MaxDocumentBytes)
@@ -123,8 +123,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. stop stops it and waits until it has ended. If the test does not call
-// stop, the cleanup does.
+// start starts an ingester. stop stops the ingester and waits until it has ended. If the test does
+// not call stop, the test's cleanup does.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -156,7 +156,7 @@ func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func
 	return stop
 }
 
-// await waits until a document satisfies a condition.
+// await waits until a document satisfies the condition is.
 func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -192,7 +192,7 @@ func (r *testEnv) exec(query string, args ...any) {
 }
 
 // ofAnOldServer changes the database so that leases can expire although its server has just
-// started. Normally, no lease expires until the server has run for the length of a lease.
+// started. Normally, leases expire only after the server has run for the length of a lease.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {
@@ -229,7 +229,7 @@ func (r *testEnv) count(query string, args ...any) (n int) {
 	return n
 }
 
-// pages returns a document of n pages with different words.
+// pages returns a document with n pages, each with different words.
 func pages(n int) string {
 	var b bytes.Buffer
 	for p := range n {

@@ -24,7 +24,7 @@ var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MaxDocumentB
 
 const maxName = 255 // characters of a document's name
 
-// fetchAndStore fetches a document from its address and stores the file.
+// fetchAndStore fetches a document from its URL and stores the content.
 func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	from, err := i.fetch(ctx, *w.Document.URL)
 	if err != nil {
@@ -48,7 +48,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // the document's size is now known, and perhaps its name
+		i.changed(w) // now the document's size is known, and perhaps its name
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
@@ -57,12 +57,11 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// fetch downloads a document. Its errors do not contain the address, because an address may contain
-// secrets.
+// fetch downloads a document. Its errors do not contain the URL, because a URL may contain secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return Source{}, notFetched("The address cannot be fetched.", false)
+		return Source{}, notFetched("The URL cannot be fetched.", false)
 	}
 	res, err := i.deps.Client.Do(req)
 	if err != nil {
@@ -78,7 +77,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, fetchFailure(ctx, err)
 	}
 	if len(content) == 0 {
-		return Source{}, notFetched("The address returned an empty answer.", false)
+		return Source{}, notFetched("The URL returned an empty response.", false)
 	}
 
 	// The extractor detects the format from the content, so an invalid type is not an error.
@@ -104,7 +103,7 @@ func fetchFailure(ctx context.Context, err error) error {
 	unresolved, _ := errors.AsType[*net.DNSError](why.Err)
 	switch {
 	case errors.Is(why, outbound.ErrTooLarge):
-		return &document.Failure{Code: document.TooLarge, Message: "The document at the address is larger than 20 MiB."}
+		return &document.Failure{Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."}
 	case errors.Is(why, outbound.ErrRefused), unresolved != nil && unresolved.IsNotFound, strings.Contains(why.Message, "certificate"):
 		return notFetched(why.Message, false)
 	default:
@@ -116,14 +115,14 @@ func fetchFailure(ctx context.Context, err error) error {
 func statusFailure(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
-		return notFetched("The address does not exist (404 or 410).", false)
+		return notFetched("There is no document at the URL (404 or 410).", false)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return notFetched("The address needs authentication.", false)
+		return notFetched("The URL requires authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= http.StatusInternalServerError:
-		return notFetched("The address answered with "+describe(status)+".", true)
+		return notFetched("The URL returned "+describe(status)+".", true)
 	default:
-		return notFetched("The address answered with "+describe(status)+".", false)
+		return notFetched("The URL returned "+describe(status)+".", false)
 	}
 }
 
@@ -133,7 +132,7 @@ func describe(status int) string {
 }
 
 // nameFor returns the name of a downloaded document, from the response's header or from the end of
-// the address.
+// the URL.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

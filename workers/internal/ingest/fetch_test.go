@@ -96,14 +96,14 @@ func TestWhatCannotBeFetched(t *testing.T) {
 	})
 	r.start(plain, allow, func(c *Config, _ *Deps) { c.Limits.Bytes = 15 })
 	for address, want := range map[string]document.Failure{
-		base + "/private":                {Code: document.NotFetched, Message: "The address needs authentication."},
-		base + "/missing":                {Code: document.NotFetched, Message: "The address does not exist (404 or 410)."},
-		base + "/strange":                {Code: document.NotFetched, Message: "The address answered with status 418 I'm a teapot."},
-		base + "/empty":                  {Code: document.NotFetched, Message: "The address returned an empty answer."},
-		base + "/inside":                 {Code: document.NotFetched, Message: "The address leads to a host that is not allowed."},
-		base + "/large":                  {Code: document.TooLarge, Message: "The document at the address is larger than 20 MiB."},
+		base + "/private":                {Code: document.NotFetched, Message: "The URL requires authentication."},
+		base + "/missing":                {Code: document.NotFetched, Message: "There is no document at the URL (404 or 410)."},
+		base + "/strange":                {Code: document.NotFetched, Message: "The URL returned status 418 I'm a teapot."},
+		base + "/empty":                  {Code: document.NotFetched, Message: "The URL returned an empty response."},
+		base + "/inside":                 {Code: document.NotFetched, Message: "The URL leads to a host that is not allowed."},
+		base + "/large":                  {Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."},
 		base + "/quota":                  {Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. Delete documents, or raise DOCUMENT_BYTES_PER_ORGANIZATION."},
-		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The address has a port that is not allowed."},
+		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The URL has a port that is not allowed."},
 		"http://nobody.invalid/":         {Code: document.NotFetched, Message: "The host could not be reached."},
 	} {
 		t.Run(address[strings.LastIndexByte(address, '/')+1:], func(t *testing.T) {

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bomb returns a page of 160 KB that is slow to parse: its 450 open elements are reopened in each
-// paragraph. n makes the content unique.
+// bomb returns a page of 160 KB that is slow to parse: each paragraph reopens its 450 open
+// elements. n makes the content unique.
 func bomb(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<html><!-- %d -->", n)
@@ -35,7 +35,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// bounded reads documents in sandboxes with a lower limit of processor time than in production.
+// bounded reads documents in sandboxes with lower limits on processor time than in production.
 func (r *testEnv) bounded(limits extract.Limits) reading {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
@@ -57,8 +57,8 @@ func (r *testEnv) bounded(limits extract.Limits) reading {
 	}
 }
 
-// ready sends short documents one after the other. It returns the times until they were ready,
-// sorted.
+// ready sends short documents one after the other, and returns, in sorted order, how long each took
+// to become ready.
 func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	r.Helper()
 	for n := range documents {
@@ -73,7 +73,7 @@ func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 }
 
 // TestBombsOfManyOrganizations: while five organizations send documents that use all processor
-// time, short documents of another organization become ready soon.
+// time, short documents of another organization become ready quickly.
 func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
 	r := newTestEnv(t)
 	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })

@@ -26,7 +26,7 @@ const heartbeatEvery = 10 * time.Second
 type heldDocument struct {
 	knowledgedb.LeasedDocument
 	cancel     context.CancelCauseFunc
-	leaseUntil time.Time // by this process's monotonic clock; guarded by mu of heldDocuments
+	leaseUntil time.Time // when the lease expires by this process's monotonic clock; guarded by mu of heldDocuments
 }
 
 // heldDocuments are the documents that this worker has claimed. One heartbeat extends all leases.
@@ -36,7 +36,7 @@ type heldDocuments struct {
 }
 
 // add adds a document. If this worker already has an attempt at the document, add cancels that
-// attempt, because the new claim replaces its claim.
+// attempt, because the new claim replaces the earlier claim.
 func (h *heldDocuments) add(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *heldDocuments) watch(ctx context.Context) {
 	}
 }
 
-// heartbeat extends the leases of all documents in process until ctx ends.
+// heartbeat extends the leases of all documents in progress until ctx ends.
 func (i *Ingester) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
@@ -125,7 +125,7 @@ func (i *Ingester) extendLeases(ctx context.Context) {
 		return
 	}
 
-	// The database's lease begins after this moment, so the local estimate expires first.
+	// The lease in the database begins after this moment, so it expires first by the local estimate.
 	requestedAt := time.Now()
 	ids := make([]knowledgedb.LeasedDocument, len(documents))
 	for n, d := range documents {
@@ -137,7 +137,7 @@ func (i *Ingester) extendLeases(ctx context.Context) {
 
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, ids)
 	if err != nil {
-		i.deps.Log.Warn().Err(err).Int("documents", len(documents)).Msg("heartbeat of documents failed, retrying")
+		i.deps.Log.Warn().Err(err).Int("documents", len(documents)).Msg("extending the leases of documents failed, retrying")
 		return
 	}
 

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// extending extends the leases of all documents except some.
+// extending extends the leases of all documents except the given ones.
 type extending struct {
 	Claims
 	lost []knowledgedb.LeasedDocument

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	eventsAhead  = 256 // number of events by which the reader may be ahead of the indexer
-	batchesAhead = 2   // batches that the indexer may be ahead of the writers
-	embedders    = 4   // concurrent writers if vectors are computed: they mostly wait
+	eventsAhead  = 256 // maximum number of events by which the reader may be ahead of the indexer
+	batchesAhead = 2   // maximum number of batches by which the indexer may be ahead of the writers
+	embedders    = 4   // number of concurrent writers if vectors are computed: they mostly wait
 )
 
 // batch contains passages that are written together, and the progress of the reader at that time.
@@ -38,8 +38,8 @@ type pipeline struct {
 	done int // pages reported as done
 }
 
-// index reads a document and writes its passages to the index at the same time. It returns
-// information about the document, and its language.
+// index reads a document and at the same time writes its passages to the index. It returns
+// information about the document, and the document's language.
 func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.Info, string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -97,7 +97,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// p.info must be set before events is closed, because last reads it.
+	// p.info must be set before events is closed, because last uses p.info.
 	p.info = info
 	return err
 }
@@ -121,8 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 			late = true
 		}
 
-		// A slow document must show progress, so batches that are not full are sent after
-		// batchTime.
+		// A document that is read slowly must show progress, so batches that are not full are sent
+		// after batchTime.
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err
@@ -131,7 +131,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 	}
 }
 
-// last sends the remaining batches at the document's end.
+// last sends the remaining batches at the end of the document.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
 	if ctx.Err() != nil { // the reader failed, so this is not the document's end
 		return context.Cause(ctx)
@@ -199,7 +199,8 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 }
 
 // withHeadings returns the text from which a passage's vector is computed: the document's name, the
-// passage's headings, and the passage. It omits the last heading if the passage begins with it.
+// passage's headings, and the passage itself. If the passage begins with its last heading, that
+// heading is omitted.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {

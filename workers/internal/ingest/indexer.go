@@ -21,8 +21,8 @@ const (
 	maxLanguage  = 40000 // characters after which detection stops; the limit is high because many documents begin with tables of contents
 )
 
-// indexer divides a document into passages and extracts their search terms. It extracts no terms
-// until the language is known.
+// indexer divides a document into passages and extracts their search terms. It does not extract
+// terms until the language is known.
 type indexer struct {
 	name     string
 	cutter   *chunk.Chunker
@@ -30,7 +30,7 @@ type indexer struct {
 	decided  bool
 	waiting  []domain.Passage       // passages until the language is decided
 	chars    int                    // characters in waiting
-	tried    int                    // characters at the last detection that failed
+	tried    int                    // number of characters at the last failed detection
 	pending  []knowledgedb.NewChunk // passages to be written
 	pages    *int
 	done     int
@@ -39,12 +39,12 @@ type indexer struct {
 	terms    knowledgedb.TermCounts
 }
 
-// newIndexer returns an indexer for a document with this file name.
+// newIndexer returns an indexer for a document with the given file name.
 func newIndexer(name string) *indexer {
 	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
-// wordsFor splits a file's name into words.
+// wordsFor separates the words in a file name by spaces.
 func wordsFor(name string) string {
 	name = strings.TrimSuffix(name, path.Ext(name))
 	return strings.Map(func(r rune) rune {
@@ -82,8 +82,9 @@ func (x *indexer) add(passages []domain.Passage) {
 	}
 }
 
-// decide detects the language from the passages that were kept, or uses says, the language that the
-// document declares. If last is true, it decides in any case, even for no language.
+// decide detects the language from the passages kept so far, or else uses says, the language that
+// the document declares. If last is true, it decides in any case, possibly that the language is
+// unknown.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
@@ -94,7 +95,7 @@ func (x *indexer) decide(says string, last bool) {
 		}
 	}
 
-	// The declared language is used only if detection finds none.
+	// The declared language is used only if none is detected.
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
 	}
@@ -115,7 +116,7 @@ func (x *indexer) close(info document.Info) {
 		x.decide(info.Language, true)
 	}
 
-	// Detection may have given up on a long document. Then its declared language is stored.
+	// If detection has given up on a long document, the document's declared language is stored.
 	if x.language == "" {
 		x.language = info.Language
 	}
@@ -128,7 +129,7 @@ func (x *indexer) close(info document.Info) {
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // their positions begin after those of the text, because positions must be unique
+		for _, t := range x.headingTerms(p.Headings) { // their positions follow those of the text, because positions must be unique
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -153,7 +154,7 @@ func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	return terms
 }
 
-// termsFor groups lexemes by their text. last is the highest position among them.
+// termsFor groups lexemes by their text. last is the highest position of any lexeme.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 	at := make(map[string]int, len(lexemes))
@@ -170,7 +171,7 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 	return terms, last
 }
 
-// due reports whether a batch should be sent now. late reports that batchTime has passed since the
+// due reports whether a batch should be sent now. late is true if batchTime has passed since the
 // last batch.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()

@@ -28,8 +28,8 @@ const (
 	drainTime   = 10 * time.Second // default time to finish documents at shutdown
 	releaseTime = 5 * time.Second  // time to release the others
 
-	// lastSlotTime is how long a document may use the last free slot while all other slots are in
-	// use.
+	// lastSlotTime is the maximum time for which a document may use the last free slot while all
+	// other slots are in use.
 	lastSlotTime = 2 * time.Second
 )
 
@@ -39,7 +39,7 @@ const ShortLane = 3
 // Claims claims documents for this worker, extends their leases, and records failed and released
 // documents.
 type Claims interface {
-	// ClaimDocuments leases waiting documents for this worker. It returns none if none qualifies.
+	// ClaimDocuments leases waiting documents for this worker. It returns no documents if none qualifies.
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
 
 	// ExtendDocuments returns the documents that this worker no longer holds.
@@ -64,7 +64,7 @@ type Contents interface {
 	) (bool, error)
 }
 
-// Uploads stores files that were fetched from addresses.
+// Uploads stores files that were fetched from URLs.
 type Uploads interface {
 	Upload(ctx context.Context, org string, content io.Reader, maximum int64) (blobdb.Upload, error)
 }
@@ -94,7 +94,7 @@ type Extractor interface {
 	Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 }
 
-// Embedder computes vectors of texts, each of length 1.
+// Embedder computes vectors, each of length 1, from texts.
 type Embedder interface {
 	Model() string
 
@@ -102,7 +102,7 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Bus delivers job messages and publishes changes of documents.
+// Bus delivers job messages and publishes changes in documents.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Changed(kind domain.ChangeKind, org string)
@@ -112,9 +112,9 @@ type Bus interface {
 type Config struct {
 	// Concurrency is the number of documents processed at the same time; 0 means the number of
 	// cores plus one. With two slots or more, the last free slot is reserved for organizations that
-	// have no document in process.
+	// have no document in progress.
 	Concurrency int
-	Short       int // slots for short documents of organizations with little debt (see shares): ShortLane, or 0 for none
+	Short       int // number of slots for short documents of organizations with little debt (see shares): ShortLane, or 0 for none
 	Limits      knowledgedb.DocumentLimits
 	Drain       time.Duration // time to finish documents at shutdown; 0 means 10 s
 }
@@ -126,8 +126,8 @@ type Deps struct {
 	Uploads   Uploads
 	Index     Index
 	Extractor Extractor
-	Embedder  Embedder // nil: documents can be searched by words only
-	// Client downloads documents that callers sent as addresses; see FetchOptions.
+	Embedder  Embedder // nil: documents can be searched only by words
+	// Client downloads documents that callers added by URL; see FetchOptions.
 	Client  *http.Client
 	Bus     Bus
 	Metrics prometheus.Registerer
@@ -145,7 +145,7 @@ type Ingester struct {
 	short   *lane
 }
 
-// lane is a set of slots, with a signal that wakes the goroutine that claims documents for them.
+// lane is a set of slots, and a signal that wakes the goroutine that claims documents for these slots.
 type lane struct {
 	taken chan struct{} // one entry for each slot in use
 	wake  chan struct{} // contains an entry after a notification
@@ -170,8 +170,8 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 	return i, err
 }
 
-// Run processes documents until ctx ends. Then it claims no more documents, waits up to
-// Config.Drain for the documents in process, and releases the remaining ones for other workers.
+// Run processes documents until ctx ends. Run then claims no more documents, waits up to
+// Config.Drain for the documents in progress, and releases those that remain for other workers.
 func (i *Ingester) Run(ctx context.Context) error {
 	// Attempts outlive ctx, so that a shutdown lets them finish.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -187,15 +187,15 @@ func (i *Ingester) Run(ctx context.Context) error {
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
 	claims.Wait()
 
-	// The heartbeat stops last: the draining attempts still need their leases.
+	// The heartbeat stops last, because attempts that are finishing still need their leases.
 	i.drain(&attempts)
 	stop()
 	loops.Wait()
 	return nil
 }
 
-// listen receives job messages while a slot is free. Without a free slot it receives none, so
-// that another worker gets them.
+// listen receives job messages while a slot is free. Without a free slot it receives none, so that
+// another worker gets the messages.
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
@@ -235,8 +235,8 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. Attempts that are running then continue
-// until the context until ends.
+// claim claims documents for free slots until ctx ends. The attempts that it has started may
+// continue until the context until ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
@@ -259,7 +259,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		}
 		failed = err != nil
 
-		// Fewer documents than requested were available, so wait for new ones.
+		// Fewer documents than requested were available, so wait for new documents.
 		if len(claimed) < maximum {
 			i.slots.wait(ctx)
 		}
@@ -267,8 +267,8 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 }
 
 // claimShort claims short documents for the short lane until ctx ends. Only documents of
-// organizations with little debt qualify. Because of this lane, long documents of other
-// organizations cannot delay them.
+// organizations with little debt qualify. In this lane, they are not delayed by the long documents
+// of other organizations.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
@@ -284,14 +284,14 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 	}
 }
 
-// begin starts an attempt at a document. The caller has already taken a slot of lane in.
+// begin starts an attempt at a document. The caller has already taken a slot in the lane in.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // documents may be waiting whose job messages came while no slot was free
+		i.slots.notify() // documents may be waiting whose job messages arrived while no slot was free
 		i.short.notify()
 	})
 }
@@ -311,7 +311,7 @@ func (l *lane) notify() {
 	}
 }
 
-// wait waits for a notification of new documents, and at most for pollEvery.
+// wait waits for a notification about new documents, but no longer than pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
@@ -347,7 +347,7 @@ func (l *lane) acquireMore() (n int) {
 	}
 }
 
-// drain waits for the running attempts. After the drain time it cancels the attempts, which
+// drain waits for the running attempts. When the drain time is over, it cancels the attempts, which
 // releases their documents.
 func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})

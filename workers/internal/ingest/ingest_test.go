@@ -107,7 +107,7 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	}
 }
 
-// TestPoison sends a document that makes every worker lose its lease.
+// TestPoison sends a document on which every worker loses its lease.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -156,7 +156,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 	if d.Error != nil || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", d.Error, calls.Load())
 	}
-	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // where it would end without another claim
+	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // the state in which the document would end without another claim
 		t.Fatal(err)
 	}
 	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
@@ -190,7 +190,7 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 }
 
 // TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, and then a few
-// of another. The few become ready soon.
+// of another. These few become ready quickly.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -210,7 +210,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	for _, drop := range drops { // two documents are read at a time, so they may finish in another order
+	for _, drop := range drops { // two documents are read at the same time, so they may finish in another order
 		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 	}
 	mu.Lock()
@@ -224,13 +224,13 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // half of the turns are random: the third is later than this once in four million runs
+	if read != 3 || floods > 70 { // half of the turns are random: the probability that the third document is later than this is one in four million
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }
 
-// TestOneOrganizationsSlowDocumentsLeaveRoom sends more endless documents of one organization than
-// there are slots. Another organization still gets a slot.
+// TestOneOrganizationsSlowDocumentsLeaveRoom sends more endless documents from one organization
+// than there are slots. Another organization still gets a slot.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {
@@ -265,7 +265,7 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSlowDocumentsOfManyOrganizationsLeaveRoom sends endless documents of five organizations.
+// TestSlowDocumentsOfManyOrganizationsLeaveRoom sends endless documents from five organizations.
 // Short documents of another organization still become ready.
 func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,7 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationAtItsShareDoesNotRest sends documents of a single organization. The next
+// TestAnOrganizationAtItsShareDoesNotRest sends documents from a single organization. The next
 // document begins as soon as the previous one is done.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
@@ -352,7 +352,7 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsGone has a document that was encrypted with a key that the workers no longer have.
+// In TestAKeyThatIsGone, a document was encrypted with a key that the workers no longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -380,7 +380,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	}
 }
 
-// noSecrets is a log that must not contain text of documents.
+// noSecrets is a log that must not contain text from documents.
 type noSecrets struct{ t *testing.T }
 
 func (l noSecrets) Write(p []byte) (int, error) {

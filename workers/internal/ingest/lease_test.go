@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// If the lease is not extended, an attempt ends with its lease, even while the database is
-// unavailable. If the lease is extended, the attempt continues.
+// An attempt ends when its lease expires, even while the database is unavailable. If the lease is
+// extended, the attempt continues.
 func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {

@@ -16,7 +16,7 @@ const (
 	endLost      = "lost"
 )
 
-// metrics contains a worker's metrics about documents.
+// metrics contains a worker's metrics for documents.
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
@@ -25,7 +25,7 @@ type metrics struct {
 	total  prometheus.Histogram
 }
 
-// newMetrics registers the metrics. inHand returns the current number of documents in process.
+// newMetrics registers the metrics. inHand returns the current number of documents in progress.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -61,7 +61,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	return m, nil
 }
 
-// end counts one attempt with the outcome how.
+// end counts an attempt that ended with the outcome how.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that was indexed.

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// repayRate is the processor time by which an organization's debt decreases per second.
+	// repayRate is the processor time by which an organization's debt decreases each second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt bounds an organization's debt. At repayRate it is gone after four minutes, so other
-	// organizations are preferred for at most that long.
+	// maxDebt is an organization's maximum debt. At repayRate it is repaid after four minutes, so
+	// other organizations are preferred for no longer than that.
 	maxDebt = time.Minute
 	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second
 	// shortDebt is the maximum debt with which an organization may use the short lane. A hundred
-	// short documents sent together cost about this much.
+	// short documents sent together use about this much time.
 	shortDebt = 10 * time.Second
-	// leftDebt is added to the debt for a document that had to leave the last slot or the short
-	// lane, because the document must be read again.
+	// leftDebt is added to an organization's debt for each document that had to leave the last slot
+	// or the short lane, because such a document must be read again.
 	leftDebt = 6 * time.Second
 )
 
-// shares decides which organizations' documents this worker reads. It shares processor time
-// rather than the number of documents:
+// shares decides which organizations' documents this worker reads. It divides processor time
+// fairly, rather than the number of documents:
 //
 //   - An organization's debt is the processor time that its documents used lately.
 //   - A slot goes to an organization with less debt than others.
@@ -33,11 +33,11 @@ const (
 //   - The short lane is a few more slots for short documents of organizations with little debt.
 //     There, too, an organization gets all but one at most.
 //
-// Debts are local to this worker. Other workers share their slots in the same way, so an
+// Debts are local to this worker. Other workers divide their slots in the same way, so an
 // organization that floods several workers has a debt at each.
 type shares struct {
 	slots int
-	short int // number of slots of the short lane
+	short int // number of slots in the short lane
 	now   func() time.Time
 
 	mu     sync.Mutex
@@ -45,7 +45,7 @@ type shares struct {
 	shares map[string]*share
 }
 
-// share contains an organization's documents in slots, and its debt.
+// share contains an organization's debt and its documents that occupy slots.
 type share struct {
 	held  []*turn // documents in slots
 	short []*turn // documents in the short lane
@@ -66,7 +66,7 @@ func newShares(slots, short int) *shares {
 }
 
 // claimLimit returns the number of documents that may be claimed for the free slots, and the
-// organizations excluded from this claim. last reports that the claim is for the last free slot. A
+// organizations excluded from this claim. last is true if the claim is for the last free slot. A
 // claim may leave slots free; the next claim can use them immediately.
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool
 		maximum = free - 1
 	}
 
-	// Exclude organizations that have their maximum, and bound the claim by the room of the others.
+	// Exclude organizations that have reached their maximum, and limit the claim to the slots that the other organizations may still take.
 	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
@@ -112,8 +112,8 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. It omits debts below one second, so
-// among these organizations only the waiting time of the documents decides.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second, so that
+// only the waiting time of the documents decides between organizations with such debts.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *shares) debts() map[string]int64 {
 	return debts
 }
 
-// owed returns an organization's current debt, including the time used by its documents in process.
+// owed returns an organization's current debt, including the time used so far by its documents in progress.
 func (s *shares) owed(o *share) time.Duration {
 	debt := s.unpaid(o)
 	for _, t := range o.held {
@@ -138,12 +138,12 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid returns the current debt for an organization's finished documents.
+// unpaid returns an organization's current debt for its finished documents.
 func (s *shares) unpaid(o *share) time.Duration {
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
-// idle reports whether a share contains no information and can be removed. The caller holds the
+// idle reports whether a share contains no information and can be removed. The caller must hold the
 // lock.
 func (s *shares) idle(o *share) bool {
 	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
@@ -175,8 +175,8 @@ func (s *shares) spend(t *turn, cpu time.Duration) {
 	t.cpu = cpu
 }
 
-// release frees a document's slot and adds the document's processor time to the debt. left reports
-// that the document had to leave the last slot or the short lane.
+// release frees a document's slot and adds the document's processor time to the debt. left is true
+// if the document had to leave the last slot or the short lane.
 func (s *shares) release(t *turn, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +188,8 @@ func (s *shares) release(t *turn, left bool) {
 		o.held = without(o.held, t)
 	}
 
-	// The document's processor time moves from the running turn to the debt, which decreases from
-	// now on.
+	// The document's processor time moves from the running turn to the debt, which begins to
+	// decrease now.
 	debt := s.unpaid(o) + t.cpu
 	if left {
 		debt += leftDebt

@@ -18,7 +18,7 @@ const (
 	endDropped   = "dropped" // the object that the notification is about no longer exists
 )
 
-// metrics are a worker's metrics about notifications.
+// metrics contains a worker's metrics for notifications.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -35,7 +35,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		disabled: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process disabled.",
+			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process has disabled.",
 		}),
 	}
 

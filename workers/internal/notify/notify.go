@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	pollInterval   = 500 * time.Millisecond // between two polls when no notification is in flight
+	pollInterval   = 500 * time.Millisecond // interval between two polls when no notification is in flight
 	maxInFlight    = 64                     // notifications in flight in this process
-	maxPerEndpoint = 4                      // notifications of one endpoint in flight in all processes
+	maxPerEndpoint = 4                      // maximum number of notifications in flight per endpoint, in all processes together
 	lease          = 30 * time.Second       // longer than an attempt takes
 	sendTime       = 10 * time.Second       // timeout of an attempt
-	maxRecorders   = 2                      // concurrent writes of results: other code needs database connections, too
+	maxRecorders   = 2                      // maximum number of concurrent writes of results: other code needs database connections, too
 )
 
-// delays contains the delay after each failed attempt. After the last delay there is one more
-// attempt.
+// delays contains the delay after each failed attempt. The last attempt follows the last delay.
 var delays = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
@@ -44,7 +43,7 @@ type Store interface {
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
-// Secrets decrypts the stored secrets of endpoints. It logs secrets that no key can decrypt.
+// Secrets decrypts the stored secrets of endpoints. It logs secrets that cannot be decrypted with any key.
 type Secrets interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
@@ -82,7 +81,7 @@ func New(
 	return n, err
 }
 
-// Run sends notifications until ctx ends, and then waits for those in flight.
+// Run sends notifications until ctx ends, and then waits for the notifications in flight.
 func (n *Notifier) Run(ctx context.Context) error {
 	n.log.Info().Msg("notify worker ready")
 
@@ -117,8 +116,8 @@ func (n *Notifier) ready() {
 	}
 }
 
-// claim claims due notifications, up to the limit of notifications in flight. Of several
-// consecutive failures it logs only the first.
+// claim claims due notifications, up to the limit of notifications in flight. It logs only the
+// first of several consecutive failures.
 func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotification {
 	free := maxInFlight - int(n.held.Load())
 	if free <= 0 {
@@ -165,7 +164,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	n.finalize(ctx, c, a, &log)
 }
 
-// finalize records the result of an attempt, or that none was made.
+// finalize records the result of an attempt, or that no attempt was made.
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
 	n.recorders <- struct{}{}
 	disabled, err := n.store.SettleNotification(ctx, c.LeasedNotification, a)
@@ -209,7 +208,7 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	case resp.status >= 200 && resp.status < 300:
 		return notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: resp.status}
 	case resp.status == http.StatusGone:
-		a.Gone, a.Error = true, "The endpoint answered 410 Gone: it accepts no more notifications."
+		a.Gone, a.Error = true, "The endpoint returned 410 Gone: it accepts no more notifications."
 	case resp.status >= 300 && resp.status < 400:
 		a.Error = "The endpoint answered " + strconv.Itoa(resp.status) + ": redirects are not followed."
 	}

@@ -52,7 +52,7 @@ type testEnv struct {
 	got    chan received
 	answer atomic.Pointer[http.HandlerFunc] // nil means status 204
 	allow  []string
-	log    bytes.Buffer // about secrets that cannot be decrypted; read it only after the notifier has stopped
+	log    bytes.Buffer // log about secrets that cannot be decrypted; read it only after the notifier has stopped
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -255,7 +255,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// While two secrets are valid, both sign; afterwards only the newer one.
+	// While two secrets are valid, notifications are signed with both; afterwards, only with the newer secret.
 	sealed := r.sealed(endpointID, newer)
 	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
@@ -366,7 +366,7 @@ func (d *dying) SettleNotification(context.Context, notificationdb.LeasedNotific
 	return false, errors.New("killed")
 }
 
-// If a worker dies between sending and recording, another worker sends again under the same id.
+// If a worker dies between sending and recording, another worker sends the notification again with the same id.
 func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -445,7 +445,7 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 }
 
 // An endpoint that does not respond has only a few notifications in flight. Other endpoints receive
-// theirs in the meantime.
+// their notifications in the meantime.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -479,7 +479,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	close(release)
 }
 
-// An address is checked again each time a notification is sent to it.
+// A URL is checked again each time that a notification is sent to it.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -490,7 +490,7 @@ func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
 	n := r.until(notificationID, func(n domain.Notification) bool { return n.Error != nil })
-	if *n.Error != "The address must begin with https://." || n.ResponseCode != nil || len(r.got) > 0 {
+	if *n.Error != "The URL must begin with https://." || n.ResponseCode != nil || len(r.got) > 0 {
 		t.Errorf("refused as %+v: %s", n, *n.Error)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// If the key for an endpoint's secret is missing, nothing is sent. The owner of the endpoint and
-// the operator can both see the reason. After the secret is encrypted with a new key, pending
-// notifications are sent with a signature.
+// If the key for an endpoint's secret is missing, no notification is sent to the endpoint. The
+// owner of the endpoint and the operator can both see the reason. After the secret is encrypted
+// with a new key, pending notifications are sent with a signature.
 func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

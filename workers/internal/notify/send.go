@@ -19,8 +19,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is the number of bytes of a response body that are read and discarded, so that the
-// connection can be reused.
+// maxAnswer is the maximum number of bytes that are read from a response body and discarded, so
+// that the connection can be reused.
 const maxAnswer = 64 << 10
 
 // answer is an endpoint's response.
@@ -29,7 +29,7 @@ type answer struct {
 	retryAfter time.Duration // 0 if the endpoint did not request a delay
 }
 
-// send makes the request. The organization sees the text of the error, unless the error is
+// send sends the request. The organization sees the text of the error, unless the error is
 // sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	if err := n.client.Check(c.URL); err != nil {
@@ -45,7 +45,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // shown to people as a sentence
+		return answer{}, errors.New("The URL is not valid.") //nolint:revive,staticcheck // shown to people as a sentence
 	}
 
 	req.Header.Set("Content-Type", "application/json")
@@ -53,7 +53,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, err
 	} else if err != nil {
 		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("cannot use the secret of an endpoint")
-		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
+		return answer{}, errors.New("The endpoint's secret cannot be read: rotate the secret.") //nolint:revive,staticcheck // shown to people
 	}
 
 	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})

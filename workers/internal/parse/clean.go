@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// cleanBlock returns a block's text in the form for its kind.
+// cleanBlock returns a block's text in the clean form for the block's kind.
 func cleanBlock(kind document.Kind, s string) string {
 	switch kind {
 	case document.Verbatim:
@@ -45,7 +45,7 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the character to write for r: the same character, a line end, or -1 for none.
+// seen returns the character to write for r: the same character, a line end, or -1 if no character is written.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -61,7 +61,7 @@ func seen(r rune) rune {
 	}
 }
 
-// blank contains characters without a visible form: noncharacters, fillers, variation selectors.
+// blank contains characters without a visible form: noncharacters, fillers and variation selectors.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x115F, 0x1160, 1}, {0x2800, 0x2800, 1}, {0x3164, 0x3164, 1}, {0xFDD0, 0xFDEF, 1}, {0xFFA0, 0xFFA0, 1}, {0xFFFE, 0xFFFF, 1},
@@ -109,8 +109,8 @@ func paragraph(s string) string {
 	return b.String()
 }
 
-// verbatim returns text with its lines and spaces, except spaces at the ends of lines and empty
-// lines at both ends.
+// verbatim returns text with its lines and spaces, except for spaces at the ends of lines and empty
+// lines at the beginning and the end.
 func verbatim(s string) string {
 	lines := strings.Split(Clean(s), "\n")
 	for i, l := range lines {
@@ -146,8 +146,8 @@ func split(s string, maximum int) (piece, rest string) {
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary returns the last offset, at most maximum, that is between two characters and does not
-// separate an accent from its letter.
+// boundary returns the last offset, not greater than maximum, that lies between two characters and
+// does not separate an accent from its letter.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {

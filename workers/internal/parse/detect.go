@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is the detected type of a document, with a note for the person who uploaded it.
+// kind is the detected type of a document, with a note for the person who uploaded the document.
 type kind struct{ mimeType, note string }
 
 // detect returns the type of a document. It uses the first bytes, the names in an archive and, for
@@ -70,7 +70,7 @@ func extensionNote(name, is string) string {
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
 	}
-	return fmt.Sprintf("The file's name suggests %s, but it is %s, and was read as such.", typeNames[said], typeNames[is])
+	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
 func isTextType(mimeType string) bool {
@@ -281,7 +281,7 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible lists formats whose programs can save documents in supported formats.
+// convertible lists formats whose documents can be saved in supported formats by the programs that created them.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",

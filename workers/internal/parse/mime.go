@@ -24,7 +24,7 @@ var extensions = map[string]string{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".json": JSON, ".jsonl": JSONLines, ".ndjson": JSONLines, ".geojson": JSON,
 }
 
-// aliases maps other names of these MIME types, which some senders use, to the names above.
+// aliases maps other names for these MIME types, which some senders use, to the names above.
 var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,

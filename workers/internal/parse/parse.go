@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the text that is read from a document. A zero means the default.
+// Limits are the limits on the text that is read from a document. Zero means the default.
 type Limits struct {
 	Pages  int   // default 2,000
 	Blocks int   // default 500,000
@@ -21,8 +21,8 @@ type Limits struct {
 // Input is a document to read.
 type Input struct {
 	Name     string // the name that the sender gave it; used only to distinguish text formats
-	MIMEType string // the type that the sender declared; Parse replaces it by the detected type
-	Charset  string // the encoding that the sender declared, or ""; Parse takes it from MIMEType
+	MIMEType string // the type that the sender declared; Parse replaces it with the detected type
+	Charset  string // the encoding that the sender declared, or ""; Parse sets it from MIMEType
 	Content  []byte
 	Limits   Limits
 }
@@ -42,8 +42,8 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document. It detects the format from the content. Errors from the function that
-// receives out's events and errors of ctx are returned unchanged. Any other error is a
+// Parse reads a document. It detects the format from the content. Errors from ctx and from the
+// function that receives out's events are returned unchanged. Any other error is a
 // *document.Failure.
 func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (document.Info, error) {
 	kind, err := detect(in)
@@ -80,7 +80,7 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	return info, nil
 }
 
-// panicked is the error for a panic of a reader, because libraries can panic on damaged files.
+// panicked is the error for a panic in a reader, because libraries can panic on damaged files.
 type panicked struct {
 	value any
 	stack []byte

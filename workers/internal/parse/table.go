@@ -9,8 +9,8 @@ import (
 // value matches numbers, dates and amounts. Header rows do not contain such cells.
 var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
 
-// NamesColumns reports whether cells look like a header row: they contain short texts, all
-// different, and no numbers. At least two thirds of the columns must have a text.
+// NamesColumns reports whether cells look like a header row: they contain short texts, which are
+// all different, and no numbers. At least two thirds of the columns must have a text.
 func NamesColumns(cells []string, columns int) bool {
 	seen := map[string]bool{}
 	for _, c := range cells {

@@ -12,8 +12,8 @@ const (
 	defaultPages  = 2000
 	defaultBlocks = 500_000
 	defaultText   = 32 << 20
-	MaxBlock      = 16 << 10 // bytes of a block's text; longer blocks are divided
-	maxHeading    = 1000     // bytes: a longer heading becomes a paragraph
+	MaxBlock      = 16 << 10 // maximum number of bytes in a block's text; longer blocks are divided
+	maxHeading    = 1000     // maximum number of bytes in a heading; a longer heading becomes a paragraph
 	maxTitle      = 300      // characters
 )
 
@@ -26,8 +26,8 @@ type Writer struct {
 	pages  int
 	blocks int
 	text   int64
-	err    error // the first error, which every further call returns
-	broken error // error from emit; the document is not the cause
+	err    error // the first error, which every later call returns
+	broken error // error from emit, which the document did not cause
 }
 
 // NewWriter returns a Writer that calls emit with its events.
@@ -86,7 +86,7 @@ func (w *Writer) Item(text string) error {
 	return w.Put(document.Block{Kind: document.Item, Text: text})
 }
 
-// Row writes a row of a table. head reports that the cells are column names.
+// Row writes a row of a table. head is true if the cells are column names.
 func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
@@ -135,11 +135,11 @@ func (w *Writer) block(b document.Block) {
 	case w.blocks > w.limits.Blocks:
 		w.err = &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and similar blocks, the maximum.", w.limits.Blocks),
+			Message: fmt.Sprintf("The document has more than the maximum of %d paragraphs, rows and similar blocks.", w.limits.Blocks),
 		}
 	case w.text > w.limits.Text:
 		w.err = &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than %s of text, the maximum.", size(w.limits.Text)),
+			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than the maximum of %s of text.", size(w.limits.Text)),
 		}
 	default:
 		w.send(document.Event{Block: &b})

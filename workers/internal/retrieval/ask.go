@@ -14,7 +14,7 @@ import (
 // vectorTimeout is the maximum time that a search waits for the vector of its query.
 const vectorTimeout = 2 * time.Second
 
-// errNoDocuments is the cause with which a search is canceled if the organization has no documents.
+// errNoDocuments is the cause with which a search is cancelled if the organization has no documents.
 var errNoDocuments = errors.New("the organization has no documents")
 
 // answers contains the results of all sources.
@@ -39,8 +39,8 @@ type searchRun struct {
 	got answers
 }
 
-// ask queries all sources in parallel. The result lists sources that failed in without. If the text
-// search fails, the whole search fails.
+// ask queries all sources in parallel. Its result lists the sources that failed in without. If the
+// text search fails, the whole search fails.
 func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
 	a := &searchRun{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
 	a.scope = knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}
@@ -70,8 +70,8 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	return a.got
 }
 
-// count looks up how many chunks contain the query's words. If the organization has no documents,
-// it cancels the search.
+// count looks up how many chunks contain each of the query's words. If the organization has no
+// documents, it cancels the search.
 func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	var lexemes []string
 	for _, w := range a.words {
@@ -90,7 +90,7 @@ func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// fail records the first error. The caller holds the lock.
+// fail records the first error. The caller must hold the lock.
 func (a *searchRun) fail(err error) {
 	if a.got.err == nil {
 		a.got.err = err
@@ -100,7 +100,7 @@ func (a *searchRun) fail(err error) {
 // byWords is a search for the words of a query.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-// byWords runs one of the searches for words and stores its results under source.
+// byWords runs one of the searches for words, and stores the results under source.
 func (a *searchRun) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
 

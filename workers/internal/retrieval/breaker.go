@@ -8,7 +8,7 @@ import (
 
 const (
 	maxFailures = 3                // consecutive failures that close the breaker
-	pause       = 10 * time.Second // time for which the service is not called after failures
+	pause       = 10 * time.Second // how long the service is not called after failures
 )
 
 var (
@@ -26,8 +26,8 @@ type breaker struct {
 	until  time.Time
 }
 
-// open reports whether the service may be called. While the service is unavailable, one call is
-// allowed after each pause.
+// open reports whether the service may be called. While the service is unavailable, only one call
+// is allowed after each pause.
 func (g *breaker) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

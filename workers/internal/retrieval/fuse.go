@@ -8,22 +8,23 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// depth is the number of chunks that each source returns. Chunks with lower ranks are hardly
+// depth is the number of chunks that each source returns. Chunks that would rank lower are hardly
 // related to the query.
 const depth = 60
 
-// rankOffset is the constant k of reciprocal rank fusion. The larger it is, the less the first
-// ranks stand out. With the usual 60, a chunk that two sources rank low can beat the chunk that the
-// text search ranks first. A weak embeddings model then makes searches worse; see the retrieval
+// rankOffset is the constant k of reciprocal rank fusion. The larger k is, the less the first ranks
+// stand out. With the usual 60, a chunk that two sources rank low can beat the chunk that the text
+// search ranks first. A weak embeddings model then makes searches worse; see the retrieval
 // measurements in docs/performance.md. With 10, this happens only if both sources rank the chunk
 // among about the first eight.
 const rankOffset = 10
 
-// weights contains the weights of the sources. Words weigh more than vectors, because words can be
-// cited. Similar words weigh least, because they only guess the intended word.
+// weights contains the weights of the sources. Words have a higher weight than vectors, because
+// words can be cited. Similar words have the lowest weight, because they are only guesses at the
+// intended word.
 var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
-// ranks contains the chunks that each source has found, the best first.
+// ranks contains the chunks that each source has found, best first.
 type ranks map[string][]knowledgedb.Hit
 
 // fusedHit is a chunk with its fused score.
@@ -39,7 +40,7 @@ func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }
 
-// fuse merges the results of all sources by rank, because scores of different sources are not
+// fuse merges the results of all sources by rank, because the scores of different sources are not
 // comparable.
 func fuse(found ranks) []fusedHit {
 	at := map[int64]int{}

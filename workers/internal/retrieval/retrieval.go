@@ -21,30 +21,30 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // characters of a query that are used; the rest is ignored
+	maxQuery     = 1_000 // maximum number of characters in a query; the rest is ignored
 	maxID        = 64    // bytes of a document's id
-	maxWords     = 64    // words used; more add little, and each one is searched for
+	maxWords     = 64    // maximum number of words in a query; more words add little, and each word is searched for
 )
 
-// Index finds the best chunks according to one source at a time. Scores are comparable only within
-// the results of one search.
+// Index finds the best chunks, according to one source per method. Scores are comparable only
+// within the results of one search.
 type Index interface {
 	// SearchText finds chunks that contain at least one of the words. Rare words count more.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-	// SearchSimilar replaces words that no document contains by similarly spelled words, and
-	// searches for those.
+	// SearchSimilar replaces words that no document contains with similarly spelled words, and
+	// searches for these.
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-	// SearchVectors finds the chunks nearest to a vector of the same model.
+	// SearchVectors finds the chunks whose vectors, computed by the same model, are nearest to a vector.
 	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 
 // Store reads the documents.
 type Store interface {
 	Index
-	// KnowledgeWords returns the number of chunks of the organization's documents, and how many of
-	// them contain each lexeme.
+	// KnowledgeWords returns the number of chunks in the organization's documents, and the number
+	// of these chunks that contain each lexeme.
 	KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error)
 	// Passages returns the texts of chunks, in order. It omits chunks that no longer exist.
 	Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error)
@@ -63,7 +63,7 @@ type Query struct {
 	DocumentIDs    []string          // empty: all documents of the organization
 	Metadata       map[string]string // key-value pairs; a document must have all of them
 	Limit          int               // 1 to 50; 0 is 10
-	// Supported omits passages that are not, or hardly, related to the query.
+	// Supported omits passages that are hardly or not at all related to the query.
 	Supported bool
 }
 
@@ -86,8 +86,8 @@ func New(s Store, e Embedder) *Searcher {
 	return &Searcher{store: s, embedder: e, breaker: breaker{now: time.Now}}
 }
 
-// Search returns the passages that match a query best. For a query without words it returns none.
-// It fails if the text search fails or ctx ends.
+// Search returns the passages that match a query best. For a query without words, it returns no
+// passages. It fails if the text search fails or ctx ends.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
@@ -143,8 +143,8 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs returns the valid ids in named. somewhere is false if named is not empty but no id in
-// it is valid. In that case the search must find nothing, instead of searching all documents.
+// documentIDs returns the valid ids in named. somewhere is false if named is not empty but contains
+// no valid id. In that case the search must find no passages, instead of searching all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -169,7 +169,7 @@ func beginning(text string, maximum int) string {
 type candidate struct {
 	domain.Found
 
-	similarity float64 // cosine similarity of its vector to the query's; 0 if the vector search did not find it
+	similarity float64 // cosine similarity of its vector and the query's; 0 if the vector search did not find the passage
 }
 
 // passages reads the texts of hits.
@@ -194,7 +194,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		}
 		return list, nil
 	}
-	var list []candidate // some chunks no longer exist; read them individually to know which
+	var list []candidate // some chunks no longer exist; read the chunks individually to find out which
 	for _, h := range hits {
 		one, err := s.store.Passages(ctx, org, []int64{h.chunk})
 		if err != nil {

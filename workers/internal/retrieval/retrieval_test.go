@@ -209,7 +209,7 @@ func TestFailingSources(t *testing.T) {
 }
 
 // TestASlowServiceDoesNotDelaySearches: a search waits at most two seconds for the vector of its
-// query. After several timeouts, searches do not wait at all for some time.
+// query. After several timeouts, searches do not wait at all for a while.
 func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func openShelf(t *testing.T) *realStore {
 	return sh
 }
 
-// add adds a ready document with one passage per page, and vectors if a model is named.
+// add adds a ready document with one passage per page, with vectors if a model is given.
 func (s *realStore) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
 	s.Helper()
 	ctx := s.Context()
@@ -84,7 +84,7 @@ func (s *realStore) add(org, name, language, model string, metadata map[string]s
 	return held.ID
 }
 
-// termsFor returns a text's terms as they are indexed.
+// termsFor returns the terms of a text in their indexed form.
 func termsFor(language, text string) []knowledgedb.Term {
 	var terms []knowledgedb.Term
 	at := map[string]int{}

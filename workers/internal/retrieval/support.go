@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// minShare is the minimum share that a passage must contain of the total weight of the query's
-	// words. One frequent word of several is less than that share. One rare word is more, and so
-	// are a few ordinary words of a long question. The share is low because people use words that
-	// documents do not contain.
+	// minShare is the minimum share of the total weight of the query's words that a passage must
+	// contain. One frequent word among several is less than that share. One rare word is more, and
+	// so are a few ordinary words from a long question. The share is low because people use words
+	// that documents do not contain.
 	minShare = 0.25
-	// maxFewWords is the maximum number of words of a query that is usually about a single thing.
+	// maxFewWords is the maximum number of words in a query that is usually about a single thing.
 	// For such a query, minShareOfFew replaces minShare.
 	maxFewWords, minShareOfFew = 3, 0.4
 	// minRarity is the minimum weight of the rarest word that a passage shares with the query,
-	// relative to the rarest word of the query that any document contains. For at most maxFewWords
-	// words it is minRarityOfFew. For more words it is lower, because the rarest word may not
-	// belong to the topic.
+	// relative to the rarest word of the query that occurs in a document. For queries of at most
+	// maxFewWords words, minRarityOfFew applies instead. For longer queries the limit is lower,
+	// because the rarest word may not belong to the topic.
 	minRarity, minRarityOfFew = 0.6, 0.85
-	// extraChunks is added to the number of chunks when word frequencies are computed, as chunks
-	// without any of the words. Otherwise, every word would seem frequent in a collection of a few
-	// pages.
+	// extraChunks is added to the number of chunks when word frequencies are computed, as if there
+	// were more chunks that contain none of the words. Otherwise, every word would seem frequent in
+	// a collection of a few pages.
 	extraChunks = 50
 	// unknownWeight is the weight of a word that no chunk contains, relative to the rarest possible
 	// word. Such a word may be essential, or it may not belong to the topic.
 	unknownWeight = 0.5
-	// minCommon is the minimum share of common trigrams for which a word of a passage counts as an
-	// unknown word of the query, for example with a typing error.
+	// minCommon is the minimum share of common trigrams for which a word in a passage is treated as
+	// an unknown word of the query, for example as the same word with a typing error.
 	minCommon = 0.4
 	// minSimilarity is the minimum cosine similarity for which a passage is related to a query by
 	// its vector alone. With OpenAI's third generation of models, which are typical, unrelated
-	// texts are below it. With other models, all similarities may be above it. Then no passage is
-	// omitted, and the agent's model must judge.
+	// texts have a lower similarity. With other models, all similarities may be higher; then no
+	// passages are omitted, and the agent's model must judge.
 	minSimilarity = 0.3
 )
 
@@ -58,7 +58,7 @@ type weightedWord struct {
 	name    bool
 }
 
-// support computes the weights of a query's words. Rare words weigh more.
+// support computes the weights of a query's words. Rare words have more weight.
 func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	total := float64(a.chunks + extraChunks)
 	s := support{few: len(words) <= maxFewWords}
@@ -81,7 +81,7 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 		s.all += one.weight
 	}
 
-	// Queries of few words are usually about one thing, so they need a rarer word in common.
+	// Queries of few words are usually about one thing, so a passage must share a rarer word with them.
 	s.least = minRarity * rarest
 	if s.few {
 		s.least = minRarityOfFew * rarest
@@ -89,8 +89,8 @@ func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	return s
 }
 
-// rarity returns the inverse document frequency, as in BM25, of a word that have of total chunks
-// contain.
+// rarity returns the inverse document frequency, as in BM25, of a word that is contained in have of
+// total chunks.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
@@ -101,8 +101,8 @@ func (s support) keep(found []candidate) []candidate {
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
 }
 
-// in reports whether a passage contains enough of the query's words, either literally or in an
-// inflected form of the passage's language.
+// in reports whether a passage contains enough of the query's words, either literally or in a form
+// inflected according to the passage's language.
 func (s support) in(c candidate, known languages) bool {
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
 	terms := map[string]bool{}
@@ -123,8 +123,8 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// by reports whether terms contains enough of the query's words, and among them a word with high
-// weight. If the query has few words and one is a name that no document contains, the result is
+// by reports whether terms contains enough of the query's words, including a word with high weight.
+// If the query has few words and one of them is a name that no document contains, the result is
 // false, because the query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	// A word that no document contains counts only if a similar word was searched for and found.
@@ -153,7 +153,7 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 // other work on a passage.
 type languages map[string]*documentLanguage
 
-// documentLanguage is the detected language of a document, and the number of passages tried.
+// documentLanguage is the detected language of a document, and the number of passages from which detection was tried.
 type documentLanguage struct {
 	language string
 	tries    int
@@ -179,7 +179,7 @@ func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }
 
-// isLike reports whether terms contains a word that is similar to this one.
+// isLike reports whether terms contains a word that is similar to w.
 func (w weightedWord) isLike(terms map[string]bool) bool {
 	own := trigrams(w.Text)
 	for term := range terms {
@@ -190,8 +190,8 @@ func (w weightedWord) isLike(terms map[string]bool) bool {
 	return false
 }
 
-// trigrams returns a word's trigrams as PostgreSQL computes them: with two spaces before the word
-// and one after it.
+// trigrams returns a word's trigrams in the way that PostgreSQL computes them: with two spaces
+// before the word and one space after it.
 func trigrams(word string) map[string]bool {
 	runes := []rune("  " + word + " ")
 	set := make(map[string]bool, len(runes))
@@ -201,7 +201,7 @@ func trigrams(word string) map[string]bool {
 	return set
 }
 
-// common returns the share of trigrams that two words have in common.
+// common returns the share of the trigrams of two words that both have.
 func common(a, b map[string]bool) float64 {
 	both := 0
 	for t := range a {

@@ -198,10 +198,10 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	if err != nil {
 		return fmt.Errorf("encoding step: %w", err)
 	}
-	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
 	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write is cheaper than repeating the step
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
-		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
 	}
 	if err != nil {
 		return retryable(err)

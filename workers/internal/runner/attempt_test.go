@@ -96,7 +96,7 @@ func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb
 
 func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *testEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) { return true, nil }
+func (s *testEnv) Journal(context.Context, lease.Held, int, []byte) (bool, error) { return true, nil }
 
 func (s *testEnv) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
 	saved := map[string]bool{}
@@ -139,6 +139,10 @@ func (s *testEnv) Events(_ string, chunk domain.EventChunk) {
 func (s *testEnv) Done(runID, replyTo string, result []byte) {
 	defer s.lock()()
 	s.done = append(s.done, runID+" "+replyTo+" "+string(result))
+}
+
+func (s *testEnv) Ended(runID, replyTo string, result []byte, _ domain.EventID, _ domain.RunStatus) {
+	s.Done(runID, replyTo, result)
 }
 
 func (s *testEnv) Changed(kind domain.ChangeKind, org string) {

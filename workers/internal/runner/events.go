@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -16,21 +17,38 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// checkpointEvery is the minimum time between two checkpoints, in which a run's events are saved. A
-// new subscriber misses at most the events of this time.
-const checkpointEvery = 250 * time.Millisecond
+const (
+	// checkpointEvery is the time between the moments at which a worker saves the events of a run.
+	// All runs of a phase share these moments, so that a few statements save the events of all of them.
+	// With one phase, the work of all runs would delay other work at these moments.
+	checkpointEvery  = 250 * time.Millisecond
+	checkpointPhases = 10
 
-// eventWriter publishes an attempt's events immediately and saves them in checkpoints. Only the
-// attempt's goroutine writes events; a timer's goroutine writes the checkpoints.
+	// checkpointAge is the least age of the first event that a checkpoint saves. A run that finishes
+	// earlier needs no checkpoint. A new subscriber misses at most the events of checkpointAge and
+	// checkpointEvery together.
+	checkpointAge = 200 * time.Millisecond
+)
+
+// maxPiece is the size of text in bytes that is published without waiting for more.
+const maxPiece = 4 << 10
+
+// eventWriter publishes an attempt's events and saves them in checkpoints. Pieces of the answer that
+// arrive within paceWindow may become one event; all other events are published immediately. Only
+// the attempt's goroutine reports events; goroutines of timers publish pieces that waited, and write
+// the checkpoints.
 type eventWriter struct {
 	held    lease.Held
+	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after it
 	publish func(runID string, chunk domain.EventChunk)
+	pace    *pace
 	// save returns held = false if the run no longer belongs to this attempt.
 	save  func(context.Context, executiondb.Checkpoint) (held bool, err error)
 	taken func() // called if the run no longer belongs to this attempt
 	log   zerolog.Logger
 
 	mu      sync.Mutex
+	text    []byte        // pieces of the answer that wait to be published
 	next    int           // number of the next event
 	first   int           // of the first event that is not yet saved
 	lines   []byte        // events that are not yet saved
@@ -69,10 +87,8 @@ func (t *eventWriter) loop(e agentloop.Event) {
 	// Replayed events are written too: clients have discarded the events of earlier attempts.
 	switch e.Type {
 	case agentloop.EventDelta:
-		if e.Text == "" {
-			return
-		}
-		data, err = domain.DeltaData(e.Text)
+		t.piece(e.Text)
+		return
 	case agentloop.EventToolStarted, agentloop.EventToolCompleted:
 		data, err = json.Marshal(struct {
 			ToolCall *domain.ToolCall `json:"toolCall"`
@@ -92,10 +108,52 @@ func (t *eventWriter) loop(e agentloop.Event) {
 	t.write(e.Type, data)
 }
 
-// write appends an event to the unsaved ones, publishes it and starts the checkpoint timer.
+// piece publishes a piece of the answer, now or at the end of the window.
+func (t *eventWriter) piece(text string) {
+	if text == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waits := len(t.text) > 0
+	t.text = append(t.text, text...)
+	if len(t.text) >= maxPiece || !waits && t.pace.admit(t) {
+		t.writeText()
+	}
+}
+
+// flush publishes the pieces that wait.
+func (t *eventWriter) flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writeText()
+}
+
+// writeText writes the pieces that wait as one event. The caller must hold t.mu.
+func (t *eventWriter) writeText() {
+	if len(t.text) == 0 {
+		return
+	}
+	data, err := domain.DeltaData(string(t.text))
+	t.text = t.text[:0]
+	if err != nil {
+		t.log.Error().Err(err).Str("type", domain.EventMessageDelta).Msg("cannot encode event")
+		return
+	}
+	t.append(domain.EventMessageDelta, data)
+}
+
+// write writes an event other than a piece of the answer, after the pieces that wait.
 func (t *eventWriter) write(kind string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.writeText()
+	t.append(kind, data)
+}
+
+// append appends an event to the unsaved ones, publishes it and starts the checkpoint timer. The
+// caller must hold t.mu.
+func (t *eventWriter) append(kind string, data []byte) {
 	// Publish under the lock: the chunk shares memory with lines, which a checkpoint moves.
 	from := len(t.lines)
 	t.lines = domain.AppendEventLine(t.lines, kind, data)
@@ -106,10 +164,19 @@ func (t *eventWriter) write(kind string, data []byte) {
 	// next one.
 	switch {
 	case t.timer == nil:
-		t.timer = time.AfterFunc(checkpointEvery, t.checkpoint)
+		t.timer = time.AfterFunc(t.untilCheckpoint(), t.checkpoint)
 	case from == 0 && t.writing == nil:
-		t.timer.Reset(checkpointEvery)
+		t.timer.Reset(t.untilCheckpoint())
 	}
+}
+
+// untilCheckpoint returns the time until the checkpoint of an event that is written now.
+func (t *eventWriter) untilCheckpoint() time.Duration {
+	wait := checkpointEvery - time.Since(t.epoch)%checkpointEvery
+	if wait < checkpointAge {
+		wait += checkpointEvery
+	}
+	return wait
 }
 
 // checkpoint saves the unsaved events. If that fails, the next checkpoint saves them.
@@ -142,7 +209,7 @@ func (t *eventWriter) checkpoint() {
 	case err == nil && !held:
 		t.taken()
 	case len(t.lines) > 0 && !t.closed:
-		t.timer.Reset(checkpointEvery)
+		t.timer.Reset(t.untilCheckpoint())
 	}
 }
 
@@ -154,12 +221,13 @@ func (t *eventWriter) chunk() executiondb.Chunk {
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
 }
 
-// close stops the checkpoint timer. It does not wait for a checkpoint that is being written; the
+// close publishes the pieces that wait and stops the checkpoint timer. It does not wait for a checkpoint that is being written; the
 // fence decides whether that one takes effect.
 func (t *eventWriter) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
+	t.writeText()
 	t.closed = true
 	if t.timer != nil {
 		t.timer.Stop()
@@ -211,7 +279,8 @@ func (t *eventWriter) forget() {
 
 // newEventWriter creates an attempt's event writer.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
-	t := &eventWriter{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
+	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it spreads work, and protects nothing
+	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})

@@ -35,7 +35,7 @@ type writerEnv struct {
 func newWriterEnv(fence int64) *writerEnv {
 	tt := &writerEnv{}
 	tt.eventWriter = &eventWriter{
-		held: lease.Held{RunID: "run_1", Fence: fence}, log: zerolog.Nop(),
+		held: lease.Held{RunID: "run_1", Fence: fence}, epoch: time.Now(), pace: &pace{}, log: zerolog.Nop(),
 		publish: func(_ string, c domain.EventChunk) {
 			tt.published = append(tt.published, fmt.Sprintf("%d.%d %s", c.Fence, c.First, c.Lines))
 		},
@@ -95,11 +95,47 @@ func TestEventsArePublishedImmediatelyAndSavedPeriodically(t *testing.T) {
 			}
 		}
 		rest, end := tt.rest(answered("whatever"))
-		if got := chunks(append(tt.saved, executiondb.Checkpoint{Chunk: rest})); got != "2-7 8-13 14-19 20-21" || end != 22 {
+		if got := chunks(append(tt.saved, executiondb.Checkpoint{Chunk: rest})); got != "2-7 8-12 13-17 18-21" || end != 22 {
 			t.Errorf("stored in %s, ended at %d", got, end)
 		}
 		if !strings.HasPrefix(tt.published[0], "1.1 run.started {") || tt.published[1] != "1.2 message.delta {\"text\":\"0\"}\n" {
 			t.Errorf("published %q", tt.published[:2])
+		}
+	})
+}
+
+// Runs that began at different times save their events at the same moments, so that their checkpoints
+// share statements. A run that finishes soon needs none.
+func TestRunsShareTheMomentsOfTheirCheckpoints(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		epoch, moments := time.Now(), map[time.Duration]int{}
+		for n := range 10 {
+			tt := newWriterEnv(1)
+			tt.epoch = epoch
+			for range 25 {
+				tt.say(fmt.Sprint(n))
+				<-time.After(21 * time.Millisecond)
+			}
+			tt.closeAndWait(t.Context())
+			if len(tt.at) == 0 {
+				t.Errorf("run %d has no checkpoint", n)
+			}
+			for _, at := range tt.at {
+				moments[at.Sub(epoch)%checkpointEvery]++
+			}
+
+			short := newWriterEnv(1)
+			short.epoch = epoch
+			short.say("a")
+			<-time.After(checkpointAge - time.Millisecond)
+			short.closeAndWait(t.Context())
+			if len(short.at) > 0 {
+				t.Errorf("a short run wrote %d checkpoints", len(short.at))
+			}
+		}
+		if len(moments) != 1 {
+			t.Errorf("runs wrote checkpoints at %v", moments)
 		}
 	})
 }

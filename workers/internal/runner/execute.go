@@ -355,7 +355,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 		out[i] = saveResult{ok: finished.Saved[id], err: finished.Rejected[id], failed: finished.Failed[id]}
 		if out[i].ok {
 			failpoint.Here(failpoint.FinishAfter)
-			r.bus.Done(id, e.replyTo, e.Result)
+			r.bus.Ended(id, e.replyTo, e.Result, domain.EventID{Fence: e.Fence, N: e.EndN}, e.Run.Status)
 		}
 	}
 

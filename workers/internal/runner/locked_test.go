@@ -70,7 +70,7 @@ func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) 
 	return out, err
 }
 
-func (l *lockingEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) {
+func (l *lockingEnv) Journal(context.Context, lease.Held, int, []byte) (bool, error) {
 	defer l.lock()()
 	if l.tries++; l.tries < 4 {
 		return false, pg.ErrLocked

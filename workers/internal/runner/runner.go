@@ -84,9 +84,8 @@ type Records interface {
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 
-	// Journal appends steps numbered from first. It returns false if the run no longer belongs to
-	// this worker.
-	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
+	// Journal appends step n. It returns false if the run no longer belongs to this worker.
+	Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error)
 
 	// SaveEvents may save a checkpoint again without harm.
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
@@ -113,14 +112,22 @@ type Bus interface {
 
 	// Events publishes events to current subscribers. It stores nothing.
 	Events(runID string, chunk domain.EventChunk)
-
-	// Done publishes a result to the caller that waits on replyTo. A nil result makes the caller
-	// read the run.
-	Done(runID, replyTo string, result []byte)
+	Results
 
 	// OnCancelled calls f for each cancelled run of the deployment, not only for this worker's
 	// runs.
 	OnCancelled(f func(runID string)) (stop func(), err error)
+}
+
+// Results publishes the results of runs.
+type Results interface {
+	// Done publishes a result to the caller that waits on replyTo. A nil result makes the caller
+	// read the run.
+	Done(runID, replyTo string, result []byte)
+
+	// Ended is Done for a run with its last event at a position of its log, which the subscribers of
+	// its events receive.
+	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
 }
 
 // Changes publishes that an organization's runs have changed.
@@ -166,6 +173,8 @@ type Runner struct {
 	configs *configs.Cache
 	inputs  *inputs
 	metrics *metrics
+	epoch   time.Time // of the checkpoints of all runs
+	pace    pace
 }
 
 // Deps are a runner's dependencies.
@@ -201,6 +210,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		held:      &heldRuns{runs: map[string]*heldRun{}},
 		configs:   configs.New(deps.Records),
 		inputs:    newInputs(),
+		epoch:     time.Now(),
 	}
 
 	// A full queue rejects requests, so each queue has room for twice the number of attempts.

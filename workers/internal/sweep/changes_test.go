@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// Runs that the sweeper ends or requeues are published to subscribers of the organization.
+// Changes to runs that the sweeper ends or requeues are published to the organization's subscribers.
 func TestSweptRunsArePublished(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -8,23 +8,24 @@ import (
 	"parley/shared/store/lease"
 )
 
-// clockStep is the largest difference that may arise between the database's clock and this
-// process's monotonic clock from one round to the next. A larger difference means that the
+// clockStep is the largest normal difference that may arise, from one round to the next, between
+// the database's clock and this process's monotonic clock. A larger difference means that the
 // database's clock was changed.
 const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
 type clock struct {
 	seen  executiondb.Clock
-	at    time.Time // time on this process's monotonic clock just before seen was read
+	at    time.Time // time on this process's monotonic clock, just before seen was read
 	took  time.Duration
 	grace time.Time // until then, no lease counts as expired
 }
 
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
-// each of these, leases may seem expired although their workers are alive. So no lease counts as
-// expired for the length of a lease, in which workers can renew theirs. After the first check this
-// time is shorter, because the sweeper may have restarted together with the server.
+// each of these, leases may seem expired although their workers are alive. For the length of a
+// lease, in which workers can renew their leases, no lease therefore counts as expired. After the
+// first check this time is shorter, because the sweeper may have restarted together with the
+// server.
 func (s *Sweeper) checkClock(ctx context.Context) error {
 	before := time.Now()
 	now, err := s.store.Executions.Clock(ctx)

@@ -63,7 +63,7 @@ func (h *clockEnv) requeue() {
 	}
 }
 
-// step simulates a change of the database's clock by moving all stored times back.
+// step simulates a change of the database's clock by moving all stored times into the past.
 func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
@@ -78,7 +78,7 @@ func (h *clockEnv) wantHeld(want bool) {
 	}
 }
 
-// If the database's clock is changed, live workers keep their runs.
+// Live workers keep their runs when the database's clock is changed.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*clockEnv){

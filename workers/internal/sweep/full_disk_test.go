@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestStreamIsRecreatedAfterAFullDisk fills the disk of a NATS server. The server still answers
-// pings, but refuses to write to the stream even after there is space again, until the sweeper
+// TestStreamIsRecreatedAfterAFullDisk fills the disk of a NATS server. The server still responds to
+// pings, but refuses to write to the stream, even when there is space again, until the sweeper
 // recreates the stream.
 func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure error
-	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // the current page of a file still has room
+	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // the current page of a file still has room at that time
 		b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
 		failure = s.checkJobs(t.Context())
 	}

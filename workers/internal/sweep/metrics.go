@@ -18,7 +18,7 @@ const measureEvery = 10 * time.Second
 
 // Values of the label action of parley_sweeper_actions_total.
 const (
-	actionEnd       = "ended"             // runs past their deadline, without an answer, or poison
+	actionEnd       = "ended"             // runs past their deadline, without a decision, or with too many lost workers
 	actionRequeue   = "requeued"          // runs whose worker was lost
 	actionDispatch  = "dispatched"        // queued runs
 	actionNotify    = "rung_again"        // runs whose job message was lost
@@ -45,14 +45,14 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeper_actions_total", Help: "Actions of this process's sweeper, by kind.",
+			Name: "parley_sweeper_actions_total", Help: "Actions of the sweeper in this process, by kind.",
 		}, []string{"action"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeps_failed_total", Help: "Failed rounds of this process's sweeper, by task.",
+			Name: "parley_sweeps_failed_total", Help: "Failed rounds of the sweeper in this process, by task.",
 		}, []string{"sweep"}),
 		queues: gauge("parley_queue_runs",
 			"Unfinished runs of the whole service, by lane and state; in the lane ingest, documents.", "lane", "state"),
-		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of them was accepted.", "lane", "state"),
+		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of these runs or documents was accepted.", "lane", "state"),
 		pending: gauge("parley_doorbells_pending",
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// A stream that was created again has lost its job messages. The sweeper publishes the messages of
+// A stream that is created again has lost its job messages. The sweeper publishes the messages of
 // dispatched runs that were not claimed, and no others.
 func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	rings(0)
 }
 
-// A run may get message ids that a previous run with the same idempotency key had. If the stream
+// A run may get the same message ids as a previous run with the same idempotency key. If the stream
 // still remembers these ids, it drops the job message. The sweeper then publishes the message under
 // the next dispatch number.
 func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
@@ -89,7 +89,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	hears(run.ID)
 }
 
-// If a stream has lost messages that its consumers remember, it delivers nothing. The sweeper
+// If a stream has lost messages that its consumers remember, it delivers no messages. The sweeper
 // creates the stream again and publishes the job messages.
 func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // the messages, but not the consumers' state
+	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // deletes the messages, but not the consumers' state
 		testkit.CutFiles(t, dir, name, false)
 	}
 	server.Restart()
@@ -134,7 +134,7 @@ func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.N
 	return dispatchedIn(t, testkit.Postgres(t), natsURL)
 }
 
-// dispatchedIn does the same as dispatched in the given database.
+// dispatchedIn does the same as dispatched, in the given database.
 func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	st, b := open(t, dsn, natsURL)

@@ -54,7 +54,7 @@ func newOverdue(t *testing.T, number int) overdue {
 	return o
 }
 
-// round runs a sweeper's endRuns once. It returns the number of overdue runs that are left.
+// round runs a sweeper's endRuns once, and returns the number of overdue runs that are left.
 func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	t.Helper()
 	if err := o.sweeper.endRuns(ctx); err != nil {
@@ -87,8 +87,8 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
-// Even if an outage leaves a hundred thousand overdue runs, they end within a minute of their
-// deadline.
+// Even if an outage leaves a hundred thousand overdue runs, all of them end within a minute after
+// their deadline.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)

@@ -1,13 +1,13 @@
-// Package sweep repairs what processes leave behind when they fail, and enforces time limits. It does
-// the following:
+// Package sweep repairs the state that failed processes leave behind, and enforces time limits. It
+// does the following:
 //
 //   - publishes lost job messages again
 //   - requeues runs whose worker died
 //   - ends runs that are past their deadline or wait too long for a person's decision
 //   - removes results past their retention
 //
-// Any number of workers may sweep: rows are locked with SKIP LOCKED, and if two of them dispatch
-// the same run again, the claim refuses the second.
+// Any number of workers may sweep: rows are locked with SKIP LOCKED, and if two workers dispatch
+// the same run again, only the first job message leads to a claim.
 package sweep
 
 import (
@@ -30,7 +30,7 @@ const (
 	every         = time.Second
 	expireEvery   = 10 * time.Second
 	limitsIdle    = 5 * time.Minute
-	maxRound      = 20_000 // maximum rows of each kind that are handled in one round; handling them takes less than a second
+	maxRound      = 20_000 // maximum number of rows of each kind that are handled in one round, which takes less than a second
 	maxBatch      = 500    // rows pruned in one transaction
 	maxRedispatch = 5000   // job messages published again in one sweep
 	forgotFor     = 2 * time.Second
@@ -45,9 +45,9 @@ type Sweeper struct {
 	log    zerolog.Logger
 	stream time.Time // creation time of the stream in the last round
 
-	forgotSince time.Time // when the stream began to have fewer messages than its consumers remember; zero if it has not
+	forgotSince time.Time // since when the stream has had fewer messages than its consumers remember; zero if it has not
 
-	unwritableSince time.Time // when the stream began to store no messages; zero if it stores messages
+	unwritableSince time.Time // since when the stream has not stored messages; zero if it stores messages
 
 	clock clock
 
@@ -65,7 +65,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because a round may take long
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because a round may take a long time
 	loops.Go(func() {
 		_ = s.measure(ctx) // if this fails, the loop below reports it
 		s.repeat(ctx, "measuring", measureEvery, s.measure)
@@ -74,8 +74,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// repeat calls do at intervals until ctx ends. Of consecutive failures it logs only the first, and
-// later that they have ended.
+// repeat calls do at intervals until ctx ends. It logs only the first of several consecutive
+// failures, and later that they have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -96,7 +96,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
 
-		// A failure that lasts would otherwise fill the log with the same line.
+		// Otherwise, a lasting failure would fill the log with the same line.
 		if err != nil && !failed {
 			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
@@ -148,7 +148,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 }
 
 // requeueLost requeues runs whose lease has expired. It does nothing while a changed clock may be
-// the reason.
+// the reason why leases seem expired.
 func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if err := s.checkClock(ctx); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	return err
 }
 
-// changed publishes that rows of these organizations have changed.
+// changed publishes that rows of the given kind have changed in these organizations.
 func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	for _, org := range orgs {
 		s.bus.Changed(kind, org)
@@ -206,8 +206,8 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 		return err
 	}
 
-	// A new creation time means that another stream replaced the one of the last round, with all
-	// its messages.
+	// A new creation time means that the stream from the last round, with all its messages, was
+	// replaced by another stream.
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(actionStream, 1)
 		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
@@ -226,7 +226,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 }
 
 // recreateForgotten creates the job stream again if it has fewer messages than its consumers
-// remember. Such a stream would deliver no message for a long time. The next sweep publishes the
+// remember. Such a stream would deliver no messages for a long time. The next sweep publishes the
 // job messages again. The condition must last for forgotFor, because the servers of a cluster may
 // disagree for a moment.
 func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error {
@@ -287,16 +287,16 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs: the job messages of those in again must be lost, those of the
-// others (later) may still be delivered. A message may still be delivered if the oldest undelivered
-// message of its lane is older than the dispatch of its run.
+// splitOverdue divides overdue runs: the job messages of the runs in again must be lost, and those
+// of the runs in later may still be delivered. A message may still be delivered if the oldest
+// undelivered message of its lane is older than the dispatch of its run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time
 		found  bool
 	}
 
-	// Ask once for each lane and not for each run, because thousands of runs may be overdue.
+	// The lane's state is requested once per lane and not once per run, because thousands of runs may be overdue.
 	lanes := map[domain.Lane]state{}
 	for _, lane := range domain.Lanes {
 		oldest, found, err := s.bus.OldestUndelivered(ctx, lane)

@@ -90,12 +90,12 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 	}
 
-	// Remove the sources of the run as the previous release does; see the migration.
+	// Remove the run's sources in the way in which the previous release does it; see the migration.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
-	// Leave the files as a worker does that has died.
+	// Leave the files in the state in which a dead worker leaves them.
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}

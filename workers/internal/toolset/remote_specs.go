@@ -11,10 +11,6 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// setStep is the step number under which the journal stores a run's tool set. The numbers of the
-// run's own steps begin at 1.
-const setStep = 0
-
 // remoteSpecs returns the tools of the agent's MCP servers. The first attempt lists and records
 // them; later attempts use the recorded list.
 func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) ([]tool.Spec, error) {
@@ -39,7 +35,7 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 		return nil, fmt.Errorf("encoding tool set: %w", err)
 	}
 
-	held, err := t.journal.Journal(ctx, run.Held, setStep, [][]byte{raw})
+	held, err := t.journal.KeepToolSet(ctx, run.Held, raw)
 	switch {
 	case err != nil:
 		return nil, unreachable(fmt.Errorf("recording tool set: %w", err))

@@ -48,8 +48,8 @@ type Journal interface {
 	// ToolSet returns nil if no tool set was recorded.
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
 
-	// Journal returns false, and writes nothing, if the run no longer belongs to this worker.
-	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
+	// KeepToolSet returns false, and writes nothing, if the run no longer belongs to this worker.
+	KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error)
 }
 
 // Code describes the sandboxes in which agents' code runs.

@@ -63,8 +63,8 @@ func (b *testEnv) VoidEffect(context.Context, lease.Held, string) (bool, error) 
 
 func (b *testEnv) ToolSet(context.Context, string, string) ([]byte, error) { return b.kept, nil }
 
-func (b *testEnv) Journal(_ context.Context, _ lease.Held, _ int, steps [][]byte) (bool, error) {
-	b.kept = steps[0]
+func (b *testEnv) KeepToolSet(_ context.Context, _ lease.Held, tools []byte) (bool, error) {
+	b.kept = tools
 	return !b.lost, nil
 }
 

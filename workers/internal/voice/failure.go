@@ -23,7 +23,7 @@ const (
 
 var errPanic = errors.New("the backend panicked")
 
-// Messages by error code, for failures without a message from the backend.
+// defaultMessages maps error codes to the messages for failures without a message from the backend.
 var defaultMessages = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
 	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
@@ -39,8 +39,8 @@ func (l *session) contain(err *error) {
 	}
 }
 
-// shouldRetry decides whether a failed call is retried, and after which delay. tries is the number
-// of calls made so far. If the backend does not have the voice or the language, the session resets
+// shouldRetry decides whether and after what delay a failed call is retried. tries is the number of
+// calls made so far. If the backend does not have the voice or the language, the session resets
 // that setting, reports the failure, and retries.
 func (l *session) shouldRetry(err error, tries int, voice, language string) (again bool, after time.Duration) {
 	var coded *speech.Error

@@ -19,8 +19,8 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// TestCausesAreLogged: the log contains the reason for which a backend failed, unless the reason
-// could quote speech.
+// TestCausesAreLogged: the log contains the reason for a backend's failure, unless the reason could
+// quote speech.
 func TestCausesAreLogged(t *testing.T) {
 	t.Parallel()
 	exit := exec.CommandContext(t.Context(), "false").Run()

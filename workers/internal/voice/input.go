@@ -25,14 +25,14 @@ var errOverloaded = &speech.Error{
 type input struct {
 	tape      tape
 	from      int64              // detection begins at this sample
-	since     int64              // audio before this sample has been processed
+	since     int64              // position up to which the audio has been processed
 	detector  *activity.Detector // nil if the end of a turn is signaled by command
 	detection contract.VoiceDetection
 	item      string // id of the speech in progress
 	reported  int64  // sample reported by the last alive
 
 	waiting []*utterance // utterances that wait for their transcripts; the first one is being transcribed
-	early   *utterance   // is also being transcribed, although its speech may continue; nil: none
+	early   *utterance   // utterance that is also being transcribed, although its speech may continue; nil: none
 	texts   chan transcript
 }
 
@@ -41,12 +41,12 @@ type utterance struct {
 	item     string
 	from, to int64
 	last     int64 // for detected speech: position after the last sound
-	found    bool  // detected by this session, not committed by command
+	found    bool  // detected by this session, rather than committed by a command
 	tries    int
 	pcm      []byte             // set when the first call begins
 	language string             // language of the last call
 	cancel   context.CancelFunc // nil while no call is running
-	got      *transcript        // a transcript that arrived before the utterance was first in line
+	got      *transcript        // a transcript that arrived before the utterance was first in the queue
 }
 
 // transcript is the outcome of a call that transcribes an utterance.
@@ -57,7 +57,7 @@ type transcript struct {
 }
 
 // newInput returns the input state for a session that is new or has moved here from another worker.
-// If it moved in the middle of speech, the detection continues that speech.
+// If the session moved in the middle of speech, detection continues with that speech.
 func newInput(open contract.VoiceOpen) input {
 	at := open.Position
 	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
@@ -70,7 +70,7 @@ func newInput(open contract.VoiceOpen) input {
 	// A session that moves may be in the middle of speech, which must keep its id and its start.
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // a command can still commit the audio before it
+	case s != nil: // a command can still commit the audio before this position
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -109,7 +109,7 @@ func (in *input) restart(at int64) {
 	}
 }
 
-// needs returns the position of the first sample that is still needed.
+// needs returns the position of the first sample that the session still needs.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {
@@ -153,7 +153,7 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	l.transcribeEarly()
 	l.bound()
 
-	// The ingress frees its copy of the audio according to these reports.
+	// The ingress uses these reports to free its copy of the audio.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
@@ -203,7 +203,7 @@ func (in *input) stopped(e activity.Event) *utterance {
 }
 
 // commit queues the samples that a command names for transcription. If the session has moved here,
-// detection may have found the same samples again; commit drops these utterances.
+// detection may have found the same samples again; commit drops such utterances.
 func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
 
@@ -223,14 +223,14 @@ func (l *session) commit(c *contract.VoiceCommand) {
 	l.wait(&utterance{item: c.Item, from: c.From, to: c.To})
 }
 
-// stop cancels the utterance's call, if one is running. Its transcript is then ignored.
+// stop cancels the utterance's call, if one is running. The transcript from that call is ignored.
 func (u *utterance) stop() {
 	if u.cancel != nil {
 		u.cancel()
 	}
 }
 
-// wait adds an utterance to those that wait for transcription.
+// wait adds an utterance to the queue for transcription.
 func (l *session) wait(u *utterance) {
 	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
@@ -262,8 +262,8 @@ func (l *session) bound() {
 	})
 }
 
-// transcribe starts to transcribe the first waiting utterance after a delay, unless that was
-// started early.
+// transcribe starts to transcribe the first waiting utterance after a delay, unless its
+// transcription was already started early.
 func (l *session) transcribe(after time.Duration) {
 	if len(l.input.waiting) == 0 {
 		return
@@ -295,7 +295,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)
-		select { // is received even if the call's context has ended
+		select { // the result must be received even if the call's context has ended
 		case l.input.texts <- got:
 		case <-l.ended:
 		}

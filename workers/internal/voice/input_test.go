@@ -98,7 +98,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 	slices.Sort(behind)
 	t.Logf("reported %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
-	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single one
+	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single report
 		t.Errorf("speech is reported late")
 	}
 }
@@ -129,8 +129,8 @@ func TestByCommandAlone(t *testing.T) {
 	l.until("what is needed", func() bool { return l.needs == l.at })
 }
 
-// TestClearAndCommitInSpeech: if speech in progress is cleared or committed by command, it ends
-// there. Later speech is a new item.
+// TestClearAndCommitInSpeech: if speech in progress is cleared or committed by a command, that
+// speech ends there, and later speech becomes a new item
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -221,8 +221,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestTranscribedEarly: speech that has probably ended is transcribed early. If it continues, it is
-// transcribed again.
+// TestTranscribedEarly: speech that has probably ended is transcribed early. If the speech
+// continues, it is transcribed again.
 func TestTranscribedEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -284,7 +284,7 @@ func TestOrderAndFailures(t *testing.T) {
 		case 4:
 			return "", errors.New("dial 10.0.0.1: refused")
 		case 5:
-			if calls.Load() < 7 { // the first utterance needs two calls, each other one call
+			if calls.Load() < 7 { // the first utterance needs two calls, and each of the others needs one
 				return "", &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
 		case 6:
@@ -352,7 +352,7 @@ func TestResumedWithMuchAudio(t *testing.T) {
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // as much as the bus buffers for a reader
+		for range 80 { // as much audio as the bus buffers for a reader
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -40,7 +40,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// script is a Transcriber and a Synthesizer with functions of the test.
+// script is a Transcriber and a Synthesizer that call functions of the test.
 type script struct {
 	hear func(ctx context.Context, u speech.Utterance) (string, error)
 	say  func(ctx context.Context, segment speech.Line, out func([]byte) error) error
@@ -54,8 +54,8 @@ func (s script) Synthesize(ctx context.Context, segment speech.Line, out func([]
 	return s.say(ctx, segment, out)
 }
 
-// defaultScript transcribes an utterance to its length in ms. It speaks each character as 10 ms of
-// samples with increasing values.
+// defaultScript transcribes each utterance as "said" and its language. It speaks each character as
+// 10 ms of samples with increasing values.
 func defaultScript() script {
 	return script{
 		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
@@ -234,7 +234,7 @@ func (l *session) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report for at most the time in. It returns false if none arrives or the
+// report waits for a report, for at most the duration in. It returns false if none arrives or the
 // session has ended.
 func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()

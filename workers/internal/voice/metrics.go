@@ -33,13 +33,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech transcribed (in) and synthesized (out).",
 		}, []string{"direction"}),
 		transcription: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_voice_transcription_seconds", Help: "Time that transcriptions of utterances took, by outcome.", Buckets: buckets,
+			Name: "parley_voice_transcription_seconds", Help: "Duration of transcriptions of utterances, by outcome.", Buckets: buckets,
 		}, []string{"outcome"}),
 		synthesis: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_voice_synthesis_seconds", Help: "Time that syntheses of segments took, by outcome.", Buckets: buckets,
+			Name: "parley_voice_synthesis_seconds", Help: "Duration of syntheses of segments, by outcome.", Buckets: buckets,
 		}, []string{"outcome"}),
 		first: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_voice_synthesis_first_seconds", Help: "Time to the first sound of a segment.", Buckets: buckets,
+			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a segment.", Buckets: buckets,
 		}),
 	}
 	for _, c := range []prometheus.Collector{m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first} {
@@ -50,7 +50,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// countHeard counts received speech, and countSpoken counts synthesized speech, both in samples.
+// countHeard counts speech received by the service, and countSpoken counts synthesized speech. Both take a number of samples.
 func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }

@@ -14,15 +14,15 @@ import (
 
 const (
 	maxSegments = 2         // the segment that is sent and the next one
-	maxSound    = 60 * rate // synthesized samples that wait to be sent; beyond this, the backend must wait
-	maxFinished = 16        // ids of finished answers for which commands may still arrive
+	maxSound    = 60 * rate // maximum number of synthesized samples that wait to be sent; beyond it, the backend must wait
+	maxFinished = 16        // number of remembered ids of finished answers, for which commands may still arrive
 )
 
 var errGap = errors.New("a part of the answer is missing")
 
 // output is the state of the answers that a session speaks.
 type output struct {
-	answers  []*answer // the first one is being spoken now
+	answers  []*answer // the first answer is being spoken now
 	finished []string
 	due      *time.Timer // fires when more audio may be sent
 	made     chan sound
@@ -34,7 +34,7 @@ type output struct {
 type answer struct {
 	id     string
 	cutter *sentence.Cutter
-	next   int  // offset of the next byte of its text
+	next   int  // offset of the next byte of text that may arrive
 	last   bool // all of its text has arrived
 	// skip is the number of leading samples that were sent before the session moved here.
 	skip     int64
@@ -51,7 +51,7 @@ type segment struct {
 	of      *answer
 	pcm     []byte // audio that is not yet sent
 	size    int64  // samples synthesized so far
-	skip    int64  // leading samples of the segment that are not sent
+	skip    int64  // number of leading samples of the segment that are not sent
 	done    bool
 	tries   int
 	request speech.Line
@@ -107,7 +107,7 @@ func (l *session) say(c *contract.VoiceCommand) {
 		return
 	}
 
-	// A command may repeat text that has already arrived, which is skipped.
+	// A command may repeat text that has already arrived; that part is skipped.
 	if !a.last {
 		more := c.Text[min(len(c.Text), a.next-c.Start):]
 		a.next += len(more)
@@ -142,7 +142,7 @@ func (l *session) fail(a *answer, err error) {
 	l.stop(a.id)
 }
 
-// synthesize starts to synthesize the next segment of an answer, if there is one and the answer is
+// synthesize starts to synthesize the next segment of an answer, if one is queued and the answer is
 // the next to be synthesized.
 func (l *session) synthesize(a *answer) {
 	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
@@ -155,7 +155,7 @@ func (l *session) synthesize(a *answer) {
 	}
 }
 
-// make synthesizes a segment after a delay.
+// make starts the synthesis of a segment after a delay.
 func (l *session) make(s *segment, after time.Duration) {
 	request := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
 	s.tries++
@@ -168,7 +168,7 @@ func (l *session) make(s *segment, after time.Duration) {
 		if err == nil {
 			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}
-		select { // is received even if the call's context has ended
+		select { // the result must be received even if the call's context has ended
 		case l.output.made <- sound{of: s, done: true, err: outcome(ctx, err)}:
 		case <-l.ended:
 		}
@@ -214,7 +214,7 @@ func (l *session) handleSound(made sound) {
 
 	l.output.current = nil
 	switch again, after := l.shouldRetry(made.err, s.tries, s.request.Voice, s.request.Language); {
-	case again: // the segment is synthesized again from its beginning; the samples received before are skipped
+	case again: // the segment is synthesized again from the beginning; the samples that have already arrived are skipped
 		s.skip, s.size = max(s.skip, s.size), 0
 		l.make(s, after)
 	case made.err != nil:

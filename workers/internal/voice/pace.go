@@ -3,9 +3,9 @@ package voice
 import "time"
 
 const (
-	maxAhead   = 4 * rate  // samples that may be sent ahead of playback
+	maxAhead   = 4 * rate  // number of samples that may be sent ahead of playback
 	maxFrame   = rate / 10 // maximum samples in one frame
-	startFrame = rate / 5  // if fewer are ahead, a frame is sent before it is full
+	startFrame = rate / 5  // if fewer samples are ahead, a frame is sent before it is full
 )
 
 // pace limits the speed at which audio is sent: it may be ahead of playback by at most maxAhead. If
@@ -32,5 +32,5 @@ func (p *pace) wait(now time.Time, samples int64) time.Duration {
 	return max(0, playTime(p.ahead(now))-playTime(maxAhead-samples))
 }
 
-// playTime returns the duration of playing samples.
+// playTime returns the time that it takes to play samples.
 func playTime(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

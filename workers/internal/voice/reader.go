@@ -6,9 +6,9 @@ import (
 	"parley/shared/contract"
 )
 
-// maxRead is the maximum size in bytes of the frames that wait for a session. When a session moves
-// to this worker, the ingress immediately sends all audio that it has kept, which is more than the
-// bus buffers.
+// maxRead is the maximum total size, in bytes, of the frames that wait for a session. When a
+// session moves to this worker, the ingress immediately sends all audio that it has kept, which is
+// more than the bus buffers.
 const maxRead = 16 << 20
 
 type frame = contract.VoiceFrame[contract.VoiceCommand]
@@ -22,7 +22,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 		var waiting []frame
 		bytes := 0
 		for {
-			// Without a waiting frame, next is nil, and its case is never chosen.
+			// Without a waiting frame, next is nil, so its case is never chosen.
 			var next chan<- frame
 			var first frame
 			if len(waiting) > 0 {
@@ -39,7 +39,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 				waiting = append(waiting, f)
 			case next <- first:
 				bytes -= size(first)
-				waiting[0] = frame{} // so that its audio can be freed
+				waiting[0] = frame{} // so that the frame's audio can be freed
 				waiting = waiting[1:]
 			}
 		}
@@ -47,7 +47,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	return out
 }
 
-// size returns the memory that a frame counts for, in bytes.
+// size returns the number of bytes for which a frame counts towards maxRead.
 func size(f frame) int {
 	switch {
 	case f.Audio != nil:

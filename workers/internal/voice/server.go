@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	drainTime = 5 * time.Second  // for ingresses to move their sessions to other workers
-	waitTime  = 15 * time.Minute // maximum time that a call of a backend waits for its turn
+	drainTime = 5 * time.Second  // time for ingresses to move their sessions to other workers
+	waitTime  = 15 * time.Minute // maximum time that a backend call waits for its turn
 	callTime  = speech.CallTime  // maximum time that it then takes
-	endTime   = 2 * time.Second  // for backend calls to end after they were cancelled
+	endTime   = 2 * time.Second  // time for backend calls to end after they were cancelled
 )
 
 // Bus delivers voice sessions.
 type Bus interface {
-	// ServeVoice accepts sessions. stop notifies them that the worker is leaving, and cancels the
-	// remaining ones when its context ends.
+	// ServeVoice accepts sessions. stop notifies the sessions that the worker is leaving, and
+	// cancels the remaining sessions when its context ends.
 	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
 }
 
@@ -44,7 +44,7 @@ type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Prepare     func() // notifies the backends that calls will follow soon; must return quickly; may be nil
+	Prepare     func() // prepares the backends for calls that will follow soon; must return quickly; may be nil
 	Verifier    Verifier
 	Metrics     prometheus.Registerer
 	Log         zerolog.Logger
@@ -71,11 +71,11 @@ func New(cfg Config, deps Deps) (*Server, error) {
 }
 
 // Run serves sessions until ctx ends. It then asks the ingresses to move their sessions to other
-// workers, and waits for that for up to drainTime.
+// workers, and waits up to drainTime for this.
 func (s *Server) Run(ctx context.Context) error {
 	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.MaxSessions, Admit: s.admit, Serve: s.serveEnd})
 	if err != nil {
-		return fmt.Errorf("serving voice lines: %w", err)
+		return fmt.Errorf("serving voice sessions: %w", err)
 	}
 
 	s.log.Info().Int("places", s.cfg.MaxSessions).Msg("voice worker ready")
@@ -101,7 +101,7 @@ func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoic
 }
 
 // serve serves a session until ctx or its frames end. A panic ends only this session, because the
-// process also serves others.
+// process also serves other sessions.
 func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 	s.metrics.lines.Inc()
 	defer s.metrics.lines.Dec()
@@ -109,7 +109,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		if cause := recover(); cause != nil {
 			// The panic value may quote speech, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
-			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if this fails, the ingress notices the silence
+			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress notices the silence
 		}
 	}()
 	var open contract.VoiceOpen

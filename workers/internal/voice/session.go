@@ -12,7 +12,7 @@ import (
 const (
 	aliveEvery = 500 * time.Millisecond
 	// settleTime is the time for which a new session keeps all audio. When a session moves here,
-	// the ingress first sends the audio, and then commands that may refer to it.
+	// the ingress first sends audio, and then commands that may refer to that audio.
 	settleTime = 5 * time.Second
 )
 
@@ -28,9 +28,9 @@ type session struct {
 	input  input
 	output output
 
-	// call runs do, a call of a backend. The call's context ends with the session, or when the call
-	// has waited or run for too long. do calls begun when it has waited for its turn; from then on,
-	// the time limit for running applies.
+	// call runs do, which calls a backend. The call's context ends with the session, or when the
+	// call has waited or run for too long. When do has waited for its turn, it calls begun; from
+	// then on, the time limit for running applies.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
 	ended <-chan struct{} // closed when the session has ended; later results of calls are dropped
@@ -44,7 +44,7 @@ func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
 	return l
 }
 
-// serve runs until ctx or the frames end. It then waits for the session's calls.
+// serve runs until ctx ends or no more frames arrive. It then waits for the session's calls.
 func (l *session) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.waitForCalls()
@@ -107,7 +107,7 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 }
 
 // outcome replaces err by context.DeadlineExceeded if a time limit of the call caused it. Backends
-// return only that the context has ended.
+// report only that the context has ended.
 func outcome(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return cause
@@ -154,7 +154,7 @@ func (l *session) handle(f frame) bool {
 	return true
 }
 
-// configure applies new settings to later calls. A nil config changes nothing.
+// configure applies new settings to later calls. A nil config leaves all settings unchanged.
 func (l *session) configure(c *contract.VoiceConfig) {
 	if c == nil {
 		return
@@ -174,7 +174,7 @@ func (l *session) alive() {
 	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.reported, Needs: needs})
 }
 
-// report sends a report to the ingress. If it fails, the frames of the session will end, too, so
+// report sends a report to the ingress. If sending fails, the session's frames will end, too, so
 // the failure is only logged.
 func (l *session) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {

@@ -6,8 +6,8 @@ const (
 	rate        = contract.VoiceRate
 	sampleBytes = 2
 
-	maxTape = 300 * rate // maximum samples: the 240 s that an ingress keeps, and the speech in progress
-	maxGap  = 10 * rate  // missing samples up to this number are replaced by silence
+	maxTape = 300 * rate // maximum number of samples: the 240 s that an ingress keeps, and the speech in progress
+	maxGap  = 10 * rate  // a gap of up to this number of samples is replaced by silence
 )
 
 // tape contains the audio of a session, from the first sample that is still needed.
@@ -46,14 +46,14 @@ func (t *tape) forget(before int64) {
 	t.pcm = t.pcm[sampleBytes*n:]
 }
 
-// bound drops the oldest samples beyond maxTape. It reports whether it has dropped any.
+// bound drops the oldest samples beyond maxTape. It reports whether it has dropped samples.
 func (t *tape) bound() bool {
 	start := t.start
 	t.forget(t.end() - maxTape)
 	return t.start > start
 }
 
-// copyRange returns a copy of the samples from one position to another, without those that are
+// copyRange returns a copy of the samples between two positions, without the samples that are
 // unavailable.
 func (t *tape) copyRange(from, to int64) []byte {
 	from, to = max(from, t.start), min(to, t.end())

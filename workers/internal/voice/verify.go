@@ -29,7 +29,7 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 	return claims.Line, true
 }
 
-// verify checks that a capability allows the session described in body. It returns the
+// verify checks that a capability permits the session described in body. It returns the
 // capability's claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
@@ -44,7 +44,7 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
-		return c, fmt.Errorf("reading voice line: %w", err)
+		return c, fmt.Errorf("reading voice session: %w", err)
 	}
 
 	switch {

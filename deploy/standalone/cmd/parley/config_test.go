@@ -20,14 +20,14 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// configured runs parley config in an environment that contains only env.
+// configured runs parley config in an environment that contains only the variables in env.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
-					t.Setenv(name, "")                        // restored at the end
+					t.Setenv(name, "")                        // t.Setenv restores the variable after the test
 					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
 						t.Fatal(err)
 					}
@@ -86,7 +86,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 		_, up := all[name]
 		_, serve := roles[name]
 		if wantUp, wantServe := name != "ROLES", name != "DATA_DIR"; up != wantUp || serve != wantServe {
-			t.Errorf("%s: shown for up: %v, for serve: %v", name, up, serve)
+			t.Errorf("%s: shown for up = %v, want %v; for serve = %v, want %v", name, up, wantUp, serve, wantServe)
 		}
 	}
 
@@ -145,10 +145,10 @@ func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // us
 		_, ingress := got["LIMIT_DEMO"]
 		_, worker := got["SANDBOX"]
 		if ingress != want[0] || worker != want[1] {
-			t.Errorf("%s: settings of the ingress %v, of workers %v", roles, ingress, worker)
+			t.Errorf("%s: shows settings of the ingress = %v, of workers = %v", roles, ingress, worker)
 		}
 		if key := got["SECRETS_KEY"]; key.Value != "" || key.From != "default" {
-			t.Errorf("%s: serve makes no key, and config says %+v", roles, key)
+			t.Errorf("%s: key = %+v, but serve generates no key", roles, key)
 		}
 	}
 }

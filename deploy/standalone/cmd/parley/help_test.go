@@ -47,11 +47,11 @@ func TestPages(t *testing.T) {
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || page != string(want) {
-			t.Errorf("%s is not the page of %s (go test ./cmd/parley -update): %v\n%s", path, name, err, page)
+			t.Errorf("%s differs from the page of %s (update it with go test ./cmd/parley -update): %v\n%s", path, name, err, page)
 		}
 		for n, line := range strings.Split(page, "\n") {
 			if utf8.RuneCountInString(line) > 80 || strings.TrimRight(line, " ") != line {
-				t.Errorf("%s, line %d is longer than 80 characters, or ends in spaces: %q", name, n+1, line)
+				t.Errorf("%s, line %d is longer than 80 characters or ends in spaces: %q", name, n+1, line)
 			}
 		}
 		if name == "overview" {
@@ -66,7 +66,7 @@ func TestPages(t *testing.T) {
 
 	files, err := filepath.Glob("testdata/help/*.txt")
 	if err != nil || len(files) != len(all) {
-		t.Errorf("testdata/help has %d pages, and there are %d commands: %v", len(files), len(all), err)
+		t.Errorf("testdata/help has %d pages, want %d: %v", len(files), len(all), err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	}
 }
 
-// TestThreeWaysToAskForHelp tries -h, --help and the command help.
+// TestThreeWaysToAskForHelp runs -h, --help and the command help.
 func TestThreeWaysToAskForHelp(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]
@@ -109,7 +109,7 @@ func TestThreeWaysToAskForHelp(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if !exited {
-			t.Errorf("%v: did not exit with 0", args)
+			t.Errorf("%v: exit status is not 0", args)
 		}
 		if out.String() != want {
 			t.Errorf("%v:\n%s", args, out.String())
@@ -121,6 +121,6 @@ func TestThreeWaysToAskForHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := chosen.Run(); cli.Code(t.Context(), err) != cli.ExitArguments {
-		t.Errorf("help of nothing: %v", err)
+		t.Errorf("help for an unknown command: error = %v", err)
 	}
 }

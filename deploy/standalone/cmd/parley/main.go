@@ -23,27 +23,27 @@ import (
 )
 
 type commands struct {
-	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
-	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
-	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Check what this machine has and lacks for the service, with the command that fixes it."`
+	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name other servers."`
+	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start selected parts of the service against the servers at DATABASE_URL and NATS_URL."`
+	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Check what the service needs on this machine, with the command to install what is missing."`
 	Config cli.Config        `cmd:"" group:"serve" help:"Print every setting, its value, and the source of the value."`
-	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill parts of a test service while keyed triggers arrive, and check that each has exactly one effect."`
+	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill parts of a test service while keyed triggers arrive, and check that each trigger has exactly one effect."`
 	NATS   prove.NATS        `cmd:"" hidden:"" name:"nats"`
 
 	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is streamed."`
-	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, once per idempotency key."`
+	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler would, once per idempotency key."`
 	Runs    cli.Runs    `cmd:"" group:"use" help:"List, show and cancel runs."`
 	Agents  cli.Agents  `cmd:"" group:"use" help:"List agents and templates."`
 	Keys    cli.Keys    `cmd:"" group:"use" help:"Create, list and revoke API keys."`
 
 	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Migrate the database at DATABASE_URL to this release's schema and templates."`
-	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link to set a new password for an account; it works once, for a day."`
+	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a one-time link, valid for one day, to set a new password for an account."`
 	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Show which keys of SECRETS_KEY the database needs, and retire old ones."`
-	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR with everything in it, after asking."`
+	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR and everything in it, after a confirmation."`
 
 	Completion cli.Completion `cmd:"" group:"learn" help:"Print a shell completion script."`
 	Help       cli.Help       `cmd:"" group:"learn" help:"Print the manual page of a command."`
-	Version    cli.Version    `cmd:"" group:"learn" help:"Print the release and how it was built."`
+	Version    cli.Version    `cmd:"" group:"learn" help:"Print the release and the build."`
 	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 

@@ -27,7 +27,7 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 		t.Helper()
 		lines, code := wrong(args...)
 		if last := lines[len(lines)-1]; len(lines) > 5 || code != cli.ExitArguments || !strings.HasPrefix(last, "parley: error: ") || !strings.Contains(last, says) {
-			t.Errorf("parley %s: exit code %d after\n%s", strings.Join(args, " "), code, strings.Join(lines, "\n"))
+			t.Errorf("parley %s: exit code %d, output:\n%s", strings.Join(args, " "), code, strings.Join(lines, "\n"))
 		}
 	}
 
@@ -63,6 +63,6 @@ func TestVersionIsTheInterfaces(t *testing.T) {
 	}
 	found := regexp.MustCompile(`(?m)^  version: (\S+)$`).FindSubmatch(contract)
 	if found == nil || string(found[1]) != cli.Release {
-		t.Fatalf("parley says that it is %s, and openapi.yaml %s", cli.Release, found)
+		t.Fatalf("cli.Release = %s, but openapi.yaml has version %s", cli.Release, found)
 	}
 }

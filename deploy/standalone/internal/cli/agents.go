@@ -19,7 +19,7 @@ type Agents struct {
 type AgentsList struct {
 	Service
 	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose name contains TEXT."`
-	Templates bool   `name:"templates" help:"List the templates; you can chat with them like with agents."`
+	Templates bool   `name:"templates" help:"List the templates; you can chat with templates as with agents."`
 }
 
 // Examples returns usage examples for the help page.
@@ -28,7 +28,7 @@ func (*AgentsList) Examples() string {
 parley agents list --templates --json`
 }
 
-// Run lists them, newest first.
+// Run lists agents or templates, newest first.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	service, err := a.connect(usual)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// answerWriter prints an answer while it streams. Printed text cannot be removed, so if another
-// attempt produces a different text, that text is printed again on a new line.
+// answerWriter prints an answer while it streams. Printed text cannot be removed. If a further attempt produces a different
+// text, answerWriter prints that text from its beginning on a new line.
 type answerWriter struct {
 	out       io.Writer
 	shown     string // printed since the last restart of the text
-	text      string // of this attempt
+	text      string // received in this attempt
 	onRestart func() // called before a different text is printed
 }
 
@@ -21,7 +21,7 @@ type answerWriter struct {
 func (t *answerWriter) delta(piece string) error {
 	t.text += console.Safe(piece)
 	if strings.HasPrefix(t.shown, t.text) {
-		return nil // a repetition of printed text, so far
+		return nil // so far only repeats text that was printed
 	}
 	return t.show()
 }
@@ -29,7 +29,7 @@ func (t *answerWriter) delta(piece string) error {
 // restarted discards the text of the previous attempt.
 func (t *answerWriter) restarted() { t.text = "" }
 
-// end prints the rest of the whole text and a line end.
+// end prints the part of the whole text that was not printed yet, and a line end.
 func (t *answerWriter) end(whole string) error {
 	t.text = console.Safe(whole)
 	if t.shown != t.text {

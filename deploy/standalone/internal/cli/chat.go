@@ -30,7 +30,7 @@ type Chat struct {
 	Service
 	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
-	Words   []string `arg:"" optional:"" name:"words" help:"Id or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read, from a terminal line by line."`
+	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
 }
 
 // Help is the command's description.
@@ -101,7 +101,7 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 		target = demoTemplate
 	}
 	if target = cmp.Or(target, service.agent); target == "" {
-		return nil, "", exit(ExitArguments, "the agent is missing: give the id of an agent or a template (see parley agents list)")
+		return nil, "", exit(ExitArguments, "the agent is missing: give the ID of an agent or a template (see parley agents list)")
 	}
 
 	query := url.Values{"action": {"chat"}, "id": {target}}
@@ -115,8 +115,7 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 	}, strings.Join(words, " "), nil
 }
 
-// findTarget returns the ID of the agent or template whose ID or full name is word, or "" if there
-// is none.
+// findTarget returns the ID of the agent or template whose ID or full name is word, or "" if there is none.
 func (c *Chat) findTarget(ctx context.Context, service *connection, word string) (id string, err error) {
 	switch {
 	case strings.HasPrefix(word, "ag_"), strings.HasPrefix(word, "tpl_"):
@@ -142,7 +141,7 @@ type talk struct {
 	json, demo bool
 }
 
-// loop sends each line that is typed. A failed run does not end the session.
+// loop sends each typed line as a message. A failed run does not end the session.
 func (t *talk) loop(ctx context.Context) error {
 	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
@@ -275,7 +274,7 @@ func (t *turn) finish() error {
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 
-// broken adds the state of the run to the error of its stream.
+// broken returns the error of an interrupted stream, with the state of the run added.
 func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.answer.freshLine() {
 		_ = t.answer.print("\n") // the error matters more
@@ -288,7 +287,7 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	case t.runID != "":
 		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", t.runID, t.runID)
 	case ctx.Err() != nil:
-		after = "\nThe service had not answered yet. If it received the message, parley runs tail shows the run"
+		after = "\nThe service had not responded yet. If it received the message, parley runs tail shows the run"
 	}
 
 	if ctx.Err() != nil {
@@ -302,11 +301,11 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	return fmt.Errorf("%w%s", describeNotFound(err, what, t.target), after)
 }
 
-// waitsFor says which decision a run waits for and where to make it.
+// waitsFor describes the decision that a run waits for, and where to make it.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
 	what := "approval to call"
 	if action.Kind == domain.ActionUnknownOutcome {
-		what = "the outcome of its call of"
+		what = "the outcome of its call to"
 	}
 	return fmt.Sprintf("%s is waiting for a person's decision: %s %s %s\nDecide at %s/dashboard/runs/%s",
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)

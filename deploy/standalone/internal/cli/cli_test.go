@@ -26,14 +26,14 @@ func TestRepeatedAnswers(t *testing.T) {
 		whole, want   string
 		restarts      int
 	}{
-		"one attempt":                   {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
-		"told nothing":                  {nil, nil, "whole", "whole\n", 0},
-		"the same again, and more":      {[]string{"ab"}, []string{"a", "b", "c"}, "abc", "abc\n", 0},
-		"the same in other pieces":      {[]string{"a", "b", "c"}, []string{"abcd", "e"}, "abcde", "abcde\n", 0},
-		"otherwise":                     {[]string{"ab"}, []string{"a", "x"}, "ax", "ab\nax\n", 1},
-		"otherwise, but shorter":        {[]string{"abc"}, []string{"a"}, "a", "abc\na\n", 1},
-		"only its end":                  {[]string{"ab"}, nil, "abc", "abc\n", 0},
-		"nothing that rules a terminal": {[]string{"a\x1b[2Jb", "\u009b"}, nil, "a\x1b[2Jb\u009b", "a[2Jb\n", 0},
+		"one attempt":                  {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
+		"told nothing":                 {nil, nil, "whole", "whole\n", 0},
+		"the same, and more":           {[]string{"ab"}, []string{"a", "b", "c"}, "abc", "abc\n", 0},
+		"the same in different pieces": {[]string{"a", "b", "c"}, []string{"abcd", "e"}, "abcde", "abcde\n", 0},
+		"otherwise":                    {[]string{"ab"}, []string{"a", "x"}, "ax", "ab\nax\n", 1},
+		"a shorter text":               {[]string{"abc"}, []string{"a"}, "a", "abc\na\n", 1},
+		"only the end":                 {[]string{"ab"}, nil, "abc", "abc\n", 0},
+		"control characters":           {[]string{"a\x1b[2Jb", "\u009b"}, nil, "a\x1b[2Jb\u009b", "a[2Jb\n", 0},
 	} {
 		var out strings.Builder
 		restarts := 0
@@ -69,17 +69,17 @@ func TestCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		"done":                    {t.Context(), nil, 0},
-		"done in spite of Ctrl-C": {signalled, nil, 0},
-		"failure":                 {t.Context(), errors.New("x"), 1},
-		"away":                    {t.Context(), &client.AwayError{Err: errors.New("x")}, 1},
-		"broken":                  {t.Context(), &client.ProblemError{Status: 503}, 1},
-		"refused":                 {t.Context(), fmt.Errorf("x: %w", refused), 3},
-		"run failed":              {t.Context(), errors.Join(nil, outcome(&domain.Run{Status: domain.RunTimedOut})), 2},
-		"late":                    {t.Context(), exit(ExitNotEnded, "x"), 4},
-		"Ctrl-C":                  {signalled, refused, 130},
-		"not UTF-8":               {t.Context(), fmt.Errorf("x: %w", &client.TextError{Field: "message"}), 80},
-		"SIGTERM":                 {ended, errors.New("x"), 143},
+		"done":                   {t.Context(), nil, 0},
+		"completed after Ctrl-C": {signalled, nil, 0},
+		"failure":                {t.Context(), errors.New("x"), 1},
+		"away":                   {t.Context(), &client.AwayError{Err: errors.New("x")}, 1},
+		"broken":                 {t.Context(), &client.ProblemError{Status: 503}, 1},
+		"refused":                {t.Context(), fmt.Errorf("x: %w", refused), 3},
+		"run failed":             {t.Context(), errors.Join(nil, outcome(&domain.Run{Status: domain.RunTimedOut})), 2},
+		"late":                   {t.Context(), exit(ExitNotEnded, "x"), 4},
+		"Ctrl-C":                 {signalled, refused, 130},
+		"not UTF-8":              {t.Context(), fmt.Errorf("x: %w", &client.TextError{Field: "message"}), 80},
+		"SIGTERM":                {ended, errors.New("x"), 143},
 	} {
 		if got := Code(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
@@ -87,11 +87,11 @@ func TestCode(t *testing.T) {
 	}
 
 	if outcome(&domain.Run{Status: domain.RunCompleted}) != nil {
-		t.Error("a run that completed is no failure")
+		t.Error("the outcome of a completed run is an error")
 	}
 }
 
-// Errors contain responses of a service, which must not control the terminal.
+// TestComplaintsAreSafe checks errors that contain responses from a service, because these must not control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"
@@ -115,7 +115,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 	var out strings.Builder
 	if err := printRun(&console.Console{Out: &out, Err: &out}, "", run); err != nil || console.Safe(out.String()) != out.String() ||
 		!strings.Contains(out.String(), "error     x]0;t : a[2Jb c\n") {
-		t.Errorf("a run is shown as %q, %v", out.String(), err)
+		t.Errorf("runs show printed %q, %v", out.String(), err)
 	}
 }
 
@@ -133,13 +133,13 @@ func TestTheStoredKeyGoesToItsOwnServiceOnly(t *testing.T) {
 		wrong   string
 		agent   string
 	}{
-		"what parley up has left":  {Service{DataDir: dir}, false, "", "ag_demo"},
-		"the same address":         {Service{DataDir: dir, URL: "http://127.0.0.1:8080/"}, false, "", "ag_demo"},
-		"another address":          {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, false, "no API key", ""},
-		"another address, its key": {Service{DataDir: dir, URL: "http://127.0.0.1:8081", Key: "ak_x"}, false, "", ""},
-		"another one's demo":       {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, true, "", ""},
+		"credentials of parley up": {Service{DataDir: dir}, false, "", "ag_demo"},
+		"the same URL":             {Service{DataDir: dir, URL: "http://127.0.0.1:8080/"}, false, "", "ag_demo"},
+		"another URL":              {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, false, "no API key", ""},
+		"another URL with a key":   {Service{DataDir: dir, URL: "http://127.0.0.1:8081", Key: "ak_x"}, false, "", ""},
+		"demo at another URL":      {Service{DataDir: dir, URL: "http://127.0.0.1:8081"}, true, "", ""},
 		"nothing":                  {Service{DataDir: t.TempDir()}, false, "parley up", ""},
-		"no address":               {Service{DataDir: dir, URL: "127.0.0.1:8080", Key: "k"}, false, "address", ""},
+		"invalid URL":              {Service{DataDir: dir, URL: "127.0.0.1:8080", Key: "k"}, false, "URL must be like", ""},
 	} {
 		how := usual
 		how.demo = c.demo
@@ -178,7 +178,7 @@ func TestMaskedAddresses(t *testing.T) {
 		"postgres://u:hunt\x7fer2@db/x":               "***",
 	} {
 		if got := maskAddress(address); got != want {
-			t.Errorf("%q is shown as %q, want %q", address, got, want)
+			t.Errorf("shown(%q) = %q, want %q", address, got, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Completion struct {
 
 // Help is the command's description.
 func (*Completion) Help() string {
-	return `Prints a script for shell completion of commands, options and their values, and of the ids of agents, runs and keys if the service answers quickly. The script calls the program itself, so it stays valid after an upgrade.`
+	return `Prints a script for shell completion of commands, options and their values, and of the IDs of agents, runs and keys if the service responds quickly. The script calls the program itself, so it stays valid after an upgrade.`
 }
 
 // Examples returns usage examples for the help page.
@@ -152,7 +152,7 @@ func (l *line) byName(word string) *kong.Flag {
 	return nil
 }
 
-// next returns the completions at this position.
+// next returns the completions at the end of the line.
 func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	switch {
 	case l.flag != nil:

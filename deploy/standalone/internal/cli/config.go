@@ -35,7 +35,7 @@ type Config struct {
 	config.Ingress   `group:"ingress"`
 	config.Workers   `group:"workers"`
 	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
-	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"Show the settings of parley serve with these parts; default: those of parley up."`
+	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"Show the settings of parley serve with these roles; default: the settings of parley up."`
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
 }
 
@@ -43,7 +43,7 @@ type Config struct {
 func (*Config) Help() string {
 	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing.
 
-Keys, secrets and passwords in addresses are shown as ***.`
+Keys, secrets, and passwords in URLs are shown as ***.`
 }
 
 // Examples returns usage examples for the help page.
@@ -122,7 +122,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 		return s
 	}
 
-	// Defaults that parley up computes at the start.
+	// Defaults that parley up computes when it starts.
 	switch s.Name {
 	case "SECRETS_KEY":
 		path := filepath.Join(c.DataDir, "secrets.key")
@@ -160,7 +160,7 @@ var (
 	keyValue   = regexp.MustCompile(`(?i)(pass\w*|secret\w*|token\w*)\s*=\s*('[^']*'|\S+)`)
 )
 
-// shown formats a value for display: secrets are masked, and so are credentials in addresses.
+// shown formats a value for display. It masks secrets, and credentials in URLs.
 func shown(name string, value any) string {
 	text := fmt.Sprint(value)
 	if list, is := value.([]string); is {
@@ -183,9 +183,9 @@ func shown(name string, value any) string {
 	}
 }
 
-// maskAddress masks the credentials in a URL: the password, a user name without a password (it may
-// be a token), and query parameters with secret-sounding names. A text that is not a URL is masked
-// where it names a password, or completely.
+// maskAddress masks the credentials in a URL: the password, a user name without a password (it may be a token), and query
+// parameters whose names suggest a secret. In a text that is not a URL, it masks the password if it finds one, and otherwise
+// the whole text.
 func maskAddress(text string) string {
 	at, err := url.Parse(text)
 	switch {

@@ -31,7 +31,7 @@ var statuses = map[int]string{
 	ExitDone:        "Done.",
 	ExitFailure:     "Failure: the service is unreachable or broken, or the command failed.",
 	ExitRunFailed:   "The run failed, was cancelled or timed out.",
-	ExitRefused:     "The service rejected the request with a status from 400 to 499, for example because of the key or a limit.",
+	ExitRefused:     "The service rejected the request with a status from 400 to 499, for example because of an invalid key or a limit.",
 	ExitNotEnded:    "The run did not finish in time. It continues.",
 	ExitArguments:   "An argument or a setting in the environment is invalid.",
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
@@ -51,8 +51,7 @@ func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit status of err. If a signal canceled ctx, the status is 128 plus the
-// signal's number.
+// Code returns the exit status for err. If a signal canceled ctx, the status is 128 plus the signal's number.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
@@ -100,7 +99,7 @@ func outcome(run *domain.Run) error {
 	}
 }
 
-// words names a status within a sentence.
+// words names a status, for use within a sentence.
 func words(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
@@ -129,7 +128,6 @@ func Complain(k *kong.Kong, err error) {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
 	}
 
-	// kong includes "" in the choices of an optional enum. Users cannot choose it, so the message
-	// omits it.
+	// kong lists "" among the choices of an optional enum. Users cannot choose it, so the message omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }

@@ -23,9 +23,9 @@ type (
 	exiting  interface{ Statuses() []int }
 )
 
-// variables are environment variables without an option.
+// variables are the environment variables that correspond to no option.
 var variables = [][2]string{
-	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; local services are called directly."},
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; services on this machine are called directly."},
 }
 
 // PrintHelp prints the manual page of the selected command. It is kong's help printer.
@@ -313,7 +313,7 @@ func (p *page) exits(node *kong.Node) {
 	}
 }
 
-// wrapped breaks a text into lines of at most width characters. A longer word gets its own line.
+// wrapped breaks a text into lines of at most width characters. A word that is longer gets its own line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -363,7 +363,7 @@ func Overview(app *kong.Application) string {
 
 	p.line("")
 	p.line("To begin, run parley up, and in another terminal: parley chat Hello")
-	p.line("`parley help COMMAND` prints a command's page, `parley help` the program's.")
+	p.line("`parley help COMMAND` prints a command's page, and `parley help` the program's.")
 	return p.String()
 }
 

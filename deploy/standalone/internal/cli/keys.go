@@ -24,7 +24,7 @@ type Keys struct {
 type KeysCreate struct {
 	Service
 	Name    string `arg:"" help:"Name of the key."`
-	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Owner of the key: organization (the default), or user, which needs a user's key."`
+	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Owner of the key: organization (the default), or user. Only a user's key can create a user's key."`
 	Expires string `name:"expires" placeholder:"WHEN" help:"When the key expires: a duration, such as 30d or 720h, or a time, such as 2030-01-31T12:00:00Z. Default: never."`
 }
 
@@ -75,7 +75,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("%s\n", made.Key)
 }
 
-// instant parses a duration from now, or an instant, and returns the instant in RFC 3339.
+// instant parses a time, or a duration from now, and returns the time in RFC 3339.
 func instant(text string, now time.Time) (string, error) {
 	if lasts, ok := parseDuration(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil
@@ -126,12 +126,12 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 // KeysRevoke revokes a key.
 type KeysRevoke struct {
 	Service
-	ID string `arg:"" help:"Id of the key (key_…), from parley keys list."`
+	ID string `arg:"" help:"ID of the key (key_…), from parley keys list."`
 }
 
 // Help is the command's description.
 func (*KeysRevoke) Help() string {
-	return `The key stops working within 5 seconds on every ingress. Runs that it started continue.`
+	return `The key stops working within 5 seconds on every ingress. Runs that were started with the key continue.`
 }
 
 // Examples returns usage examples for the help page.

@@ -22,7 +22,7 @@ type Runs struct {
 // RunsShow shows a run.
 type RunsShow struct {
 	Service
-	ID string `arg:"" help:"Id of the run (run_…), from parley runs tail."`
+	ID string `arg:"" help:"ID of the run (run_…), from parley runs tail."`
 }
 
 // Help is the command's description.
@@ -117,12 +117,12 @@ func trigger(run *domain.Run) string {
 // RunsCancel cancels a run.
 type RunsCancel struct {
 	Service
-	ID string `arg:"" help:"Id of the run (run_…)."`
+	ID string `arg:"" help:"ID of the run (run_…)."`
 }
 
 // Help is the command's description.
 func (*RunsCancel) Help() string {
-	return `A finished run is unchanged. Effects that the run already had are not undone.`
+	return `A finished run is unchanged. Effects that the run has already had are not undone.`
 }
 
 // Examples returns usage examples for the help page.

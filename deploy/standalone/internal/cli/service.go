@@ -20,9 +20,9 @@ import (
 // Service selects the service that a command calls, and the caller. Missing values come from
 // credentials.json in DATA_DIR, which parley up writes.
 type Service struct {
-	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"Address of the service. Default: the parley up of this DATA_DIR."`
-	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine can see arguments, so prefer the variable. Default: the key of credentials.json, for its address only."`
-	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, for a user's key."`
+	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"URL of the service. Default: the service that parley up started with this DATA_DIR."`
+	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine can see arguments, so prefer the variable. Default: the key in credentials.json, but only for the URL in that file."`
+	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, if the key belongs to a user."`
 	DataDir      string `name:"data-dir" env:"DATA_DIR" default:"./.data" placeholder:"PATH" help:"Where parley up keeps its data; default: ${default}."`
 	JSON         bool   `name:"json" help:"Print JSON and no progress."`
 }
@@ -38,12 +38,12 @@ type credentials struct {
 type connection struct {
 	*client.Client
 	url   string
-	agent string // the demo agent; empty unless the service is the one of credentials.json
+	agent string // the demo agent; empty unless the URL is the one in credentials.json
 }
 
 // retryLimits are a command's retry limits.
 type retryLimits struct {
-	dials    int // attempts to reach a service that has not answered yet; 0: retries
+	dials    int // attempts to reach a service that has not responded yet; 0: as many as retries
 	retries  int
 	patience time.Duration
 	demo     bool
@@ -52,7 +52,7 @@ type retryLimits struct {
 
 var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
-// connect completes the settings. It makes no request.
+// connect resolves the settings and returns a client. It makes no request.
 func (s *Service) connect(how retryLimits) (*connection, error) {
 	known, err := s.known()
 	if err != nil {
@@ -64,12 +64,12 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 		at = known.BaseURL
 	}
 	if at == "" {
-		return nil, exit(ExitFailure, "no parley has run with the data directory %s: start one with `parley up`, or give an address with --url", s.DataDir)
+		return nil, exit(ExitFailure, "no parley has run with the data directory %s: start it with `parley up`, or give a URL with --url", s.DataDir)
 	}
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID
 		if key == "" {
-			key = known.APIKey // this key is for this address only
+			key = known.APIKey // this key is for this URL only
 		}
 	}
 	if key == "" && !how.demo {
@@ -120,7 +120,7 @@ func (s *Service) explain(err error) error {
 	if s.DataDir != "" && s.DataDir != "./.data" {
 		command += " --data-dir " + s.DataDir
 	}
-	return fmt.Errorf("%w\nStart it with: %s   (or give another address with --url)", err, command)
+	return fmt.Errorf("%w\nStart it with: %s   (or give another URL with --url)", err, command)
 }
 
 const pageSize = "100"
@@ -157,8 +157,7 @@ func entries[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// agentID returns the ID of the agent with this ID or name. A name that several agents have is an
-// error.
+// agentID returns the ID of the agent with this ID or name. It returns an error if several agents have the name.
 func (c *connection) agentID(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "ag_") || strings.HasPrefix(named, "tpl_") {
 		return named, nil
@@ -190,7 +189,7 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 	}
 
 	if len(found) > 1 {
-		return "", exit(ExitArguments, "%d agents or templates are named %q: use an id: %s", len(found), name, strings.Join(found, ", "))
+		return "", exit(ExitArguments, "%d agents or templates are named %q: use an ID: %s", len(found), name, strings.Join(found, ", "))
 	}
 	return strings.Join(found, ""), nil
 }

@@ -41,7 +41,7 @@ func TestFolded(t *testing.T) {
 	}
 
 	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
-		t.Errorf("a column without text: %q", got)
+		t.Errorf("row with an empty column = %q", got)
 	}
 }
 
@@ -61,23 +61,23 @@ func TestRunsOnATerminal(t *testing.T) {
 		plain, long := runLine(&run, width), runLine(&scheduled, width)
 		for _, says := range []string{"2030-01-02T03:04:05Z", id, "requires_action", "1.5s", agent, "schedule night-watch", answer} {
 			if says != "schedule night-watch" && !strings.Contains(plain, says) || !strings.Contains(strings.ReplaceAll(long, "…", "h"), says) {
-				t.Errorf("%d columns do not contain %q:\n%s%s", width, says, plain, long)
+				t.Errorf("output for %d columns does not contain %q:\n%s%s", width, says, plain, long)
 			}
 		}
 		for _, says := range []string{agent, answer} {
 			if column(plain, says) != column(long, says) {
-				t.Errorf("%d columns are out of line:\n%s%s", width, plain, long)
+				t.Errorf("output for %d columns is not aligned:\n%s%s", width, plain, long)
 			}
 		}
 		for line := range strings.Lines(plain + long) {
 			if width > 0 && utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > width {
-				t.Errorf("longer than %d: %s", width, line)
+				t.Errorf("line longer than %d characters: %s", width, line)
 			}
 		}
 	}
 }
 
-// column returns the number of characters before a text in its line.
+// column returns the number of characters before a text in the line that contains it.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -113,18 +113,18 @@ func TestLeaving(t *testing.T) {
 		"followed":  {service.explain(fmt.Errorf("%w: %w", context.Cause(ctx), gone)), ""},
 		"at a chat": {service.explain(chat.loop(ctx)), "To continue this session: parley chat --demo --session cli_x tpl_y\n"},
 		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x continues\n"},
-		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer was received. It is safe to trigger again with --idempotency-key k\n"},
+		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo response was received. It is safe to trigger again with --idempotency-key k\n"},
 	} {
 		var said bytes.Buffer
 		k := kong.Must(&struct{}{}, kong.Name("parley"), kong.Writers(&said, &said))
 		Complain(k, c.err)
 		if said.String() != c.want || Code(ctx, c.err) != ExitInterrupted {
-			t.Errorf("%s: %q, exit %d", name, said.String(), Code(ctx, c.err))
+			t.Errorf("%s: message %q, exit status %d", name, said.String(), Code(ctx, c.err))
 		}
 	}
 
 	if err := service.explain(errors.New("x")); err.Error() != "x" {
-		t.Errorf("another error: %v", err)
+		t.Errorf("explaining another error: %v", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestLasting(t *testing.T) {
 	} {
 		var got span
 		if err := got.UnmarshalText([]byte(text)); want >= 0 && (err != nil || time.Duration(got) != want) || want < 0 && err == nil {
-			t.Errorf("%q: %v, %v", text, time.Duration(got), err)
+			t.Errorf("%q = %v, error %v", text, time.Duration(got), err)
 		}
 	}
 }

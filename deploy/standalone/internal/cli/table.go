@@ -13,7 +13,7 @@ import (
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
-	minText     = 20 // the last column, a text, is not truncated below so many characters
+	minText     = 20 // the last column, a text, is truncated to no fewer characters
 )
 
 // table prints rows in columns. The first row contains the headers.
@@ -32,9 +32,9 @@ func table(con *console.Console, rows [][]string) error {
 	return nil
 }
 
-// foldRow formats a row for columns of these widths. Columns that do not fit the terminal's width
-// continue on indented lines below. Only the last column, a text, is truncated first. A room of 0
-// means no terminal: the row stays on one line.
+// foldRow formats a row in columns of these widths. A column that does not fit into room, the terminal's width, begins an
+// indented line below. The last column, a text, is truncated instead if at least minText of its characters fit. A room of 0
+// means that there is no terminal: the row stays on one line.
 func foldRow(row []string, widths []int, room int) string {
 	var out strings.Builder
 	line := ""
@@ -70,7 +70,7 @@ func foldRow(row []string, widths []int, room int) string {
 	return out.String()
 }
 
-// formatTime formats an instant in UTC with whole seconds.
+// formatTime formats a time in UTC with whole seconds.
 func formatTime(at *domain.Time, none string) string {
 	if at == nil {
 		return none
@@ -78,7 +78,7 @@ func formatTime(at *domain.Time, none string) string {
 	return at.UTC().Format(stampLayout)
 }
 
-// formatDuration formats the time between two instants briefly.
+// formatDuration formats the time between from and to briefly.
 func formatDuration(from, to *domain.Time) string {
 	if from == nil || to == nil {
 		return "-"

@@ -17,18 +17,18 @@ const (
 	answerEnd  = 60   // characters of an answer in a row
 )
 
-// RunsTail lists runs while they arrive.
+// RunsTail lists runs as they arrive.
 type RunsTail struct {
 	Service
-	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent (id or name)."`
+	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent (ID or name)."`
 	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs with this status: queued, running, requires_action, completed, failed, cancelled or timed_out."`
 	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"Number of newest runs to start with; default: ${default}."`
-	Follow bool   `name:"follow" short:"f" help:"Follow: print each new run, and each change of a status, until Ctrl-C."`
+	Follow bool   `name:"follow" short:"f" help:"Follow: print each new run, and each change of status, until Ctrl-C."`
 }
 
 // Help is the command's description.
 func (*RunsTail) Help() string {
-	return `Prints one line per run: acceptance time, id, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
+	return `Prints one line per run: acceptance time, ID, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
 
 With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
 }
@@ -68,7 +68,7 @@ type tail struct {
 	con     *console.Console
 	service *connection
 	query   url.Values
-	seen    map[string]domain.RunStatus // the last status printed of each run
+	seen    map[string]domain.RunStatus // each run's last printed status
 	begun   bool
 }
 
@@ -90,8 +90,7 @@ func (t *tail) once(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the list after every change notification. The first event says that the subscription
-// is active.
+// follow reads the list after every change notification. The stream's first event reports that the subscription is active.
 func (t *tail) follow(ctx context.Context) error {
 	for event, err := range t.service.Events(ctx, client.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {
@@ -126,9 +125,8 @@ func (t *tail) read(ctx context.Context) error {
 	return nil
 }
 
-// news returns the runs whose status differs from the last one seen, newest first. It examines the
-// newest page, further pages while they contain only unknown runs, and every run last seen
-// unfinished.
+// news returns the runs whose status differs from the one seen last, newest first. It examines the newest page, further pages
+// while they contain only unknown runs, and every run that was unfinished when last seen.
 func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	open := map[string]bool{}
 	for id, status := range t.seen {
@@ -178,8 +176,7 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	return news, nil
 }
 
-// forget drops most finished runs from memory. It keeps the newest ones, because the next reading
-// sees them again.
+// forget drops most finished runs from memory. It keeps the newest ones, because the next reading returns them again.
 func (t *tail) forget(unread map[string]bool) {
 	if len(t.seen) < 10*maxReading {
 		return
@@ -223,7 +220,7 @@ func (t *tail) pages(ctx context.Context) func(func([]json.RawMessage, error) bo
 	}
 }
 
-// head contains the fields needed of every run.
+// head contains the fields that tail needs from every run.
 type head struct {
 	ID     string           `json:"id"`
 	Status domain.RunStatus `json:"status"`
@@ -244,7 +241,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	var run struct {
 		domain.Run
 
-		Citations json.RawMessage `json:"citations"` // lists contain their number, the run object contains the citations
+		Citations json.RawMessage `json:"citations"` // in lists the number of citations, in a run object the citations
 	}
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
@@ -252,8 +249,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	return t.con.Printf("%s", runLine(&run.Run, t.con.Width()))
 }
 
-// runColumns are the widths of the columns. Every value fits, except long triggers, which are
-// truncated.
+// runColumns are the widths of the columns. Every value fits, except a long trigger, which is truncated.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
 func runLine(run *domain.Run, room int) string {

@@ -25,24 +25,24 @@ const longestPoll = 50 * time.Second
 // Trigger runs an agent as a scheduler or a webhook does.
 type Trigger struct {
 	Service
-	Target         string            `arg:"" help:"Agent (id or name); it must allow system callers."`
+	Target         string            `arg:"" help:"Agent (ID or name); it must allow system callers."`
 	Words          []string          `arg:"" optional:"" name:"message" help:"The message; default: standard input."`
 	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Identifies this run: triggering again with the same key does not run the agent again. Default: a generated key, which is printed."`
-	Automation     string            `name:"automation" placeholder:"ID" help:"Your name for the automation that the run belongs to."`
+	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`
 	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
 	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
 	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
-	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints its id and exits."`
+	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints the run's ID and exits."`
 	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"Maximum wait, such as 90 (seconds), 5m or 1d; default: ${default}; 0: no limit."`
-	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"Retries after lost answers and temporary rejections; default: ${default}."`
+	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"Retries after lost responses and temporary rejections; default: ${default}."`
 }
 
 // Help is the command's description.
 func (*Trigger) Help() string {
-	return `Sends a run-automation request and waits for the run. Prints the answer to standard output, and the run's id and idempotency key to standard error.
+	return `Sends a run-automation request and waits for the run. Prints the answer to standard output, and the run's ID and idempotency key to standard error.
 
-The request always has an idempotency key. With it, the command retries after broken connections and answers 429 and 503, and the agent still runs once. To resume after an interruption, trigger again with the same key and message.`
+The request always has an idempotency key. With the key, the command can retry after broken connections and responses 429 and 503, and the agent still runs only once. To resume after an interruption, trigger again with the same key and message.`
 }
 
 // Examples returns usage examples for the help page.
@@ -127,7 +127,7 @@ type wait struct {
 	key      string
 	sent     bool
 	runID    string
-	notified bool // the user has been notified that the run waits for a person
+	notified bool // the command has reported that the run waits for a person
 }
 
 func (w *wait) trigger(ctx context.Context, message string) error {
@@ -213,7 +213,7 @@ func (w *wait) poll(ctx context.Context, answer *client.Answer, run *domain.Run)
 		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
 			return err
 		}
-		if !run.Status.Terminal() && time.Since(began) < time.Second { // such a run ends the service's long poll early
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // a run that waits for a person ends the service's long poll early
 			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -222,8 +222,8 @@ func (w *wait) poll(ctx context.Context, answer *client.Answer, run *domain.Run)
 	return w.show(answer, run)
 }
 
-// progressText describes the state for the progress line. It does not distinguish queued from running,
-// because polls do not return on that change.
+// progressText describes the run's state for the progress line. It does not distinguish queued from running, because polls do
+// not return when a run starts.
 func progressText(run *domain.Run) string {
 	if run.Status == domain.RunRequiresAction {
 		return run.ID + " " + words(run.Status)
@@ -243,7 +243,7 @@ func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
-// broken adds the state of the run to the error of the wait for it.
+// broken returns the error of an interrupted wait, with the state of the run added.
 func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err
@@ -254,7 +254,7 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	case w.runID != "":
 		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", w.runID, w.runID)
 	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
-		after = fmt.Sprintf("\nNo answer was received. It is safe to trigger again with --idempotency-key %s", w.key)
+		after = fmt.Sprintf("\nNo response was received. It is safe to trigger again with --idempotency-key %s", w.key)
 	}
 
 	switch {

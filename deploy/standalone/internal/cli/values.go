@@ -31,7 +31,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parseDuration parses a duration such as 90s, 1h30m or 30d. Days have 24 hours and must come first.
+// parseDuration parses a duration such as 90s, 1h30m or 30d. A day is 24 hours; days must come first.
 func parseDuration(text string) (lasts time.Duration, ok bool) {
 	if days, rest, has := strings.Cut(text, "d"); has {
 		n, err := strconv.Atoi(days)

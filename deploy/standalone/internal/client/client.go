@@ -22,7 +22,7 @@ import (
 
 const (
 	largestAnswer = 64 << 20
-	// headerTimeout is longer than the longest wait the API accepts.
+	// headerTimeout is longer than the longest wait that the API accepts.
 	headerTimeout = 90 * time.Second
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	Organization string // for a user's key
 	Demo         bool   // as a demo visitor, without a key
 
-	Dials    int                                        // attempts to reach a service that has not answered yet; 0: Retries
+	Dials    int                                        // attempts to reach a service that has not responded yet; 0: as many as Retries
 	Retries  int                                        // retries of a request
 	Patience time.Duration                              // longest Retry-After that is obeyed
 	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil
@@ -45,14 +45,14 @@ type Client struct {
 	options Options
 	base    string
 	http    *http.Client
-	reached atomic.Bool // the service has answered at least once
+	reached atomic.Bool // the service has responded at least once
 }
 
 // New validates the address. It makes no request.
 func New(options Options) (*Client, error) {
 	at, err := url.Parse(options.BaseURL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("the service's address must be like http://127.0.0.1:8080, not %q", options.BaseURL)
+		return nil, fmt.Errorf("the service's URL must be like http://127.0.0.1:8080, not %q", options.BaseURL)
 	}
 	if options.pause == nil {
 		options.pause = lifecycle.Sleep
@@ -62,7 +62,7 @@ func New(options Options) (*Client, error) {
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}
 
-	// A redirect would send the key to an address that the user did not name.
+	// A redirect would send the key to a URL that the user did not name.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		options: options, base: strings.TrimRight(options.BaseURL, "/"),
@@ -93,7 +93,7 @@ type Answer struct {
 // Into decodes the JSON body.
 func (a *Answer) Into(value any) error {
 	if err := json.Unmarshal(a.Body, value); err != nil {
-		return fmt.Errorf("reading the service's answer: %w", err)
+		return fmt.Errorf("reading the service's response: %w", err)
 	}
 	return nil
 }
@@ -125,14 +125,14 @@ func (c *Client) once(ctx context.Context, request Request) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // either read to the end or no longer needed
+	defer func() { _ = response.Body.Close() }() // the body was read to the end or is no longer needed
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer+1))
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
 	if len(body) > largestAnswer {
-		return nil, errors.New("the service's answer is larger than 64 MiB")
+		return nil, errors.New("the service's response is larger than 64 MiB")
 	}
 	return &Answer{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
@@ -154,7 +154,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	if response.StatusCode < http.StatusMultipleChoices {
 		return response, nil
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as needed
+	defer func() { _ = response.Body.Close() }() // the body was read as far as needed
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
@@ -208,8 +208,8 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 	return req, nil
 }
 
-// notText returns the path of a string in a body that is not UTF-8, or "". JSON encoding would
-// silently replace its invalid bytes.
+// notText returns the path in a body to a string that is not UTF-8, or "". JSON encoding would silently replace the string's
+// invalid bytes.
 func notText(value any, at string) string {
 	switch value := value.(type) {
 	case string:
@@ -234,7 +234,7 @@ func (c *Client) unreachable(err error) error {
 	return &AwayError{URL: Bare(c.base), Err: err}
 }
 
-// Bare returns an address without its user name and password.
+// Bare returns a URL without its user name and password.
 func Bare(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -249,7 +249,7 @@ func problemFor(response *http.Response, body []byte) *ProblemError {
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
 		p = &ProblemError{Code: "no_problem_document", Detail: "this does not look like a Parley server"}
 		if at := response.Header.Get("Location"); at != "" {
-			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given address"
+			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given URL"
 		}
 	}
 	p.Status = response.StatusCode

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// served returns a client of a service with this handler. Its pauses are recorded and take no time.
+// served returns a client of a service with this handler. The client's pauses are recorded and take no time.
 func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *[]time.Duration) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -64,16 +64,16 @@ func TestWhichRequestsAreRetried(t *testing.T) {
 		first  http.HandlerFunc
 		calls  int32
 	}{
-		"a GET whose connection broke":      {"GET", false, broken, 2},
-		"a POST whose connection broke":     {"POST", false, broken, 1},
-		"a keyed POST of a connection":      {"POST", true, broken, 2},
-		"what was not accepted for now":     {"POST", false, answer(503, "overloaded", "1"), 2},
-		"what comes too often":              {"POST", false, answer(429, "rate_limited", "1"), 2},
-		"what the budget forbids":           {"GET", false, answer(429, "budget_exceeded", "1"), 1},
-		"what is to come back too late":     {"GET", false, answer(429, "rate_limited", "60"), 1},
-		"what is refused":                   {"GET", false, answer(400, "invalid_request", ""), 1},
-		"a keyed POST behind a bad gateway": {"POST", true, answer(502, "x", ""), 2},
-		"a POST behind a bad gateway":       {"POST", false, answer(502, "x", ""), 1},
+		"a GET, connection broken":        {"GET", false, broken, 2},
+		"a POST, connection broken":       {"POST", false, broken, 1},
+		"a keyed POST, connection broken": {"POST", true, broken, 2},
+		"overloaded service":              {"POST", false, answer(503, "overloaded", "1"), 2},
+		"rate limited":                    {"POST", false, answer(429, "rate_limited", "1"), 2},
+		"budget exceeded":                 {"GET", false, answer(429, "budget_exceeded", "1"), 1},
+		"Retry-After beyond Patience":     {"GET", false, answer(429, "rate_limited", "60"), 1},
+		"invalid request":                 {"GET", false, answer(400, "invalid_request", ""), 1},
+		"a keyed POST, bad gateway":       {"POST", true, answer(502, "x", ""), 2},
+		"a POST, bad gateway":             {"POST", false, answer(502, "x", ""), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,10 +106,10 @@ func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
 
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
-		t.Fatalf("%d calls, pauses %v: %v", calls.Load(), *pauses, err)
+		t.Fatalf("%d calls, pauses %v, error %v", calls.Load(), *pauses, err)
 	}
 	if p := *pauses; p[1] != 7*time.Second || p[0] > firstPause || p[0] < firstPause/2 || p[3] < 4*firstPause {
-		t.Errorf("pauses %v", p)
+		t.Errorf("pauses = %v", p)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	client, _ := served(t, Options{Key: "ak_x", Organization: "org_x"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "ak_x" || r.Header.Get("X-Organization-Id") != "org_x" {
-			t.Errorf("headers %v", r.Header)
+			t.Errorf("headers = %v", r.Header)
 		}
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
@@ -147,7 +147,7 @@ func TestErrorsShowNoPassword(t *testing.T) {
 
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
 		if _, err := New(Options{BaseURL: bad}); err == nil {
-			t.Errorf("%q is not an address", bad)
+			t.Errorf("New accepted the URL %q", bad)
 		}
 	}
 }
@@ -227,14 +227,14 @@ func TestStreamsEnd(t *testing.T) {
 		events  int
 		wrong   string
 	}{
-		"with nothing left":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, 0, ""},
-		"with a refusal":     {func(w http.ResponseWriter, _ *http.Request) { problem(w, 404, "not_found", "") }, 0, "404 not_found"},
-		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "not an event stream"},
-		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "was interrupted"},
-		"at the end of a run": {func(w http.ResponseWriter, _ *http.Request) {
+		"no content":        {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, 0, ""},
+		"an error response": {func(w http.ResponseWriter, _ *http.Request) { problem(w, 404, "not_found", "") }, 0, "404 not_found"},
+		"another server":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "not an event stream"},
+		"no event":          {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "was interrupted"},
+		"a finished run": {func(w http.ResponseWriter, _ *http.Request) {
 			events(w, "id: 1.1\nevent: run.failed\ndata: {}\n\nid: 1.2\ndata: x\n\n")
 		}, 1, ""},
-		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "was interrupted"},
+		"an incomplete event": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "was interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,7 +247,7 @@ func TestStreamsEnd(t *testing.T) {
 				}
 			}
 			if n != c.events || (failed == nil) != (c.wrong == "") || failed != nil && !strings.Contains(failed.Error(), c.wrong) {
-				t.Errorf("%d events, %v", n, failed)
+				t.Errorf("%d events, error %v", n, failed)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package client calls a running Parley over HTTP with an address and a key.
+// Package client calls a running Parley over HTTP, given its URL and an API key.
 //
 // Safe requests are retried after a lost connection and after responses that ask for it. An
 // interrupted event stream resumes after the last event that was read.

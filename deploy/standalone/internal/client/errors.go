@@ -11,13 +11,13 @@ import (
 // ErrAway matches the error of a request that got no response.
 var ErrAway = errors.New("service unreachable")
 
-// AwayError reports an unreachable address and the cause.
+// AwayError reports that the service at a URL is unreachable, and the cause.
 type AwayError struct {
 	URL string
 	Err error
 }
 
-// Error names the address without user name and password.
+// Error names the URL without user name and password.
 func (e *AwayError) Error() string { return fmt.Sprintf("%v at %s: %v", ErrAway, e.URL, e.Err) }
 
 // Is matches ErrAway.
@@ -51,8 +51,7 @@ type ProblemError struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error contains the status, the code, the invalid fields, and the request ID that the service's
-// log contains.
+// Error returns the status, the code, the invalid fields, and the request ID, which also appears in the service's log.
 func (p *ProblemError) Error() string {
 	says := p.Detail
 	if len(p.Fields) > 1 {
@@ -73,7 +72,7 @@ func (p *ProblemError) Error() string {
 	return out
 }
 
-// Refused reports whether the request is at fault, not the service.
+// Refused reports whether the request is at fault rather than the service.
 func (p *ProblemError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

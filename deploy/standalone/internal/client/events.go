@@ -18,21 +18,21 @@ import (
 
 const (
 	longestLine = 64 << 20
-	// silence is how long a stream may be silent. The service sends a heartbeat every 10 seconds.
+	// silence is the longest time that a stream may be silent. The service sends a heartbeat every 10 seconds.
 	silence = 35 * time.Second
 )
 
 // errEnded reports a stream that ended before its final event.
 var errEnded = errors.New("the stream was interrupted")
 
-// Event is one event of a stream.
+// Event is one event from a stream.
 type Event struct {
 	ID   string
 	Type string
 	Data []byte
 }
 
-// Ends reports whether the event is the last one of a run.
+// Ends reports whether the event is the last event of a run.
 func (e Event) Ends() bool {
 	switch e.Type {
 	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
@@ -42,9 +42,9 @@ func (e Event) Ends() bool {
 	}
 }
 
-// Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
-// stream is reopened after the last event with an ID, so no event is lost or repeated. After
-// Options.Retries attempts in a row without an event, the sequence ends with the error.
+// Events opens a stream and yields its events until a run ends or the reader stops. An interrupted stream is reopened after the
+// last event with an ID, so no event is lost or repeated. After Options.Retries consecutive attempts without an event, the
+// sequence ends with the error.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last domain.EventID
@@ -89,8 +89,8 @@ func resumeRequest(request Request, last domain.EventID) Request {
 	return request
 }
 
-// read reads the events of one connection. over is true if no reconnection is needed: next returned
-// false, the run ended, or err is permanent.
+// read reads the events from one connection. over is true if no reconnection is needed: next returned false, the run ended, or
+// err is permanent.
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,7 +104,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 		return true, nil
 	}
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
-		return true, errors.New("the answer is not an event stream: this does not look like a Parley server")
+		return true, errors.New("the response is not an event stream: this does not look like a Parley server")
 	}
 
 	watchdog := time.AfterFunc(silence, cancel)
@@ -131,8 +131,8 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader's errors belong to its caller
 }
 
-// Decode parses server-sent events until next returns false, which over reports, or the text ends.
-// An incomplete last event is ignored.
+// Decode parses server-sent events until next returns false or the text ends. over reports that next returned false. An
+// incomplete last event is ignored.
 func Decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)

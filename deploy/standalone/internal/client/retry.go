@@ -15,7 +15,7 @@ const (
 	longestPause = 8 * time.Second
 )
 
-// backOff waits before a retry of a failed request, or returns its error if there is no retry.
+// backOff waits before a retry of a failed request, or returns cause if the request must not be retried.
 func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
@@ -23,7 +23,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 
 	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
-		limit = min(limit, c.options.Dials) // the service is not there; the user should learn that soon
+		limit = min(limit, c.options.Dials) // there is no service; the user should be informed soon
 	}
 	if failures >= limit || !repeatable(request, cause) {
 		return cause
@@ -50,7 +50,7 @@ func repeatable(request Request, cause error) bool {
 	if p, is := errors.AsType[*ProblemError](cause); is {
 		switch p.Status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return p.Code != "budget_exceeded" // the request was rejected, nothing was executed
+			return p.Code != "budget_exceeded" // the request was rejected without being executed
 		case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
 			return request.safeToRetry()
 		}
@@ -62,8 +62,8 @@ func repeatable(request Request, cause error) bool {
 	return errors.Is(cause, ErrAway) && request.safeToRetry()
 }
 
-// backoff returns the pause after so many failures. It doubles each time, with jitter so that
-// clients which failed together do not return together.
+// backoff returns the pause after this number of failures. The pause doubles each time, with jitter so that clients that failed
+// simultaneously do not return simultaneously.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret

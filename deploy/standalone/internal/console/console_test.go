@@ -22,13 +22,13 @@ func TestSafeText(t *testing.T) {
 		"\u2029a\u202fb\u2065c\u206ad":        "\u2029a\u202fb\u2065c\u206ad",
 	} {
 		if got := Safe(text); got != want {
-			t.Errorf("of %q is safe: %q", text, got)
+			t.Errorf("Safe(%q) = %q", text, got)
 		}
 	}
 
 	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
 		if got := truncate.Ellipsis("überal", width); got != want {
-			t.Errorf("cut to %d: %q, want %q", width, got, want)
+			t.Errorf("Cut at width %d = %q, want %q", width, got, want)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestNoProgressWithoutTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.String() != long+"\n" || complaints.Len() > 0 || c.Watched() || c.Interactive() || c.Typed() || c.Width() != 0 {
-		t.Errorf("printed %d bytes, and %q", out.Len(), complaints.String())
+		t.Errorf("printed %d bytes to Out and %q to Err", out.Len(), complaints.String())
 	}
 }
 
@@ -69,7 +69,7 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestOutputDoesNotControlTheTerminal prints control characters from a service in all ways.
+// TestOutputDoesNotControlTheTerminal prints control characters from a service in every way that a console offers.
 func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"

@@ -10,8 +10,7 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress is a line on Err that describes a running operation and its duration. It appears only on
-// a terminal.
+// Progress is a line on Err that describes an operation in progress and its duration. The line appears only on a terminal.
 type Progress struct {
 	console *Console
 	began   time.Time
@@ -36,7 +35,7 @@ func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 func (p *Progress) Sayf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = OneLine(fmt.Sprintf(format, args...)) // it may contain a service's response
+	p.text = OneLine(fmt.Sprintf(format, args...)) // the text may contain a service's response
 }
 
 // Done removes the line.

@@ -14,7 +14,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// requestTime bounds a request. It is longer than any wait that the service grants.
+// requestTime bounds a request. It is longer than any wait that the service allows.
 const requestTime = 75 * time.Second
 
 // api is an ordinary client of the service under test.
@@ -82,7 +82,7 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 		return fmt.Errorf("calling %s: %d: %s", path, got.status, truncate.Ellipsis(string(got.body), maxQuoted))
 	}
 	if err := json.Unmarshal(got.body, into); err != nil {
-		return fmt.Errorf("decoding answer of %s: %w", path, err)
+		return fmt.Errorf("decoding the response from %s: %w", path, err)
 	}
 	return nil
 }
@@ -95,12 +95,12 @@ func (a *api) make(ctx context.Context, path string, header map[string]string, b
 	}
 	value, ok := made[field].(string)
 	if !ok || value == "" {
-		return "", fmt.Errorf("calling %s: the answer has no %s", path, field)
+		return "", fmt.Errorf("calling %s: the response has no %s", path, field)
 	}
 	return value, nil
 }
 
-// signUp creates an organization with a key, and the agent that books effects at the ledger.
+// signUp creates an organization with a key, and the agent that books effects in the ledger.
 func (a *api) signUp(ctx context.Context, ledger string) error {
 	user := map[string]any{"email": "prove@parley.local", "password": rand.Text()}
 	token, err := a.make(ctx, "/api/auth/signup", nil, user, "token")

@@ -14,7 +14,7 @@ import (
 // effectPath is the ledger's endpoint.
 const effectPath = "/effects"
 
-// Booking is one effect at the ledger, executed once per idempotency key.
+// Booking is one effect in the ledger, executed once per idempotency key.
 type Booking struct {
 	// Trigger is the number in the trigger's message.
 	Trigger int
@@ -24,9 +24,8 @@ type Booking struct {
 	Times int
 }
 
-// ledger receives effects. It honours idempotency keys, as receivers of `sideEffect: idempotent`
-// must: a request with a known key is confirmed and has no effect. It runs in this process, which
-// is never killed.
+// ledger receives effects. It honours idempotency keys, as receivers of `sideEffect: idempotent` must: a request with a known
+// key is confirmed without a further effect. It runs in this process, which is never killed.
 type ledger struct {
 	address string // host:port
 	server  *http.Server
@@ -45,7 +44,7 @@ type entry struct {
 	key     string
 }
 
-// forgetEvery is the interval of the bookings that a sabotaged ledger discards.
+// forgetEvery is the interval between bookings that a sabotaged ledger discards.
 const forgetEvery = 20
 
 // startLedger listens on a free loopback port.
@@ -69,7 +68,7 @@ func (l *ledger) close() {
 	_ = l.server.Close()
 }
 
-// wait pauses even if the requester has died, because its request has already arrived.
+// wait pauses for d. It continues even if the requester has died, because the request has already arrived.
 func (l *ledger) wait(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -109,7 +108,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // the requester may be dead
 }
 
-// pauses are the ledger's delays before and after a booking, by the trigger's number.
+// pauses are the ledger's delays before and after a booking, selected by the trigger's number.
 var pauses = []struct{ before, after time.Duration }{
 	{0, 40 * time.Millisecond},
 	{40 * time.Millisecond, 0},

@@ -69,7 +69,7 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 		t.Errorf("booked %+v", got)
 	}
 	if l.underWay() != 0 {
-		t.Errorf("%d are still in progress", l.underWay())
+		t.Errorf("%d requests are still in progress", l.underWay())
 	}
 }
 
@@ -80,6 +80,6 @@ func TestSabotagedLedgerForgets(t *testing.T) {
 		l.book(entry{n, keyFor(n)})
 	}
 	if got := len(l.bookings()); got != 2*forgetEvery-2 {
-		t.Errorf("%d bookings are kept of %d", got, 2*forgetEvery)
+		t.Errorf("kept %d of %d bookings", got, 2*forgetEvery)
 	}
 }

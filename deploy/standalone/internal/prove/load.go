@@ -31,8 +31,7 @@ type load struct {
 const (
 	// retryPause is the mean delay before a retry.
 	retryPause = 150 * time.Millisecond
-	// maxPause bounds the obeyed Retry-After, because the service must cope with less patient
-	// clients.
+	// maxPause bounds the Retry-After that a client obeys, because the service must also cope with less patient clients.
 	maxPause = 2 * time.Second
 )
 
@@ -87,7 +86,7 @@ func (s *load) ask(ctx context.Context, n int) Answer {
 	return Answer{Problem: problem}
 }
 
-// reason names the reason of a retry. If final is true, a retry cannot help.
+// reason names the reason for a retry. If final is true, a retry cannot help.
 func reason(got response, err error) (why string, final bool) {
 	switch {
 	case err != nil:
@@ -111,7 +110,7 @@ func retryDelay(header http.Header) time.Duration {
 	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
 }
 
-// count records a request and, if why is not empty, the reason of its retry.
+// count records a request and, if why is not empty, the reason for its retry.
 func (s *load) count(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +146,7 @@ func (s *load) replay(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// again sends an answered trigger again. No part is killed at this time, so any response except the
-// answer is a fault.
+// again sends an answered trigger again. No part is killed at this time, so any response other than the answer is a fault.
 func (s *load) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
 		got, err := s.api.trigger(ctx, n, keyFor(n))

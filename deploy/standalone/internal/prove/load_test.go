@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// flakyService is a service that answers the attempts of each trigger with a list of statuses, then with
-// its run.
+// flakyService is a service that returns a list of statuses to the first attempts of each trigger, then the trigger's run.
 type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
@@ -51,10 +50,10 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 		ok    bool
 	}{
 		"at once":             {nil, false, "[prove-0]", true},
-		"refused and cut":     {[]int{503, 0, 202, 429, 500}, false, "[" + strings.Repeat("prove-0 ", 5) + "prove-0]", true},
-		"refused for good":    {[]int{422}, false, "[prove-0]", false},
+		"retried":             {[]int{503, 0, 202, 429, 500}, false, "[" + strings.Repeat("prove-0 ", 5) + "prove-0]", true},
+		"rejected":            {[]int{422}, false, "[prove-0]", false},
 		"sabotaged":           {[]int{503, 0}, true, "[prove-0 prove-0-again-1 prove-0-again-2]", true},
-		"not sabotaged alone": {nil, true, "[prove-0]", true},
+		"sabotaged, no retry": {nil, true, "[prove-0]", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +63,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 			s := newLoad(newAPI(server.URL, 1), 1, c.fresh)
 			s.run(t.Context(), 3)
 			if got := fmt.Sprint(f.keys); got != c.keys {
-				t.Errorf("sent with the keys %s", got)
+				t.Errorf("keys = %s", got)
 			}
 			a := s.answers[0]
 			if answered := len(a.Body) > 0; answered != c.ok || answered != (a.Problem == "") || c.ok && (a.Run != "run_1" || !a.Effect) {
@@ -93,10 +92,10 @@ func TestReplayIsTheCurrentAnswer(t *testing.T) {
 	f.tries = []int{200, 200, 503, 500, 200} // two were sent before
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first is now %s", got) // rejected at first, then a different answer
+		t.Errorf("the first replay = %s", got) // rejected at first, then a different answer
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the second is now %s", got)
+		t.Errorf("the second replay = %s", got)
 	}
 }
 

@@ -10,11 +10,10 @@ import (
 	"parley/shared/telemetry"
 )
 
-// natsReady is the log message of a NATS process that is ready.
+// natsReady is the log message of a NATS process when it is ready.
 const natsReady = "NATS ready"
 
-// NATS is the hidden command that serves NATS with JetStream on loopback, as a process that can be
-// killed.
+// NATS is the hidden command that serves NATS with JetStream on loopback, in a process that can be killed.
 type NATS struct {
 	config.Logging
 	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`

@@ -11,20 +11,20 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// instance is one run of a part, from its start to its end.
+// instance is one run of a part, from start to end.
 type instance interface {
-	// Done is closed when it has ended.
+	// Done is closed when the instance has ended.
 	Done() <-chan struct{}
-	// Kill ends it like a crash and waits until it is gone.
+	// Kill ends the instance like a crash and waits until it has ended.
 	Kill() error
-	// End stops it as fast as is safe. It is not started again.
+	// End stops the instance as fast as is safe. The part is not started again.
 	End()
-	// Why describes how it ended.
+	// Why describes how the instance ended.
 	Why() string
 }
 
-// part is a process of the service under test, or PostgreSQL. It is restarted whenever it ends,
-// like a container with a restart policy.
+// part is a process of the service under test, or PostgreSQL. The process is restarted whenever it ends, like a container with
+// a restart policy.
 type part struct {
 	name, kind string
 	launch     func(ctx context.Context) (instance, error) // returns when it is ready
@@ -34,7 +34,7 @@ type part struct {
 	up     chan struct{}
 	killed bool
 	down   time.Duration // delay before the restart after a kill
-	ended  []string      // descriptions of ends without a kill
+	ended  []string      // descriptions of the ends of instances that were not killed
 }
 
 const (
@@ -80,8 +80,8 @@ func (p *part) noteStart(l instance) {
 	close(p.up)
 }
 
-// noteEnd records that the part is down, and how it ended if it was not killed. It returns the delay
-// before the restart.
+// noteEnd records that the part is down, and how the instance ended if it was not killed. It returns the delay before the
+// restart.
 func (p *part) noteEnd(l instance) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *part) noteEnd(l instance) time.Duration {
 	return p.down
 }
 
-// await waits until the part is up and returns its current run.
+// await waits until the part is up and returns its current instance.
 func (p *part) await(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
@@ -109,8 +109,7 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, kills it, and delays its restart by away. It calls before
-// immediately before the kill.
+// kill waits until the part is up, kills it, and delays its restart by away. It calls before immediately before the kill.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)
@@ -124,7 +123,7 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 		}
 		p.mu.Unlock()
 		if !same {
-			continue // it has just ended without a kill
+			continue // the instance has just ended without a kill
 		}
 		before()
 		if err := l.Kill(); err != nil {
@@ -134,7 +133,7 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 	}
 }
 
-// unexpectedEnds returns descriptions of the ends without a kill.
+// unexpectedEnds describes the ends of instances that were not killed.
 func (p *part) unexpectedEnds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fakeInstance is a run of a part that a test ends.
+// fakeInstance is an instance of a part that a test ends.
 type fakeInstance struct {
 	done  chan struct{}
 	ended bool // by End
@@ -43,7 +43,7 @@ func TestPartComesBack(t *testing.T) {
 		}
 		began, seen := time.Now(), false
 		if err := p.kill(ctx, time.Second, func() { seen = len(lives) == 1 }); err != nil || !seen {
-			t.Fatalf("killed: %v, before called: %t", err, seen)
+			t.Fatalf("kill = %v, before called = %t; want nil, true", err, seen)
 		}
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 2 || time.Since(began) != time.Second {
@@ -55,7 +55,7 @@ func TestPartComesBack(t *testing.T) {
 		close(lives[1].done) // a crash
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
-			t.Fatalf("%d lives: %v", len(lives), err)
+			t.Fatalf("%d runs of the process, error %v", len(lives), err)
 		}
 		if all := p.unexpectedEnds(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
 			t.Fatalf("reported: %v", all)
@@ -63,7 +63,7 @@ func TestPartComesBack(t *testing.T) {
 		cancel(nil)
 		c.wg.Wait()
 		if !lives[2].ended || lives[1].ended {
-			t.Fatal("the last life, and only that one, is ended at the end")
+			t.Fatal("End was not called exactly on the last instance")
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 				})
 				partSet := partSet{fail: cancel}
 				if err := partSet.addAndWait(ctx, p); !errors.Is(err, c.err) || tries != c.tries {
-					t.Fatalf("after %d tries: %v", tries, err)
+					t.Fatalf("error after %d tries = %v", tries, err)
 				}
 				partSet.wg.Wait()
 			})
@@ -99,6 +99,6 @@ func TestPartThatDoesNotStart(t *testing.T) {
 func TestUnknownPart(t *testing.T) {
 	t.Parallel()
 	if _, err := (&partSet{}).of("worker 9"); err == nil {
-		t.Fatal("there is none")
+		t.Fatal("found a part that does not exist")
 	}
 }

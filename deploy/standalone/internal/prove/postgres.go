@@ -14,13 +14,13 @@ import (
 
 const (
 	databaseName = "parley"
-	// connsPerProcess exceeds the connections of `parley serve`, because the connections of a
-	// killed process stay open for a moment while its successor connects.
+	// connsPerProcess exceeds the number of connections that `parley serve` opens, because the connections of a killed process
+	// stay open for a moment while its successor connects.
 	connsPerProcess = 50
 )
 
-// postgresConfig configures a server on a fixed port, so that its address survives restarts.
-// Commits are synchronous (the default), as the service's promises require.
+// postgresConfig configures a server on a fixed port, so that the server has the same port after a restart. Commits are
+// synchronous (the default), as the service's promises require.
 func postgresConfig(dir string, port, processes int) pgserver.Config {
 	return pgserver.Config{
 		Dir: filepath.Join(dir, "postgres"), Port: port, Log: zerolog.Nop(),
@@ -40,8 +40,7 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, erro
 // Done is closed when the server has ended.
 func (p postgres) Done() <-chan struct{} { return p.server.Done() }
 
-// Kill kills the postmaster. Its backends end when they notice, at the latest before the next
-// start.
+// Kill kills the postmaster. Its backends end when they notice, at the latest before the next start.
 func (p postgres) Kill() error {
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
 		return err

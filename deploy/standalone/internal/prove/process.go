@@ -18,7 +18,7 @@ import (
 // readyWithin bounds the start of a process, generously for a slow or busy machine.
 const readyWithin = 90 * time.Second
 
-// readyPoll is the interval between looks at a starting process's output.
+// readyPoll is the interval between checks of a starting process's output.
 const readyPoll = 10 * time.Millisecond
 
 // command starts a process of the service under test.
@@ -38,8 +38,8 @@ type process struct {
 	from    int64 // offset of its output in the log
 }
 
-// start starts the command in a new session, so that Ctrl-C in the terminal reaches only this
-// process. The child is killed when this process dies for any reason.
+// start starts the command in a new session, so that Ctrl-C in the terminal reaches only this process. The child is killed if
+// this process dies for any reason.
 func (c command) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
 		return nil, fmt.Errorf("creating log directory: %w", err)
@@ -126,9 +126,9 @@ func (p *process) Kill() error {
 	return nil
 }
 
-// End kills the process, because its state is not needed any more.
+// End kills the process: a clean shutdown is unnecessary, because the process's state is no longer needed.
 func (p *process) End() {
-	_ = p.child.Signal(syscall.SIGKILL) // an error means that it has already ended
+	_ = p.child.Signal(syscall.SIGKILL) // an error means that the process has already ended
 	<-p.child.Done()
 }
 

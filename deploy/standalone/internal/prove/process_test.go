@@ -24,7 +24,7 @@ func TestProcessIsReadyAndKilled(t *testing.T) {
 		}
 		p := l.(*process)
 		if got := strings.TrimSpace(string(p.output())); got != "hello, is ready;" {
-			t.Errorf("it wrote %q", got)
+			t.Errorf("output = %q", got)
 		}
 		if err := l.Kill(); err != nil {
 			t.Fatal(err)
@@ -32,10 +32,10 @@ func TestProcessIsReadyAndKilled(t *testing.T) {
 		select {
 		case <-l.Done():
 		default:
-			t.Error("it was killed and is not gone")
+			t.Error("the process is still running after Kill")
 		}
 		if why := l.Why(); !strings.Contains(why, "killed") {
-			t.Errorf("it says %q", why)
+			t.Errorf("reason for the end = %q", why)
 		}
 	}
 }
@@ -43,13 +43,13 @@ func TestProcessIsReadyAndKilled(t *testing.T) {
 func TestProcessThatDoesNotComeUp(t *testing.T) {
 	t.Parallel()
 	if _, err := script(t, "is ready", "echo no port; exit 3").launch(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3: no port") {
-		t.Errorf("it ended: %v", err)
+		t.Errorf("starting a process that exits: %v", err)
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := script(t, "is ready", "read never </dev/zero").launch(ctx); err == nil || !strings.Contains(err.Error(), "deadline") {
-		t.Errorf("it hung: %v", err)
+		t.Errorf("starting a process that hangs: %v", err)
 	}
 	if err := script(t, "", "exit 0").run(t.Context()); err != nil {
 		t.Error(err)
@@ -58,6 +58,6 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("it failed: %v", err)
 	}
 	if err := script(t, "", "read never </dev/zero").run(ctx); err == nil {
-		t.Error("the output of a stopped process says that it completed")
+		t.Error("run of a stopped process returned no error")
 	}
 }

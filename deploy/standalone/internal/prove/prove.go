@@ -17,7 +17,7 @@ type Prove struct {
 	Workers  int           `name:"workers" default:"2" help:"Number of workers to start, at most 16."`
 	Seed     *uint64       `name:"seed" placeholder:"N" help:"Seed of the random kills, to repeat a trial; default: a new seed."`
 	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"Parts to kill: ${enum}."`
-	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit for answering all triggers."`
+	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit until all triggers are answered."`
 	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Break the trial on purpose: keys sends retries with new keys, ledger forgets bookings."`
 	Keep     bool          `name:"keep" help:"Keep the directory with all data and logs."`
 	JSON     bool          `name:"json" help:"Print only one JSON object, at the end."`
@@ -37,11 +37,11 @@ var ErrFailed = errors.New("the trial failed")
 
 // Help describes the command in its manual page.
 func (*Prove) Help() string {
-	return "It starts a service of its own, on loopback ports and in a temporary directory of its own; none of your settings, " +
-		"keys and data are read. Workers, NATS, the ingress and PostgreSQL are killed by kill -9, at places that the seed draws, " +
-		"while clients send keyed triggers and send them again until they are answered. The agent books an effect for each at a " +
-		"ledger that honours keys. Status 0 means that every trigger was answered by one run with one effect. docs/prove.md says " +
-		"what each line means, and what is not proved."
+	return "Starts its own service, on loopback ports and in a temporary directory; your settings, keys and data are not read. " +
+		"While clients send keyed triggers, and repeat them until they are answered, workers, NATS, the ingress and PostgreSQL " +
+		"are killed with kill -9, at points that the seed selects. For each trigger the agent books an effect in a ledger that " +
+		"honours keys. Status 0 means that every trigger was answered by one run with one effect. docs/prove.md explains each " +
+		"line of the output, and what is not proved."
 }
 
 // Examples returns usage examples for the help page.
@@ -140,8 +140,8 @@ func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir st
 	return r, nil
 }
 
-// preferCause returns the cause of ctx's cancellation, or else err, which is only a consequence of a
-// cancellation.
+// preferCause returns the cause of ctx's cancellation, because then err is only a consequence. If ctx is not canceled, it
+// returns err.
 func preferCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -24,14 +24,14 @@ type Result struct {
 	Killed     map[string]int `json:"killed"`   // by kind
 	Kills      []KillRecord   `json:"kills"`    // in order
 	Requests   int            `json:"requests"` // trigger requests, retries included
-	Retries    map[string]int `json:"retries"`  // number of retries by reason
-	Repeated   int            `json:"repeated"` // repeated bookings with a known key, not counted as effects
+	Retries    map[string]int `json:"retries"`  // number of retries for each reason
+	Repeated   int            `json:"repeated"` // bookings with a known key, not counted as effects
 	DurationMS int64          `json:"durationMs"`
 	Sabotage   string         `json:"sabotage,omitempty"`
 	Kept       string         `json:"kept,omitempty"` // the directory, if it is kept
 }
 
-// reporter prints the progress for people, and the result.
+// reporter prints progress for people, and the result.
 type reporter struct {
 	out   io.Writer
 	json  bool
@@ -42,7 +42,7 @@ type reporter struct {
 	progress io.Writer
 }
 
-// reporter returns a reporter that prints to a console, with a progress bar on a terminal.
+// reporter returns a reporter that prints to a console, with a progress bar if Err is a terminal.
 func (p *Prove) reporter(c *console.Console) *reporter {
 	t := &reporter{out: c.Out, json: p.JSON, began: time.Now()}
 	if c.Watched() && !p.JSON {
@@ -51,7 +51,7 @@ func (p *Prove) reporter(c *console.Console) *reporter {
 	return t
 }
 
-// begin prints the sizes and the seed that reproduces the kills, and shows the bar.
+// begin prints the sizes and the seed, which reproduces the kills, and shows the bar.
 func (t *reporter) begin(p *Prove, seed uint64, dir string) {
 	t.sayf("%d triggers, %d workers, seed %d, in %s", p.Triggers, p.Workers, seed, dir)
 	if t.progress == nil {
@@ -134,7 +134,7 @@ func table(r Result) string {
 	row("triggers", r.Triggers, "")
 	row("answered", r.Answered, "in %d requests%s", r.Requests, again(r.Retries))
 	row("runs", r.Runs, "")
-	row("effects", r.Effects, "%d bookings were repeated with their key and counted once", r.Repeated)
+	row("effects", r.Effects, "%d bookings repeated a known key and were not counted", r.Repeated)
 	row("lost", r.Lost, "")
 	row("doubled", r.Doubled, "")
 	row("kills", len(r.Kills), "%s", byName(r.Killed))
@@ -148,7 +148,7 @@ func table(r Result) string {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	if r.OK {
-		b.WriteString("Passed: every trigger was answered by one run with one effect, and a replay gave the same answer.\n")
+		b.WriteString("Passed: every trigger was answered by one run with one effect, and a replay returned the same answer.\n")
 	}
 	if r.Kept != "" {
 		fmt.Fprintf(&b, "Data and logs are kept in %s\n", r.Kept)

@@ -21,14 +21,14 @@ func TestTable(t *testing.T) {
 triggers     1000
 answered     1000  in 1503 requests; retried after: 503 3×, connection lost 500×
 runs         1000
-effects      1000  12 bookings were repeated with their key and counted once
+effects      1000  12 bookings repeated a known key and were not counted
 lost            0
 doubled         0
 kills           6  nats 2×, worker 4×
 duration    41.5s  from the first trigger to the last answer
 seed       7
 
-Passed: every trigger was answered by one run with one effect, and a replay gave the same answer.
+Passed: every trigger was answered by one run with one effect, and a replay returned the same answer.
 `
 	if got := table(r); got != want {
 		t.Errorf("printed:\n%s", got)
@@ -84,7 +84,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 		t.Errorf("printed %s", out.String())
 	}
 	if !strings.Contains(progress.String(), "(0/3)") { // the bar is throttled
-		t.Errorf("the bar shows %q", progress.String())
+		t.Errorf("progress bar = %q, want (0/3) in it", progress.String())
 	}
 }
 

@@ -15,9 +15,8 @@ const (
 	kindPostgres = "postgres"
 )
 
-// times contains the number of kills per part of each kind. PostgreSQL is killed once: for one
-// lease duration after its start no run is taken from its worker, so a second kill would only add
-// waiting time.
+// times contains the number of kills per part of each kind. PostgreSQL is killed once: for one lease duration after its start,
+// no run is taken from a worker, so a second kill would only add waiting time.
 var times = []struct {
 	kind  string
 	times int
@@ -38,9 +37,8 @@ type Kill struct {
 	Down time.Duration
 }
 
-// schedule draws the kills as a pure function of its arguments. They are due within the first half
-// of the answers, because the runs of a killed worker wait for their leases to expire, and new
-// answers must keep coming until the last kill.
+// schedule draws the kills as a pure function of its arguments. They are due during the first half of the answers: the runs of
+// a killed worker wait until their leases expire, and new answers must keep coming until the last kill.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
 	var kills []Kill
@@ -87,8 +85,8 @@ type sizes struct{ clients, slots int }
 // maxClients bounds the concurrent requests.
 const maxClients = 192
 
-// sizesFor chooses sizes so that answers keep coming while the runs of killed workers wait for
-// their leases: those runs occupy at most half of the clients.
+// sizesFor chooses the sizes so that answers keep coming while the runs of killed workers wait until their leases expire: those
+// runs occupy at most half of the clients.
 func sizesFor(triggers, workers int) sizes {
 	clients := min(maxClients, max(2, triggers/2))
 	return sizes{clients: clients, slots: max(1, clients/(4*workers))}

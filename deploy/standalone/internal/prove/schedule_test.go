@@ -10,8 +10,7 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed pins the kills of a seed, because a seed must reproduce a fault with another
-// build.
+// TestScheduleOfASeed pins the kills for a seed, because a seed must reproduce a fault in another build, too.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -42,14 +41,14 @@ func TestScheduleOfASeed(t *testing.T) {
 			t.Parallel()
 			for range 2 { // no state is left from the first time
 				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
-					t.Fatalf("drawn: %+v", got)
+					t.Fatalf("kills = %+v", got)
 				}
 			}
 		})
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime checks the rules of all schedules with many seeds.
+// TestEveryScheduleHitsEverythingInTime checks with many seeds the rules that every schedule obeys.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -83,7 +82,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	}
 
 	if len(seen) < 190 {
-		t.Errorf("200 seeds give %d orders", len(seen))
+		t.Errorf("200 seeds give only %d different orders", len(seen))
 	}
 }
 
@@ -103,7 +102,7 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)
 			if s.clients < 1 || s.clients > maxClients || s.slots < 1 {
-				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
+				t.Fatalf("sizes for %d triggers and %d workers = %+v", triggers, workers, s)
 			}
 			if stranded := strikesPerWorker * workers * s.slots; s.slots > 1 && stranded > s.clients/2 {
 				t.Errorf("%d triggers, %d workers: %d of %d may wait for leases", triggers, workers, stranded, s.clients)

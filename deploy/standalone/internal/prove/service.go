@@ -25,8 +25,8 @@ type service struct {
 	env   []string
 }
 
-// startService starts PostgreSQL, NATS, the ingress and the workers below dir, and returns when all
-// are ready. On an error it may return the partly started service, which the caller ends.
+// startService starts PostgreSQL, NATS, the ingress and the workers with their data below dir, and returns when all are ready.
+// With an error it may return the partly started service, which the caller must end.
 func startService(ctx context.Context, dir string, workers int, size sizes, ledger string, fail context.CancelCauseFunc) (*service, error) {
 	s := &service{partSet: partSet{fail: fail}, dir: dir, sizes: size}
 	var err error
@@ -68,7 +68,7 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 	return s, nil
 }
 
-// startPostgres starts a server and creates a database. The DSN survives kills.
+// startPostgres starts a server and creates a database. The DSN stays the same when the server is killed and restarted.
 func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn string, err error) {
 	config := postgresConfig(s.dir, port, processes)
 	first := newPart(kindPostgres, kindPostgres, func(ctx context.Context) (instance, error) {
@@ -97,7 +97,7 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 	return p.server.DSN(databaseName), nil
 }
 
-// part returns a process of the service as a part.
+// part returns a part that runs a process of the service.
 func (s *service) part(kind, name, ready string, args ...string) *part {
 	return newPart(kind, name, s.command(strings.ReplaceAll(name, " ", "-"), ready, args...).launch)
 }
@@ -106,8 +106,8 @@ func (s *service) command(log, ready string, args ...string) command {
 	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
 }
 
-// settings is the processes' complete environment. It contains none of Parley's settings from this
-// process, so no key and no address of a real service leaks in.
+// settings returns the complete environment of the processes. It contains none of Parley's settings from this process, so that
+// no key or URL of a real service leaks in.
 func settings(dsn, nats, ledger string, size sizes) []string {
 	key := make([]byte, 32)
 	_, _ = crand.Read(key) // never fails
@@ -126,10 +126,10 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 	return env
 }
 
-// end waits until every process has ended, which requires that their context is canceled.
+// end waits until every process has ended. The context of the processes must be canceled before.
 func (s *service) end() { s.wg.Wait() }
 
-// unexpectedEnds returns descriptions of all ends without a kill.
+// unexpectedEnds describes the ends of parts that were not killed.
 func (s *service) unexpectedEnds() (all []string) {
 	for _, p := range s.parts {
 		all = append(all, p.unexpectedEnds()...)
@@ -137,7 +137,7 @@ func (s *service) unexpectedEnds() (all []string) {
 	return all
 }
 
-// Ports below the ephemeral range (from 32768), so that a killed part finds its port free.
+// Ports below the ephemeral range (from 32768), so that a restarted part finds its port free.
 const (
 	firstPort = 24000
 	portCount = 8000
@@ -153,7 +153,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer listener.Close() // held open until all are found, so that they differ
+		defer listener.Close() // the listeners stay open until all ports are found, so that the ports differ
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}

@@ -24,20 +24,20 @@ type trial struct {
 type KillRecord struct {
 	Part     string `json:"part"`
 	Kind     string `json:"kind"`
-	Answered int    `json:"answered"` // triggers answered before it
+	Answered int    `json:"answered"` // triggers answered before the kill
 	UnderWay int    `json:"underWay"` // triggers sent and not yet answered
-	Booking  int    `json:"booking"`  // bookings in progress at the ledger
+	Booking  int    `json:"booking"`  // bookings in progress in the ledger
 	DownMS   int64  `json:"downMs"`   // delay before the restart
 }
 
-// errLate is the cause when the time is over.
+// errLate is the cause when the time limit is exceeded.
 var errLate = errors.New("out of time")
 
 // watchPause is the interval of the checks for the next kill.
 const watchPause = 5 * time.Millisecond
 
-// run sends the triggers while it kills parts, then sends every trigger again. Triggers without an
-// answer at the end of the time are faults in the verdict, not errors.
+// run sends the triggers while it kills parts, then sends every trigger again. A trigger that has no answer when the time is
+// over is a fault in the verdict, not an error.
 func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) error {
 	began := time.Now()
 	loading, over := context.WithTimeoutCause(ctx, within, errLate)
@@ -63,7 +63,7 @@ func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) err
 	return t.askAgain(ctx)
 }
 
-// killAll executes the kills, each when enough triggers are answered.
+// killAll executes the kills, each when its number of triggers has been answered.
 func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 			select {
 			case <-tick.C:
 				t.report.answered(int(t.load.answered.Load()), "")
-			case <-sent: // rejected permanently: no work is left to interrupt
+			case <-sent: // the other triggers were rejected: no work is left to interrupt
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -93,8 +93,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 	return nil
 }
 
-// bookingWait bounds the wait for a booking before a worker is killed. A worker that was killed
-// before needs time to restart.
+// bookingWait bounds the wait for a booking before a worker is killed. A worker that was killed earlier needs time to restart.
 const bookingWait = 3 * time.Second
 
 // awaitBooking waits until a booking is in progress, or bookingWait is over.
@@ -152,7 +151,7 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	}
 }
 
-// askAgain replays every key and lists every run.
+// askAgain replays every key and lists all runs.
 func (t *trial) askAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, errLate)
 	defer cancel()

@@ -13,13 +13,12 @@ import (
 type Answer struct {
 	// Body is the finished run as JSON, or empty if there was no answer.
 	Body []byte
-	// Run is the run's ID, Status its status. Effect is true if the run reports a completed
-	// booking.
+	// Run is the run's ID and Status its status. Effect is true if the run reports a completed booking.
 	Run, Status string
 	Effect      bool
-	// Replay is the response to the same key at the end.
+	// Replay is the response to the replay with the same key at the end.
 	Replay []byte
-	// Problem is the reason of a missing answer, if known.
+	// Problem is the reason for a missing answer, if known.
 	Problem string
 }
 
@@ -34,15 +33,15 @@ type Listed struct {
 type Evidence struct {
 	// Answers are indexed by the trigger's number.
 	Answers []Answer
-	// Bookings are the ledger's effects.
+	// Bookings are the effects in the ledger.
 	Bookings []Booking
-	// Runs are all runs of the agent in the service's list.
+	// Runs are all runs of the agent, as the service lists them.
 	Runs []Listed
-	// Ended describes the ends of parts that were not killed.
+	// Ended describes how parts ended that were not killed.
 	Ended []string
 }
 
-// Verdict is the counted evidence. All counts from Lost on must be 0.
+// Verdict contains the counts. All counts from Lost on must be 0.
 type Verdict struct {
 	Triggers       int `json:"triggers"`
 	Answered       int `json:"answered"`
@@ -55,19 +54,19 @@ type Verdict struct {
 	Unlisted       int `json:"unlisted"`       // answers with a run that the service does not list
 	Failed         int `json:"failed"`         // answers with a run that failed, or that completed without its effect
 	ChangedAnswers int `json:"changedAnswers"` // replays that differ from the answer in any byte
-	Unasked        int `json:"unasked"`        // effects and runs that belong to no trigger
+	Unasked        int `json:"unasked"`        // effects and runs that no trigger requested
 	Ended          int `json:"ended"`          // processes that ended without a kill
 
 	// Faults describes the first faults of each kind.
 	Faults []string `json:"faults"`
 
-	faults int // number of all faults
+	faults int // total number of faults
 }
 
 // OK reports whether there are no faults.
 func (v *Verdict) OK() bool { return v.faults == 0 }
 
-// maxFaults is the number of described faults of each kind.
+// maxFaults is the maximum number of faults of each kind that are described.
 const maxFaults = 3
 
 // faultf adds n to a count of faults, and describes it if it is among the first of its kind.
@@ -146,7 +145,7 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs for its one key: %s", n, len(runs), runs)
 		}
 		if a.Run != "" && (!listed[a.Run] || !slices.Contains(runs, a.Run)) {
-			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, which is not listed with its key", n, a.Run)
+			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, which the service does not list with the trigger's key", n, a.Run)
 		}
 	}
 
@@ -158,5 +157,5 @@ func (v *Verdict) judgeRuns(e Evidence) {
 // keyFor returns the idempotency key of trigger n.
 func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
-// maxQuoted bounds the characters of a response in a message. A run's ID fits.
+// maxQuoted bounds the length of a response quoted in a message. A run's ID fits.
 const maxQuoted = 80

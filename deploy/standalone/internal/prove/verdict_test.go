@@ -44,7 +44,7 @@ func TestVerdict(t *testing.T) {
 			Verdict{Doubled: 2, Effects: 7},
 			"trigger 3 has 3 effects, under the keys [effect-run_3 other third]",
 		},
-		"lost and doubled do not make up for each other": {
+		"one lost and one doubled": {
 			func(e *Evidence) { e.Bookings[0].Trigger = 1 },
 			Verdict{Lost: 1, Doubled: 1},
 			"trigger 0 has no effect",
@@ -61,27 +61,27 @@ func TestVerdict(t *testing.T) {
 			Verdict{Unanswered: 1, Answered: 4},
 			"trigger 4 has no answer: 503: away",
 		},
-		"unanswered, nobody knows why": {
+		"unanswered for an unknown reason": {
 			func(e *Evidence) { e.Answers[4] = Answer{} },
 			Verdict{Unanswered: 1, Answered: 4},
 			"out of time",
 		},
-		"answered with a run that failed": {
+		"answered by a failed run": {
 			func(e *Evidence) { e.Answers[0].Status = "failed" },
 			Verdict{Failed: 1},
 			"run run_0 with status failed",
 		},
-		"completed without saying that its effect was booked": {
+		"completed without a booked effect": {
 			func(e *Evidence) { e.Answers[0].Effect = false },
 			Verdict{Failed: 1},
 			"effect booked: false",
 		},
-		"another answer the second time": {
+		"another answer to the replay": {
 			func(e *Evidence) { e.Answers[2].Replay = []byte(`{"id":"run_2" }`) },
 			Verdict{ChangedAnswers: 1},
 			`trigger 2: the replay's answer differs: {"id":"run_2" }`,
 		},
-		"no answer the second time": {
+		"no answer to the replay": {
 			func(e *Evidence) { e.Answers[2].Replay = nil },
 			Verdict{ChangedAnswers: 1},
 			"trigger 2",
@@ -89,28 +89,28 @@ func TestVerdict(t *testing.T) {
 		"a run that is not listed": {
 			func(e *Evidence) { e.Runs = slices.Delete(e.Runs, 3, 4) },
 			Verdict{Unlisted: 1, Runs: 4},
-			"trigger 3 was answered by run run_3, which is not listed with its key",
+			"trigger 3 was answered by run run_3, which the service does not list with the trigger's key",
 		},
-		"two triggers answered with one run": {
+		"two triggers answered by one run": {
 			func(e *Evidence) { e.Answers[1].Run = "run_0" },
 			Verdict{Unlisted: 1},
 			"trigger 1 was answered by run run_0",
 		},
-		"runs of no trigger": {
+		"runs without a trigger": {
 			func(e *Evidence) {
 				e.Runs = append(e.Runs, Listed{ID: "run_x"}, Listed{ID: "run_y", Key: key(5)})
 			},
 			Verdict{Unasked: 2, Runs: 7},
 			"2 runs have an unknown key",
 		},
-		"effects of no trigger": {
+		"effects without a trigger": {
 			func(e *Evidence) {
 				e.Bookings = append(e.Bookings, Booking{Trigger: 5, Key: "a", Times: 1}, Booking{Trigger: -1, Key: "b", Times: 1})
 			},
 			Verdict{Unasked: 2, Effects: 7},
 			"trigger -1 has an effect, but was never sent",
 		},
-		"a process that nobody struck": {
+		"a process that ended without a kill": {
 			func(e *Evidence) { e.Ended = []string{"worker 1 ended: panic"} },
 			Verdict{Ended: 1},
 			"worker 1 ended: panic",
@@ -122,10 +122,10 @@ func TestVerdict(t *testing.T) {
 			c.spoil(&e)
 			got := judge(e)
 			if got.OK() != (c.says == "") {
-				t.Errorf("OK is %t: %+v", got.OK(), got)
+				t.Errorf("OK = %t: %+v", got.OK(), got)
 			}
 			if said := strings.Join(got.Faults, "\n"); !strings.Contains(said, c.says) {
-				t.Errorf("said:\n%s", said)
+				t.Errorf("faults =\n%s", said)
 			}
 			want := c.want
 			want.Triggers = 5
@@ -136,7 +136,7 @@ func TestVerdict(t *testing.T) {
 			}
 			want.Faults, want.faults = got.Faults, got.faults
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Errorf("judged %+v\nwant   %+v", got, want)
+				t.Errorf("verdict = %+v\nwant      %+v", got, want)
 			}
 		})
 	}
@@ -147,9 +147,9 @@ func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})
 	if v.OK() || v.Lost != 1000 || v.Unanswered != 1000 || v.faults != 2000 {
-		t.Errorf("judged %+v", v)
+		t.Errorf("verdict = %+v", v)
 	}
 	if len(v.Faults) != 2*maxFaults {
-		t.Errorf("%d faults are described", len(v.Faults))
+		t.Errorf("described faults = %d", len(v.Faults))
 	}
 }

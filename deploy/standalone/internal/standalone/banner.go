@@ -27,8 +27,7 @@ type banner struct {
 	json    bool
 }
 
-// bannerFile is the template of the banner. Its commands are pasted into terminals, so each stays
-// on one line.
+// bannerFile is the template of the banner. Its commands are meant to be pasted into terminals, so each stays on one line.
 //
 //go:embed banner.tmpl
 var bannerFile string
@@ -67,7 +66,7 @@ func (b *banner) present(ctx context.Context) error {
 	return nil
 }
 
-// presentJSON prints the content of credentials.json and the file's path.
+// presentJSON prints the content of credentials.json, and the path of that file.
 func (b *banner) presentJSON(creds credentials) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -99,13 +98,12 @@ func searchLine(engine string) string {
 	return engine
 }
 
-// isOfflineVoice reports whether agents speak and listen with the installed programs, whose
-// recognition is poor.
+// isOfflineVoice reports whether voice sessions use the installed programs, which recognize speech poorly.
 func isOfflineVoice(c workers.Capability) bool {
 	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
 }
 
-// capabilityLines adds a remedy to every missing capability.
+// capabilityLines adds a remedy to the line of every missing capability.
 func capabilityLines(can []workers.Capability) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {

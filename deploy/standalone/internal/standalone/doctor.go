@@ -16,8 +16,8 @@ import (
 	"parley/workers"
 )
 
-// Doctor reports which requirements of `parley up` this machine meets with the same settings. It
-// does not call a running service.
+// Doctor reports which requirements of `parley up` this machine meets with the same settings. It does not call a running
+// service.
 type Doctor struct {
 	config.Servers
 	config.Logging
@@ -139,7 +139,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		known[c.Name] = c
 	}
 
-	if c, is := known["settings"]; is { // invalid settings: nothing else was examined
+	if c, is := known["settings"]; is { // the settings are invalid, so nothing else was examined
 		return append(all, finding{stateMissing, "settings", c.State, true})
 	}
 
@@ -187,7 +187,7 @@ func (d *Doctor) stream() finding {
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
 
-// model names the provider settings that are set, not their values, which may contain keys.
+// model lists which provider settings are set. It omits the values, which may contain keys.
 func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
@@ -248,9 +248,9 @@ func (d *Doctor) gvisor() finding {
 
 func cgroups(c workers.Capability) finding {
 	if c.Ok {
-		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and CPU time of a sandbox"}
+		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits a sandbox's memory, processes and CPU time"}
 	}
-	const without = "memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: "
+	const without = "a sandbox's memory, processes and CPU time are monitored, not limited by the kernel: "
 	return finding{State: stateOff, Name: "cgroups", Says: without + c.State}
 }
 
@@ -299,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages reports the packages available to agents' programs. Without a sandbox the list is empty.
+// packages reports which packages agents' programs can import. Without a sandbox the list is empty.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -308,7 +308,7 @@ func packages(known map[string]workers.Capability) (list []finding) {
 		switch {
 		case known[p.name].Ok:
 		case known["sandbox"].Ok:
-			f.State, f.Says = stateMissing, "not available to programs of agents: "+install(p.debian)
+			f.State, f.Says = stateMissing, "not available to agents' programs: "+install(p.debian)
 		default:
 			f.State, f.Says = stateOff, "not checked without a sandbox"
 		}
@@ -317,7 +317,7 @@ func packages(known map[string]workers.Capability) (list []finding) {
 	return list
 }
 
-// voice reports the means to speak and to listen. Missing programs have their own findings.
+// voice reports how voice sessions speak and listen. Missing programs have their own findings.
 func voice(c workers.Capability) finding {
 	switch {
 	case isOfflineVoice(c):

@@ -83,7 +83,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng", "pocketsphinx_batch"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
 				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
-				workers.Capability{Name: "documents", State: "none: no sandbox is available to read them in"}),
+				workers.Capability{Name: "documents", State: "none: no sandbox is available for reading documents"}),
 			nil,
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",
@@ -124,8 +124,8 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 		"keys": {healthy(), func(d *Doctor) {
 			d.OpenAIAPIKey, d.OpenAIBaseURL, d.BraveAPIKey, d.AnthropicAPIKey = "hunter2", "https://hunter2@x", "hunter2", "hunter2"
 		}, []string{"ok|model|set: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY", "ok|search|brave; BRAVE_API_KEY"}, ""},
-		"a model that is none": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required and missing: model"},
-		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
+		"an unknown provider": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required and missing: model"},
+		"settings":            {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
 		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
 		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is invalid; create a key with openssl rand -base64 32: reading secrets key 1: "},
@@ -156,7 +156,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 				}
 			}
 			if lines := strings.Count(table.String(), "\n"); lines != len(findings) {
-				t.Errorf("%d lines of %d findings:\n%s", lines, len(findings), &table)
+				t.Errorf("table has %d lines for %d findings:\n%s", lines, len(findings), &table)
 			}
 			if strings.Contains(table.String()+list.String(), "hunter2") {
 				t.Errorf("a secret is shown:\n%s", &table)
@@ -165,7 +165,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	}
 }
 
-// On any machine each line has a state and a text.
+// TestDoctorOnThisMachine checks that each line has a state and a text, on any machine.
 func TestDoctorOnThisMachine(t *testing.T) {
 	t.Parallel()
 	d := sound()

@@ -36,7 +36,7 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
 }
 
-// ownPorts returns the ports of this service. Outbound requests of agents must not reach them.
+// ownPorts returns this service's own ports. Outbound requests from agents must not reach them.
 func ownPorts(servers config.Servers, address net.Addr) []int {
 	ports := servers.Ports()
 	if tcp, ok := address.(*net.TCPAddr); ok {

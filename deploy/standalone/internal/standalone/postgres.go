@@ -22,8 +22,8 @@ const (
 	maxRestarts = 5
 )
 
-// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when
-// it runs but new connections fail, for example after its package was upgraded.
+// privatePostgres is the PostgreSQL server that this process started. The server is restarted when it dies, and when it runs
+// but new connections fail, for example after its package was upgraded.
 type privatePostgres struct {
 	server *pgserver.Server
 	dsn    string // unchanged by a restart

@@ -21,7 +21,7 @@ type Reset struct {
 
 // Help is the command's description.
 func (*Reset) Help() string {
-	return `Deletes all organizations, agents, documents, runs and keys in the directory. It refuses a directory that parley did not create, or that a running parley uses. It fails if the answer is not yes.`
+	return `Deletes the directory with all organizations, agents, documents, runs and keys in it. A directory that parley did not create, or that a running parley uses, is not deleted. The command fails if the answer to its question is not yes.`
 }
 
 // Examples returns usage examples for the help page.

@@ -21,9 +21,9 @@ const resetLinkLife = 24 * time.Hour
 
 // ResetPassword prints a link to set a new password.
 type ResetPassword struct {
-	Account     string `arg:"" help:"Email address or id of the account."`
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
-	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Public address of the service; default: that of the parley that runs with DATA_DIR."`
+	Account     string `arg:"" help:"Email address or ID of the account."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
+	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"The service's public URL; default: the URL of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON."`
 
@@ -32,7 +32,7 @@ type ResetPassword struct {
 
 // Help is the command's description.
 func (*ResetPassword) Help() string {
-	return `The link sets the account's password, once and within a day; the old password works until then. Using the link proves the account's address, and the first such proof revokes the person's own API keys. The command needs the database, not the service.`
+	return `The link sets a new password for the account. It works once and for one day; until it is used, the old password works. Using the link verifies the account's email address, and the first verification revokes the person's own API keys. The command needs only the database: the service need not run.`
 }
 
 // Examples returns usage examples for the help page.
@@ -81,13 +81,13 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user returns the account's ID. After an invitation link has taken over an address, several
-// accounts can have it. Then the error lists them, and the operator names an ID.
+// user returns the account's ID. After an invitation link has taken over an email address, several accounts can have the
+// address. Then the error lists the accounts, and the operator must give an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
 		if apierr.CodeFor(err) == apierr.NotFound {
-			return "", fmt.Errorf("no account with id %s", r.Account)
+			return "", fmt.Errorf("no account with ID %s", r.Account)
 		}
 		return user.ID, err
 	}
@@ -97,7 +97,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	case err != nil:
 		return "", err
 	case len(accounts) == 0:
-		return "", fmt.Errorf("no account with address %s", r.Account)
+		return "", fmt.Errorf("no account with the email address %s", r.Account)
 	case len(accounts) == 1:
 		return accounts[0].User.ID, nil
 	}
@@ -110,10 +110,10 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 		}
 		fmt.Fprintf(&list, "\n  %s  %q, created %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
 	}
-	return "", fmt.Errorf("%d accounts have had the address %s; give an id instead:%s", len(accounts), r.Account, list.String())
+	return "", fmt.Errorf("%d accounts have had the email address %s; give an ID instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete fills in missing settings from the parley that runs on the data directory.
+// complete takes missing settings from the parley that runs on the data directory.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

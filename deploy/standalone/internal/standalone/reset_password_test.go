@@ -34,25 +34,25 @@ func TestResetPassword(t *testing.T) {
 	}
 	token, ours := strings.CutPrefix(strings.TrimSpace(out.String()), "https://parley.example.com/reset?token=")
 	if !ours || !secrets.IsResetToken(token) {
-		t.Fatalf("printed %q", out.String())
+		t.Fatalf("output = %q", out.String())
 	}
 	login := newLogin()
 	if got, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
-		t.Errorf("using the link: %+v, %v", got, err)
+		t.Errorf("using the link: %+v, error %v", got, err)
 	}
 	if _, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("using it again: %v", err)
+		t.Errorf("using the link again: %v", err)
 	}
 	command.Account = "nobody@example.com"
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {
 		t.Errorf("without an account: %v", err)
 	}
-	// An invitation link takes over the address of an account that is in use.
+	// An invitation link takes over the email address of an account that is in use.
 	other, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 2 { // her own invitation makes her account one that is in use
+	for n := range 2 { // an account that has accepted an invitation counts as in use
 		link := accountdb.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
 		inviter := accountdb.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
 		if _, err := st.Organizations.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {

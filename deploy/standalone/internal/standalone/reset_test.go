@@ -24,8 +24,8 @@ func TestResetDeletesAfterConfirmation(t *testing.T) {
 		"nothing":         {Reset{}, "", errDeclined, "Type yes: "},
 		"half a word":     {Reset{}, "yes", errDeclined, ""},
 		"not asked":       {Reset{Yes: true}, "", nil, "deleted "},
-		"not asked, JSON": {Reset{Yes: true, JSON: true}, "", nil, `{"deleted":"`},
-		"JSON asks not":   {Reset{JSON: true}, "yes\n", errDeclined, ""},
+		"confirmed, JSON": {Reset{Yes: true, JSON: true}, "", nil, `{"deleted":"`},
+		"JSON, no --yes":  {Reset{JSON: true}, "yes\n", errDeclined, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		lock, err := lockData(dir)
@@ -35,7 +35,7 @@ func TestResetDeletesAfterConfirmation(t *testing.T) {
 		c.reset.DataDir = dir
 		con := &console.Console{In: strings.NewReader(c.answer), Out: new(bytes.Buffer)}
 		if err := c.reset.Run(t.Context(), con); err == nil || errors.Is(err, errDeclined) {
-			t.Errorf("%s: deleted under a running parley: %v", name, err)
+			t.Errorf("%s: data was deleted while parley was running: %v", name, err)
 		}
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestResetDeletesAfterConfirmation(t *testing.T) {
 		err = c.reset.Run(t.Context(), con)
 		_, there := os.Stat(dir)
 		if !errors.Is(err, c.wrong) || (there == nil) != (c.wrong != nil) || !strings.Contains(out.String(), c.says) {
-			t.Errorf("%s: %v, the directory: %v, printed %q", name, err, there, out.String())
+			t.Errorf("%s: error %v, the directory's status %v, output %q", name, err, there, out.String())
 		}
 	}
 

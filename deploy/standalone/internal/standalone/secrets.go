@@ -21,26 +21,25 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is the interval of progress messages without a terminal.
+// noteEvery is the interval between progress messages without a terminal.
 const noteEvery = 10 * time.Second
 
 // Secrets shows which keys of SECRETS_KEY the database needs, and re-encrypts all values with the
 // first key.
 type Secrets struct {
-	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
-	Reseal SecretsReseal `cmd:"" help:"Encrypt stored values of older keys with the first key of SECRETS_KEY, while the service runs."`
+	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key in SECRETS_KEY, and which keys can be removed."`
+	Reseal SecretsReseal `cmd:"" help:"Re-encrypt values stored under older keys with the first key in SECRETS_KEY, while the service runs."`
 }
 
 // sealedDatabase is the database with the encrypted values and the keys that decrypt them.
 type sealedDatabase struct {
 	config.Secrets
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open opens the database and the keys. Missing settings come from the parley that runs on the data
-// directory.
+// open opens the database and the keys. It takes missing settings from the parley that runs on the data directory.
 func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
@@ -71,9 +70,9 @@ type SecretsStatus struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsStatus) Help() string {
-	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its id, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
+	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its ID, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
 
-Running processes of the service publish the ids of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
+Running processes of the service publish the IDs of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
 // Examples returns usage examples for the help page.
@@ -108,8 +107,8 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// checkRunningKeys returns an error if running processes cannot decrypt values of this SECRETS_KEY, or
-// encrypt with keys that it lacks.
+// checkRunningKeys returns an error if running processes cannot decrypt values that this SECRETS_KEY encrypts, or encrypt with
+// keys that this SECRETS_KEY lacks.
 func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {
@@ -136,7 +135,7 @@ type SecretsReseal struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsReseal) Help() string {
-	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
+	return `Decrypts each value stored under an older key and encrypts it with the first key in SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
 First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
@@ -157,7 +156,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
-		return fmt.Errorf("stopped after %d resealed values; run the command again to continue: %w", outcome.Resealed, err)
+		return fmt.Errorf("stopped after resealing %d values; run the command again to continue: %w", outcome.Resealed, err)
 	}
 
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
@@ -176,7 +175,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	case err != nil:
 		return err
 	case outcome.Unopened > 0:
-		err := fmt.Errorf("%d values cannot be decrypted with the keys of SECRETS_KEY and are unchanged", outcome.Unopened)
+		err := fmt.Errorf("%d values cannot be decrypted with the keys in SECRETS_KEY and are unchanged", outcome.Unopened)
 		return errors.Join(err, missingKeys(keys))
 	case outcome.Busy > 0:
 		return fmt.Errorf("%d values were locked by other transactions; run the command again", outcome.Busy)
@@ -250,7 +249,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys returns an error if no key of SECRETS_KEY decrypts some values.
+// missingKeys returns an error if some values need a key that is not in SECRETS_KEY.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0

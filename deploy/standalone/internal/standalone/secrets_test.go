@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs a command with the keys and database of in, and returns what it printed to both
-// outputs.
+// command runs a command with the keys and the database of in. It returns what the command printed to standard output and
+// standard error.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
@@ -33,7 +33,7 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// A key is retired: its values are counted and re-encrypted, and then it can be removed.
+// TestSecretsRetireAKey retires a key: its values are counted and re-encrypted, and then the key can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -63,7 +63,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 
 	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
 	if out, notes, err := command(t, reseal, both); err != nil || notes != "" || !strings.HasPrefix(out, "9 values resealed\n") {
-		t.Errorf("resealing: %v, %s, %s", err, notes, out)
+		t.Errorf("resealing: error %v, notes %s, output %s", err, notes, out)
 	}
 
 	both.JSON = true
@@ -72,7 +72,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 		Keys []keyView `json:"keys"`
 	}
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got.Keys) != 2 {
-		t.Fatalf("status: %v, %s", err, out)
+		t.Fatalf("status: error %v, output %s", err, out)
 	}
 	if k := got.Keys[0]; k.ID != b || k.Place != 1 || k.State != "current" || k.Total != 9 || k.Removable {
 		t.Errorf("the new key: %+v", k)
@@ -81,7 +81,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 		t.Errorf("the old key: %+v", k)
 	}
 	if out, _, err := command(t, reseal, both); err != nil || !strings.Contains(out, `"resealed":0,"unopened":0`) {
-		t.Errorf("resealing again: %v, %s", err, out)
+		t.Errorf("resealing again: error %v, output %s", err, out)
 	}
 	if _, _, err := command(t, status, in(sealedtest.KeyB)); err != nil {
 		t.Errorf("with the new key alone: %v", err)
@@ -91,7 +91,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// A running process with other keys than the command is reported, even if no value is encrypted.
+// TestSecretsOfRunningProcesses checks that the command reports a running process whose keys differ from its own, even if no value is
+// encrypted.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -122,7 +123,7 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	}
 }
 
-// Without SECRETS_KEY the key comes from parley up's data directory.
+// TestSecretsOfTheDataDirectory checks that without SECRETS_KEY the key comes from the data directory of parley up.
 func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
@@ -139,7 +140,7 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// An interrupted command reports its progress.
+// TestSecretsResealInterrupted checks that an interrupted command reports its progress.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -148,7 +149,7 @@ func TestSecretsResealInterrupted(t *testing.T) {
 	stop()
 	in := sealedDatabase{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
 	err := reseal(in)(ctx, &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
-	if err == nil || !strings.Contains(err.Error(), "stopped after 0 resealed values") {
+	if err == nil || !strings.Contains(err.Error(), "stopped after resealing 0 values") {
 		t.Errorf("interrupted: %v", err)
 	}
 }

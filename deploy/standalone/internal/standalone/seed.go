@@ -36,8 +36,8 @@ type credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// seeder creates an organization, an API key, agents and a first run in a new service through its
-// HTTP API, and a login link at every start.
+// seeder creates an organization, an API key, agents and a first run in a new service through its HTTP API. It also creates a
+// login link, at every start.
 type seeder struct {
 	store     *store.Store
 	baseURL   string
@@ -93,8 +93,8 @@ func (s seeder) known() (credentials, error) {
 	return creds, nil
 }
 
-// owner returns the ID of the owner's account, and creates it with its organization if it is
-// missing. The address counts as verified, so that an invitation link cannot take over the account.
+// owner returns the ID of the owner's account. If the account is missing, it creates it with its organization. The email
+// address counts as verified, so that an invitation link cannot take over the account.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
@@ -166,7 +166,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		return nil
 	}
 
-	err := s.documents(ctx, key) // first, because existing agents mean that seeding is complete
+	err := s.documents(ctx, key) // before the agents, because existing agents mean that seeding is complete
 	if err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return fmt.Errorf("reading answer of %s: %w", path, err)
+		return fmt.Errorf("reading the response from %s: %w", path, err)
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		var problem struct {
@@ -318,7 +318,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 		return nil
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("decoding answer of %s: %w", path, err)
+		return fmt.Errorf("decoding the response from %s: %w", path, err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	return nil
 }
 
-// ownPorts returns the service's ports that this process can determine.
+// ownPorts returns the ports of the service that this process can determine.
 func (s *Serve) ownPorts() []int {
 	ports := s.Servers.Ports()
 	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {
@@ -115,13 +115,13 @@ func (s *Serve) ownPorts() []int {
 
 // Migrate migrates a database to this release's schema.
 type Migrate struct {
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL to migrate, as a postgres:// URL."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
 // Help is the command's description.
 func (*Migrate) Help() string {
-	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating it changes nothing; of two simultaneous commands, the second waits. The previous release may keep running meanwhile.
+	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating the command changes nothing; if two run simultaneously, the second waits for the first. The previous release may keep running meanwhile.
 
 parley up also migrates when it starts.`
 }

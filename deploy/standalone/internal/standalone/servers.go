@@ -28,9 +28,8 @@ const (
 	stopTime      = 20 * time.Second
 )
 
-// startServers starts a private server below dir for every server without an address in the
-// settings, and connects to both. It adds them to the group, which stops them after everything
-// added later.
+// startServers connects to PostgreSQL and NATS. For each of them that has no URL in the settings, it starts a private server
+// below dir. It adds the servers to the group, which stops them after everything that is added later.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,
@@ -85,8 +84,8 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	return bus.New(nc, log)
 }
 
-// migrateDatabase migrates the schema and stores the templates. It logs in with dsn as the owner, because
-// the service's own role cannot change either.
+// migrateDatabase migrates the schema and stores the templates. It logs in with dsn as the owner, because the service's own
+// role can change neither.
 func migrateDatabase(ctx context.Context, dsn string) error {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {

@@ -31,13 +31,13 @@ type Up struct {
 	config.Documents
 	config.Ingress
 	config.Workers
-	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
+	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Directory for PostgreSQL, the job stream and credentials.json."`
 	JSON    bool   `name:"json" help:"Print the credentials as one line of JSON instead of the banner."`
 }
 
 // Help is the command's description.
 func (*Up) Help() string {
-	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, it prints the addresses and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
+	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, the command prints the URLs and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
 
 DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
@@ -83,11 +83,11 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
-		// Stop the started parts as after a signal.
+		// Stop the parts that were started, as after a signal.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		stopped := group.Run(ended)
-		if ctx.Err() != nil { // interrupted while starting, which explains the failure
+		if ctx.Err() != nil { // the start was interrupted, which explains the failure
 			return stopped
 		}
 		return errors.Join(err, stopped)
@@ -151,7 +151,7 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// secretsKey reads the key that encrypts stored secrets. The first start creates it.
+// secretsKey reads the key that encrypts stored secrets. At the first start it creates the key.
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {

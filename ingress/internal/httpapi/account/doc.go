@@ -1,3 +1,3 @@
-// Package account handles the requests and pages of accounts: sign-up, logins, login sessions,
+// Package account handles the requests and pages for accounts: sign-up, logins, login sessions,
 // links, and invitations to the caller.
 package account

@@ -26,12 +26,12 @@ type Deps struct {
 	Origins           *http.CrossOriginProtection
 	OpenID            openid.Settings           // without a redirect address; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
-	Secure            func(c *gin.Context) bool // reports whether cookies of a request's browser may be sent over TLS only
+	Secure            func(c *gin.Context) bool // reports whether cookies in the response to a request must be restricted to TLS
 	SignupsPerAddress int                       // per hour at this ingress process; 0: no limit
 }
 
-// Handler handles the requests of accounts: sign-up, logins, login sessions, links, and invitations
-// to the caller.
+// Handler handles requests for accounts: sign-up, logins, login sessions, links, and invitations to
+// the caller.
 type Handler struct {
 	Deps
 	Logins   loginLimits

@@ -26,7 +26,7 @@ func invitationView(i accountdb.OwnInvitation) ownInvitation {
 }
 
 // listInvitations handles GET /api/auth/invitations: the open invitations to the caller's proven
-// address, newest first.
+// email address, newest first.
 func (h *Handler) listInvitations(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *Handler) listInvitations(c *gin.Context) {
 	}))
 }
 
-// readInvitation returns one of the invitations to the caller's proven address, or not_found.
+// readInvitation returns one of the invitations to the caller's proven email address, or not_found.
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return invitationView(found), err
@@ -63,7 +63,7 @@ type answeredInvitation struct {
 }
 
 // answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline for the person
-// whose proven address is invited.
+// whose proven email address is invited.
 func (h *Handler) answerInvitation(c *gin.Context) {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {

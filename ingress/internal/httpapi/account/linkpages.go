@@ -118,13 +118,13 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
-// invitationGone is the same for used, expired and unknown links, so that it does not reveal which
-// links existed.
+// invitationGone is the message for used, expired and unknown links alike, so that it does not
+// reveal which links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
-// showAccept shows the forms of an invitation: one button for a person who is logged in as the
-// invited address, else one form for people with an account and one for people without. The page
-// does not reveal whether the address has an account.
+// showAccept shows the forms for an invitation: a button for a person who is logged in with the
+// invited email address, or else one form for people with an account and one for people without.
+// The page does not reveal whether there is an account with the address.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -198,7 +198,7 @@ func ShowNotice(c *gin.Context, status int, words string) {
 	showRendered(c, status, page, err)
 }
 
-// showRendered responds with a rendered page, or with the error of its rendering.
+// showRendered responds with a rendered page, or with the error that occurred while it was rendered.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {
 		httpx.Fail(c, err)

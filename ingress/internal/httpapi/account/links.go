@@ -32,8 +32,8 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 	}
 }
 
-// accept handles POST /api/auth/accept: with an invitation's token it adds the invited address to
-// the organization and begins a session.
+// accept handles POST /api/auth/accept: it uses an invitation's token to make the invited person a
+// member of the organization, and begins a session.
 func (h *Handler) accept(c *gin.Context) {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
@@ -50,10 +50,10 @@ func (h *Handler) accept(c *gin.Context) {
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation uses an invitation's token. It adds to the organization the person who is logged
-// in as the invited address, or else the account of the address with the given password. If neither
-// exists and mayJoin is true, it creates an account with the password, which takes the address from
-// an account that has not proven it.
+// acceptInvitation uses an invitation's token. It makes a member of the person who is logged in
+// with the invited email address, or else of the account that has the address and the given
+// password. If neither exists and mayJoin is true, it creates an account with the password. The new
+// account takes over the address from an account that has not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -85,12 +85,11 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// openAccount returns the account of an address with the given password and its stored hash. If there is
-// none and no account has proven the address, isNew is true and the caller creates an account with
-// the password.
+// openAccount returns the account with the email address and the password, and the password's stored hash. If there is no such account and
+// no account has proven the address, isNew is true and the caller must create an account with the password.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
-		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address")
+		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
 	}
 
 	known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), email)
@@ -116,7 +115,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	return "", "", true, nil
 }
 
-// acceptNew creates an account for the invited address.
+// acceptNew creates an account with the invited email address.
 func (h *Handler) acceptNew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
 ) (accountdb.Account, error) {
@@ -136,8 +135,8 @@ func (h *Handler) acceptNew(
 	return account, err
 }
 
-// invitationFor reads the invitation of a token. person is the caller if the request has the
-// session of the invited address, else it is empty.
+// invitationFor reads the invitation to which a token belongs. person is the caller if the request
+// has a session of an account with the invited email address; otherwise it is empty.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
@@ -172,8 +171,8 @@ type resetBody struct {
 // Check checks the new password.
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
-// reset handles POST /api/auth/reset: with a link's token it sets a new password, ends all login
-// sessions and begins a new one.
+// reset handles POST /api/auth/reset: it uses a link's token to set a new password, ends all login
+// sessions and begins a new session.
 func (h *Handler) reset(c *gin.Context) {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
@@ -190,8 +189,8 @@ func (h *Handler) reset(c *gin.Context) {
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// resetPassword uses a reset link. It looks the link up first, so that an invalid one does not cost
-// a password hash.
+// resetPassword uses a reset link. It looks up the link first, so that no password is hashed for an
+// invalid link.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)

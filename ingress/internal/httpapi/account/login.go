@@ -19,19 +19,19 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Bounds of passwords in characters. The maximum only prevents very large passwords.
+// Limits on the length of passwords, in characters. The maximum only prevents very large passwords.
 const (
 	minPassword = 8
 	maxPassword = 256
 )
 
-// loginLimits limits wrong passwords. The limit per pair of account and address is strict, so that
-// a stranger at another address cannot lock the account's owner out. The limit per address prevents
-// trying one password on many accounts. The limit per account prevents guessing from many
-// addresses. Correct passwords do not count.
+// loginLimits limits wrong passwords. The limit per pair of account and client address is strict,
+// so that a stranger at another address cannot lock out the account's owner. The limit per client
+// address prevents callers from trying one password on many accounts. The limit per account
+// prevents guesses from many addresses. Correct passwords do not count.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
-// newLoginLimits returns the limits of one ingress process.
+// newLoginLimits returns the limits for one ingress process.
 func newLoginLimits(now func() time.Time) loginLimits {
 	return loginLimits{
 		pair:    ratelimit.NewFailures(30, 15*time.Minute, now),
@@ -41,8 +41,8 @@ func newLoginLimits(now func() time.Time) loginLimits {
 }
 
 // begin counts an attempt. undo removes it from the counts after a correct password. The limit per
-// account does not apply if isFamiliar reports that the account was logged in to from this address
-// before.
+// account does not apply if isFamiliar reports that someone has logged in to the account from this
+// client address before.
 func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
@@ -85,8 +85,8 @@ type loggedIn struct {
 // maxUserAgent is the maximum length of a stored User-Agent in characters.
 const maxUserAgent = 256
 
-// newLogin returns a new session token and the session to store. The session replaces the one in
-// the browser's cookie.
+// newLogin returns a new session token and the session to store. The new session replaces the
+// session in the browser's cookie.
 func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
@@ -108,7 +108,7 @@ func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Acc
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-// setCookie sets the cookie of a new session. The session that it replaces ends here immediately.
+// setCookie sets the cookie of a new session. The session that it replaces ends on this ingress process immediately.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -177,8 +177,8 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 }
 
 // countSignup calls signUp unless the client's address has created too many accounts recently. An
-// attempt with an address that already has an account counts, too. Otherwise callers could test any
-// number of addresses for accounts.
+// attempt with an email address that already has an account counts, too. Otherwise callers could
+// test any number of addresses for accounts.
 func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
@@ -211,14 +211,14 @@ type loginBody struct {
 	Password string `json:"password" required:"true"`
 }
 
-// Check checks only the bounds, not the rules for new passwords.
+// Check checks only the lengths, not the rules for new passwords.
 func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("email", b.Email, 1, httpx.MaxEmail)
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
-// login handles POST /api/auth/login. It takes equally long and returns the same error whether the
-// account does not exist or the password is wrong.
+// login handles POST /api/auth/login. Whether the account does not exist or the password is wrong,
+// it takes equally long and returns the same error.
 func (h *Handler) login(c *gin.Context) {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
@@ -251,7 +251,7 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 // change must check that the hash is still the user's. Wrong passwords are counted.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
-	only := false // over the account's limit, only accounts that were logged in to from this address are considered
+	only := false // above the account's limit, only accounts with an earlier login from this client address are considered
 	undo, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
 		only = true
 		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
@@ -261,7 +261,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		return "", "", err
 	}
 
-	// An address without an account takes as long as one with several.
+	// An email address without an account takes as long as an address with several accounts.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string
@@ -270,7 +270,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
-	// Only a wrong password counts: not a correct one, and not a failure of the service.
+	// Only wrong passwords count, but neither correct passwords nor failures of the service.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}
@@ -287,7 +287,7 @@ func (h *Handler) hash(ctx context.Context, email, password string) (string, err
 }
 
 // logout handles POST /api/auth/logout: it ends the session of the request on all ingress
-// processes, or with ?everywhere=1 all sessions of its user.
+// processes, or with ?everywhere=1 all sessions of the session's user.
 func (h *Handler) logout(c *gin.Context) {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}

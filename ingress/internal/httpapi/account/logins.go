@@ -33,8 +33,8 @@ func (h *Handler) listLogins(c *gin.Context) {
 	}))
 }
 
-// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, on this
-// ingress process immediately and on others within 5 seconds.
+// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, immediately
+// on this ingress process and within 5 seconds on others.
 func (h *Handler) endLogin(c *gin.Context) {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)

@@ -25,7 +25,7 @@ const (
 	// AttemptName is the cookie of a login in progress.
 	AttemptName = "parley_oidc"
 	attemptLife = 10 * time.Minute
-	// AttemptSeal is the context that the cookie of a login is sealed for.
+	// AttemptSeal is the context for which the cookie of a login is sealed.
 	AttemptSeal = "oidc attempt"
 	defaultNext = DashboardPath
 	maxNext     = 512 // bytes
@@ -40,8 +40,8 @@ type attempt struct {
 }
 
 // beginOIDC handles GET /api/auth/oidc?next=: it redirects to the provider, which returns the
-// browser to the path next. With takeover=1 the person gets a new account even if an account in use
-// has the address without having proven it.
+// browser to the path next. With takeover=1 the person gets a new account even if an account that
+// is in use has the email address but has not proven it.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
@@ -70,8 +70,8 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
-// readLoginQuery reads the query of a login. A page of another site must not be able to make a
-// person take over an address.
+// readLoginQuery reads the query of a login. Pages of other sites must not be able to make a person
+// take over an email address.
 func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
@@ -85,8 +85,8 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	return next, takeOver, found.Err()
 }
 
-// nextFor reads the path that the browser returns to. It must be a path of this site. Browsers
-// interpret a backslash as a slash, and two slashes begin the address of another site.
+// nextFor reads the path that the browser returns to. It must be a path on this site. Browsers
+// interpret a backslash as a slash, and two slashes begin the URL of another site.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, present := httpx.QueryValue(c, "next", found)
 	if !present {
@@ -97,21 +97,21 @@ func nextFor(c *gin.Context, found *httpx.Problems) string {
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && httpx.IsVisible(next) && !strings.ContainsRune(next, '\\')
 	if !own || len(next) > maxNext {
-		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", defaultNext)
+		found.Add("next", httpx.CodeInvalidValue, "must be a path on this site, such as %s", defaultNext)
 	}
 	return next
 }
 
 // setAttempt sets the cookie of a login in progress. A negative maxAge (seconds) deletes it.
 func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
-	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
+	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure depends on the scheme, because there is no TLS in development
 		Name: AttemptName, Value: value, Path: OIDCPath, MaxAge: maxAge,
 		HttpOnly: true, Secure: h.Secure(c), SameSite: http.SameSiteLaxMode,
 	})
 }
 
 // attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
-// expired or the query's state differs from the attempt's.
+// expired or the query's state differs from that of the attempt.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
@@ -236,8 +236,8 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 	return who, nil
 }
 
-// failLogin is Fail for requests that browsers send by following a link: it shows the error on the
-// login page.
+// failLogin is Fail for requests that browsers send when a person follows a link: it shows the
+// error on the login page.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)

@@ -33,7 +33,7 @@ const (
 // Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets.
 type Pages struct{ *Handler }
 
-// LoginPage handles GET /login. With ?token= it logs the user of a one-time link in, otherwise it
+// LoginPage handles GET /login. With ?token= it logs in the user of a one-time link; otherwise it
 // shows the login page.
 func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, present := c.Request.URL.Query()["token"]
@@ -54,7 +54,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // a program inspects the link, or the browser prefetches it: the link must not be used up
+		c.Status(http.StatusNoContent) // a program inspects the link or the browser prefetches it, and must not use it up
 		return
 	}
 
@@ -126,7 +126,7 @@ func ReturnTo(values []string) string {
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // the page contains the person's name and the names of this release's bundles
+	header.Set("Cache-Control", "no-store") // because the page contains the person's name and the names of this release's bundles
 	// The URL may contain a token, which other sites must not receive. With no-referrer, browsers
 	// would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// callerView is a caller in the form that the caller sees.
+// callerView is the caller in the form that responses show.
 type callerView struct {
 	Kind           domain.CallerKind `json:"kind"`
 	UserID         string            `json:"userId,omitempty"`
@@ -20,11 +20,11 @@ type callerView struct {
 }
 
 // SessionView is the response of GET /api/auth/session: the caller and the organizations in which
-// it may act.
+// the caller may act.
 type SessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
-	EmailProven   *bool               `json:"emailProven,omitempty"` // whether invitations to the person's address are listed; nil for keys
+	EmailProven   *bool               `json:"emailProven,omitempty"` // whether invitations to the person's email address are listed; nil for keys
 	Organization  domain.Organization `json:"organization"`
 	Organizations []domain.Membership `json:"organizations"`
 }
@@ -46,7 +46,7 @@ func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, 
 	if view.Organization, err = h.OrganizationsDB.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
-	if who.UserID == "" { // an organization's key is valid only there
+	if who.UserID == "" { // an organization's key is valid only in that organization
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}

@@ -19,8 +19,8 @@ const (
 	cancelTimeout = 10 * time.Second
 )
 
-// getAgents handles GET /api/agents: the organization's agents, newest first, or one of them with
-// ?id=.
+// getAgents handles GET /api/agents: the organization's agents, newest first, or a single agent
+// with ?id=.
 func (h *Handler) getAgents(c *gin.Context) {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
@@ -68,7 +68,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
-// getAgent responds with one agent and its version as entity tag.
+// getAgent responds with one agent, and with the agent's version as the entity tag.
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.SetLogIDs(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
@@ -102,8 +102,8 @@ func (h *Handler) createAgent(c *gin.Context) {
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
-// newAgent creates an agent from a body, on the basis of the body's template if it names one. It
-// returns one error for the problems in found and the problems of the template.
+// newAgent creates an agent from a body, based on the template if the body names one. It returns a
+// single error for the problems in found and the problems with the template.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
@@ -183,7 +183,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
 
-// checkBoundDocuments checks the documents that a change binds an agent to.
+// checkBoundDocuments checks the documents to which a change binds an agent.
 func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
@@ -201,8 +201,8 @@ func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *upda
 	return found.Err()
 }
 
-// deleteAgent handles DELETE /api/agents?id=. It cancels the agent's queued runs. Finished runs
-// stay.
+// deleteAgent handles DELETE /api/agents?id=. It cancels the agent's queued runs. Finished runs are
+// kept.
 func (h *Handler) deleteAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -229,7 +229,7 @@ func (h *Handler) deleteAgent(c *gin.Context) {
 }
 
 // dropAgent cancels queued runs before and after the deletion: before, so that the caller can retry
-// if cancelling fails, and after, for runs that were accepted in between.
+// if cancelling fails, and after, because runs may have been accepted in between.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
@@ -308,8 +308,8 @@ func hide(headers map[string]string) {
 	}
 }
 
-// checkToolDocuments checks the documents that a body binds an agent to. Documents to which the agent
-// was already bound are accepted in any case.
+// checkToolDocuments checks the documents to which a body binds an agent. Documents to which the
+// agent was already bound are always accepted.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Bounds of an agent's fields, in characters and entries.
+// Maximum sizes of an agent's fields, in characters and entries.
 const (
 	maxPrompt = 32_000
 
@@ -16,7 +16,7 @@ const (
 )
 
 // modelName matches the names of the offline models and of the providers' models, whether or not
-// the service has a key for the provider. Empty is the service's default.
+// the service has a key for the provider. An empty name selects the service's default model.
 var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,188})?$`)
 
 // agentFields are the fields of an agent that callers set. Each may be missing.
@@ -98,7 +98,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	f.Widget.Value.Check(p)
 }
 
-// invalidModel is the message for a name that modelName does not match.
+// invalidModel is the message for a name that does not match modelName.
 const invalidModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
 // checkFallbacks checks the names of the fallback models.
@@ -114,10 +114,10 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 		}
 	}
 
-	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list would hide the problems of its entries
+	p.Count(path, len(models), maxFallbacks) // last, because a problem with the list would hide the problems with its entries
 }
 
-// checkCallers checks the kinds of callers that may call an agent.
+// checkCallers checks the kinds of callers who may call an agent.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
@@ -137,8 +137,8 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	}
 }
 
-// apply sets the agent's fields. It checks conditions that depend on the agent's previous state. It
-// seals new secrets.
+// apply sets the agent's fields. It checks conditions that depend on the agent's previous state,
+// and seals new secrets.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)

@@ -19,12 +19,12 @@ type Deps struct {
 	AgentsDB     *agentdb.Store
 	Secrets      *secrets.Box
 	Runs         RunCanceller
-	Auth         *auth.Resolver // caches widgets and must forget a changed one
+	Auth         *auth.Resolver // caches widgets and must forget a widget that changes
 	Templates    *Templates
 	DefaultModel string // shown for agents without a model
 }
 
-// RunCanceller cancels the queued runs of an agent.
+// RunCanceller cancels an agent's queued runs.
 type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }

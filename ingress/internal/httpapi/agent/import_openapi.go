@@ -164,7 +164,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 }
 
 // checkVersion rejects an import for another version of the agent before the document is converted.
-// The update checks again, because the agent may change in the meantime.
+// The update checks the version again, because the agent may change in the meantime.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
@@ -202,8 +202,8 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns the endpoint with the headers of the request, or with the secrets of the endpoint
-// that it replaces if both have the same origin.
+// withSecrets returns the endpoint with the headers from the request, or with the secrets of the
+// endpoint that it replaces, if both endpoints have the same origin.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
@@ -221,7 +221,7 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 }
 
 // checkOrigins rejects an import that would send the headers to several servers. Headers are
-// secrets for one server, and the document must not choose others.
+// secrets for one server, and the document must not choose other servers.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 		return l.all, nil
 	}
 
-	// The first caller may disconnect while others still wait for the result.
+	// The first caller may disconnect while other callers still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	all, err := l.AgentsDB.Templates(ctx)

@@ -35,7 +35,7 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 	}
 }
 
-// setTool returns the result of apply, or nil if the request removes the tool with null.
+// setTool returns the result of apply. If null is true, it returns nil, because the request removes the tool.
 func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
@@ -43,8 +43,8 @@ func setTool[T any](null bool, apply func() *T) *T {
 	return apply()
 }
 
-// previous returns a copy of the tool's previous state, because the agent's own must not change.
-// enabled is required if the agent did not have the tool.
+// previous returns a copy of the tool's previous state, because the agent's own state must not
+// change. enabled is required if the agent does not have the tool yet.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
@@ -56,7 +56,7 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
-// applySwitch returns a tool without settings after the request's changes.
+// applySwitch returns a tool that has no further settings after the request's changes.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -95,7 +95,7 @@ func valueOrZero[T any](value *T) (out T) {
 	return out
 }
 
-// apply returns the voice after the request's changes.
+// apply returns the voice tool after the request's changes.
 func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.VoiceTool {
 	t := previous(p, "tools.voice", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -104,7 +104,7 @@ func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.Voic
 }
 
 // apply returns the HTTP tool after the request's changes. The request's endpoints replace all
-// previous endpoints and keep the secrets of those with the same names; see entrySecrets.
+// previous endpoints and keep the secrets of endpoints with the same names; see entrySecrets.
 func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := previous(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -123,7 +123,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 		at := httpx.Element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
-			// By default a call must not be repeated.
+			// By default, a call must not be repeated.
 			SideEffect:    e.SideEffect.Or(domain.SideEffectUnsafe),
 			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
 			SigningSecret: known[e.Name].signingSecret(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
@@ -134,7 +134,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 }
 
 // apply returns the MCP tool after the request's changes. The request's servers replace all
-// previous servers and keep the secrets of those with the same names; see entrySecrets.
+// previous servers and keep the secrets of servers with the same names; see entrySecrets.
 func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := previous(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -159,16 +159,16 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	return t
 }
 
-// entrySecrets contains the sealed secrets of an entry's previous state and the address that they were
-// set for.
+// entrySecrets contains the sealed secrets from an entry's previous state, and the URL for which
+// they were set.
 type entrySecrets struct {
 	url     string
 	headers map[string]string
 	signing string
 }
 
-// merge seals new header values, and keeps the stored values of headers that the request has as
-// "***".
+// merge seals new header values, and keeps the stored values of headers whose value in the request
+// is "***".
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -202,15 +202,15 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 	}
 }
 
-// checkKeep adds a problem if there is no secret to keep or the address has another origin. A
-// secret stays with its entry's name and origin. Otherwise any person who may change the address
-// could have the secret sent to another server.
+// checkKeep adds a problem if there is no secret to keep or the URL has another origin. A secret
+// stays with the name and origin of its entry. Otherwise any person who may change the URL could
+// have the secret sent to another server.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
 		p.Add(at, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
 	case Origin(s.url) != Origin(address):
-		p.Add(at, httpx.CodeInvalidValue, "must be given again, because the origin of the address has changed")
+		p.Add(at, httpx.CodeInvalidValue, "must be given again, because the origin of the URL has changed")
 	}
 }
 
@@ -224,7 +224,7 @@ func (s entrySecrets) find(name string) (string, bool) {
 	return "", false
 }
 
-// Origin returns the scheme and host of an address in lower case, or "" if it is malformed.
+// Origin returns the scheme and host of a URL in lower case, or "" if the URL is malformed.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"parley/shared/schema"
 )
 
-// Bounds of tools, in characters and entries.
+// Maximum sizes of the tools' settings, in characters and entries.
 const (
 	maxEndpoints       = 32
 	maxServers         = 16
@@ -83,7 +83,7 @@ type endpointBody struct {
 	schema        any                               // InputSchema in decoded form; set by Check
 }
 
-// mcpBody is the tool for calls of MCP servers.
+// mcpBody is the tool for calls to MCP servers.
 type mcpBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
@@ -108,14 +108,14 @@ var (
 	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // the function names that model providers accept
 
 	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
-	// Headers that the HTTP client sets. Other values would break the request or smuggle a second
-	// one.
+	// Headers that the HTTP client sets. Other values would break the request or smuggle in a
+	// second request.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
 	}
 	// Names of the built-in tools. An endpoint must not have such a name, because models could not
-	// distinguish the two.
+	// distinguish the endpoint from the tool.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
@@ -133,7 +133,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
-// checkApproval checks the value that says which calls need an approval.
+// checkApproval checks the value that says which calls need approval.
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
@@ -168,8 +168,8 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents that an agent is bound to. It rejects an empty list,
-// because a caller that computed an empty list does not mean all documents.
+// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
+// because callers who computed an empty list do not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
@@ -199,7 +199,7 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks one endpoint. seen contains the names of the previous ones.
+// Check checks one endpoint. seen contains the names of the previous endpoints.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
@@ -231,7 +231,7 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 
 	var read map[string]any
 	if err := json.Unmarshal(b.InputSchema, &read); err != nil || read == nil {
-		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
+		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit into 64 bits")
 		return
 	}
 	if n := len(b.InputSchema); n > maxSchema {
@@ -247,8 +247,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	b.schema = read
 }
 
-// checkTemplate checks that the address does not let arguments choose the server and that the
-// schema has all of its variables.
+// checkTemplate checks that arguments cannot choose the server in the URL, and that the schema has
+// all of the URL's variables.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -262,7 +262,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // without a schema the variables are the arguments
+		return // without a schema, the variables are the arguments
 	}
 
 	properties, _ := read["properties"].(map[string]any)

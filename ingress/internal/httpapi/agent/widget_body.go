@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Bounds of a widget's fields, in entries and characters.
+// Maximum sizes of a widget's fields, in entries and characters.
 const (
 	maxOrigins  = 50
 	minIdentity = 16
@@ -16,15 +16,15 @@ const (
 	identitySecret = "widget.identitySecret"
 )
 
-// widgetBody contains the widget's fields of a request. A missing field stays unchanged.
+// widgetBody contains the fields of a widget in a request. A missing field stays unchanged.
 type widgetBody struct {
 	Enabled        httpx.Optional[bool]     `json:"enabled"`
 	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
 	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
-// Check checks the origins and a new secret. Whether a secret exists that *** can keep is checked
-// by apply.
+// Check checks the origins and a new secret. If the secret is ***, apply checks that there is a
+// secret to keep.
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
@@ -32,7 +32,7 @@ func (b *widgetBody) Check(p *httpx.Problems) {
 	}
 }
 
-// apply sets the widget's fields. It seals a new secret.
+// apply sets the widget's fields, and seals a new secret.
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)

@@ -11,7 +11,7 @@ import (
 
 // Bounds of a hook's fields.
 const (
-	minSourceSecret = 8  // characters, for secrets that the source creates
+	minSourceSecret = 8  // minimum number of characters in secrets that the source creates
 	minChosenSecret = 16 // for secrets that people choose
 	maxHookSecret   = 512
 	maxWindow       = 3600 // seconds
@@ -19,7 +19,7 @@ const (
 
 )
 
-// Default headers for sources whose protocol defines no header.
+// Default headers for sources whose protocol does not define a header.
 const (
 	defaultSignatureHeader = "X-Signature"
 	defaultTokenHeader     = "X-Token"
@@ -45,8 +45,8 @@ type hookFilterBody struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// hookCoalesceBody says which deliveries are coalesced to one run: those with the same key within
-// the window.
+// hookCoalesceBody says which deliveries are combined into one run: deliveries with the same key
+// within the window.
 type hookCoalesceBody struct {
 	Key            string `json:"key" required:"true"`
 	WindowSeconds  int    `json:"windowSeconds" required:"true"`
@@ -61,8 +61,8 @@ type newHookBody struct {
 	Secret httpx.Optional[string] `json:"secret"`
 }
 
-// hookChangeBody accepts a hook in the form in which it was read. The source cannot change, and the
-// secret has an action for its rotation.
+// hookChangeBody accepts a hook in the form in which it was read. The source cannot change, and a
+// separate action rotates the secret.
 type hookChangeBody struct {
 	hookFields
 
@@ -88,7 +88,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 		}
 	}
 
-	// The rules below depend on the source, so an unknown one ends the checks.
+	// The rules below depend on the source, so the checks end here if it is unknown.
 	if !slices.Contains(domain.HookSources, b.Source) {
 		if !p.Has("source") {
 			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
@@ -102,7 +102,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields that do not depend on the source, which the body does not contain.
+// Check checks the fields whose rules do not depend on the source. The body does not contain the source.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -155,7 +155,7 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 }
 
 // checkSecret checks a hook's secret for its source. Secrets that people choose must be longer than
-// those that a source creates.
+// secrets that a source creates.
 func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	minimum := minSourceSecret
 	if source == domain.HookHMAC || source == domain.HookToken {
@@ -176,7 +176,7 @@ func (f *hookFields) filter() []domain.HookFilter {
 	return out
 }
 
-// coalesce returns the coalescing rule, or nil if the body has none or null.
+// coalesce returns the coalescing rule, or nil if it is missing or null in the body.
 func (f *hookFields) coalesce() *domain.HookCoalesce {
 	by := f.Coalesce.Value
 	if by == nil {
@@ -197,8 +197,8 @@ func (b *newHookBody) hook() domain.Hook {
 	return h
 }
 
-// defaultHeader returns the default header of a source's signature or token, or "" if the protocol
-// defines it.
+// defaultHeader returns the default header for a source's signature or token, or "" if the source's
+// protocol defines the header.
 func defaultHeader(source domain.HookSource) string {
 	switch source {
 	case domain.HookHMAC:
@@ -210,7 +210,7 @@ func defaultHeader(source domain.HookSource) string {
 	return ""
 }
 
-// rotateHookBody is the optional body of a rotation. Without a secret the service generates one.
+// rotateHookBody is the optional body of a rotation. Without a secret, the service generates one.
 type rotateHookBody struct {
 	Secret      httpx.Optional[string] `json:"secret"`
 	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`

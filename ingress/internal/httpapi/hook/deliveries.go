@@ -24,7 +24,7 @@ import (
 const (
 	maxDeliveryID     = 255 // characters
 	redeliveredSuffix = "~redelivered-"
-	maxRedelivered    = 100 // maximum number of redeliveries of a delivery
+	maxRedelivered    = 100 // maximum number of times that one delivery can be redelivered
 	actionRedeliver   = "redeliver"
 	testEvent         = "test"
 	testPayload       = `{"test":true,"text":"A test delivery."}`
@@ -34,7 +34,7 @@ var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
 }
 
-// deliveryView is one delivery with its body, if that is stored.
+// deliveryView is one delivery, with its body if the body is stored.
 type deliveryView struct {
 	domain.Delivery
 
@@ -64,8 +64,8 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 	h.listDeliveries(c, hookID)
 }
 
-// hookFor returns the hook of a delivery: the one that the query names, or the only one with a
-// delivery of this id.
+// hookFor returns the hook of a delivery: the hook that the query names, or the only hook that has
+// a delivery with this id.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -118,7 +118,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 			return
 		}
 
-		// The body has any bytes, but JSON strings are UTF-8.
+		// The body may contain any bytes, but JSON strings must be UTF-8.
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
@@ -126,8 +126,8 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// listDeliveries responds with the log of an organization's deliveries, newest first. An empty
-// hookID means all hooks.
+// listDeliveries responds with the log of deliveries to an organization's hooks, newest first. An
+// empty hookID means all hooks.
 func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
@@ -236,8 +236,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	}
 	if !known.Kept {
 		return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue,
-			"the body of this delivery is not kept: it was filtered, its run was "+
-				"erased or has expired, or it has more than %d bytes", hookdb.DeliveryBodyMax)
+			"the body of this delivery is not stored: the delivery was filtered, its run was "+
+				"erased or has expired, or the body has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
 
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
@@ -268,8 +268,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
 }
 
-// redeliveredID returns the id of a delivery's nth redelivery. A redelivery of a redelivery counts
-// as a redelivery of the original.
+// redeliveredID returns the id of a delivery's nth redelivery. Redelivering a redelivery counts as
+// redelivering the original.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
 		deliveryID = deliveryID[:at]
@@ -290,8 +290,8 @@ func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID strin
 	return false, err
 }
 
-// testHook handles POST /api/hooks?id=&action=test: a delivery that is signed as the source would
-// sign it and processed like any other. The body is optional.
+// testHook handles POST /api/hooks?id=&action=test: it sends a delivery that is signed as the
+// source would sign it and processed like any other. The body is optional.
 func (h *Handler) testHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
@@ -317,7 +317,7 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 
-	// The signed delivery is verified as a real one is, so that the test finds configuration
+	// The signed delivery is verified like a real delivery, so that the test finds configuration
 	// faults.
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
@@ -325,7 +325,7 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 
-	event.ID, event.Name = testID, name // some sources send these in the payload, and the test's payload may lack them
+	event.ID, event.Name = testID, name // some sources send these values in the payload, but the test's payload may lack them
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})

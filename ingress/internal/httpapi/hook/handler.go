@@ -39,13 +39,13 @@ type Deps struct {
 	Log              zerolog.Logger
 }
 
-// Handler handles the requests to /api/hooks, including deliveries.
+// Handler handles requests to /api/hooks, including deliveries.
 type Handler struct {
 	Deps
 	Hooks                *intake.Hooks
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
-	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature by hook and address
+	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature, by hook and client address
 	senders              verifiedSenders     // verified senders of deliveries
 }
 
@@ -102,7 +102,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 
 	hookID, err := h.hookFor(c, hookID, deliveryID)
 	switch {
-	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery of this id
+	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery with this id
 		return nil
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()

@@ -112,8 +112,8 @@ func (h *Handler) createHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret returns the form of a hook for the response to its creation or rotation. It contains
-// the secret if the service generated it (made).
+// withSecret returns a hook in the form for the response to its creation or rotation. It contains
+// the secret if the service has generated it (made).
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -185,7 +185,7 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 }
 
 // deleteHook handles DELETE /api/hooks?id=. This ingress process stops accepting deliveries
-// immediately, others within 5 seconds.
+// immediately, and others stop within 5 seconds.
 func (h *Handler) deleteHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -201,7 +201,7 @@ func (h *Handler) deleteHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
-// rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous one
+// rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
 // stays valid for a while. The body is optional.
 func (h *Handler) rotateHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
@@ -219,7 +219,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 
 	secret := body.Secret.Or("")
 
-	// The length of a chosen secret depends on the source, so it is checked here and not by Check.
+	// The required length of a chosen secret depends on the source, so it is checked here and not by Check.
 	if body.Secret.Set {
 		found := &httpx.Problems{}
 		checkSecret(found, known.Source, secret)

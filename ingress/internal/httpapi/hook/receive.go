@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// ReceivePath is the path of deliveries without the hook's id.
+	// ReceivePath is the path for deliveries, without the hook's id.
 	ReceivePath = "/api/hooks/receive/"
 	// MaxDelivery is the maximum size of a delivery in bytes.
 	MaxDelivery = 25 << 20 // GitHub's maximum
-	// DeliveryBegins is the number of bytes of a declared Content-Length for which memory is
-	// allocated in advance.
+	// DeliveryBegins is the maximum number of bytes that are allocated in advance because of a
+	// declared Content-Length.
 	DeliveryBegins = 4 << 10
 
-	// Limit of deliveries without a valid signature from one address to one hook. It is high enough
-	// for a source with a wrong configuration, which need not wait long after it is corrected, and
-	// too low to guess secrets.
+	// The limit on deliveries without a valid signature from one client address to one hook. It is
+	// high enough for a misconfigured source, which does not have to wait long once it is
+	// corrected, and too low for guessing secrets.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
-	// Limits of deliveries of more than transfer.MediumBody at one ingress process. Each is in
-	// memory as a whole. Unverified senders (strangers) have separate limits, and the remaining
-	// slots are for verified senders.
+	// Limits on deliveries of more than transfer.MediumBody bytes at one ingress process. Each of
+	// these is completely in memory. Unverified senders (strangers) have separate limits, and the
+	// remaining slots are for verified senders.
 	deliveriesPerHook = 2
 	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries of an
 	// organization at one ingress process.
@@ -49,9 +49,9 @@ const (
 	strangersPerAddress       = 2
 	strangersAtOnce           = 4
 
-	// Limits of deliveries of more than transfer.SmallBody and up to transfer.MediumBody. Several
-	// strangers may know a hook's address besides its source, so one hook may take half of the
-	// strangers' slots.
+	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. In
+	// addition to the source, several strangers may know a hook's URL, so one hook may take half of
+	// the strangers' slots.
 	mediumPerHook          = 8
 	mediumPerOrganization  = 16
 	mediumAtOnce           = 64
@@ -61,13 +61,13 @@ const (
 	deliveryPace = 128 << 10 // bytes per second; high, because senders are servers
 )
 
-// sharedSources send deliveries of all their customers from the same addresses. Two of them do not
-// retry deliveries that are rejected for a long time.
+// sharedSources lists the sources that send the deliveries of all their customers from the same
+// addresses. Two of them stop retrying deliveries that are rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
-// MediumDeliveries for those of more than transfer.SmallBody bytes, and SmallDeliveries for all
-// others.
+// MediumDeliveries for smaller deliveries of more than transfer.SmallBody bytes, and
+// SmallDeliveries for all others.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -94,7 +94,7 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries returns the policy for small bodies with one change: a delivery waits for a slot
+// smallDeliveries returns the policy for small bodies with one change: a delivery waits for a slot,
 // whichever limit is reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
@@ -103,8 +103,8 @@ func smallDeliveries() *transfer.Policy {
 	return &policy
 }
 
-// ReceiveDelivery handles POST /api/hooks/receive/<id>. It is authenticated by the delivery's
-// signature only.
+// ReceiveDelivery handles POST /api/hooks/receive/<id>. The request is authenticated only by the
+// delivery's signature.
 func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	hook, err := h.requestedHook(c)
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 
-	// Checks that need no body come first, so that a stranger's body is not read.
+	// Checks that do not need the body come first, so that the bodies of strangers are not read.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
@@ -131,14 +131,14 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Unverified { // counts in any case: rejected, cut or incomplete
+		if who.Unverified { // always counts: whether rejected, cut or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
-	if hook, err = h.requestedHook(c); err != nil { // it may have been disabled while the body arrived
+	if hook, err = h.requestedHook(c); err != nil { // the hook may have been disabled while the body arrived
 		httpx.Fail(c, err)
 		return
 	}
@@ -163,8 +163,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	writeReceipt(c, hook, &event, result)
 }
 
-// writeReceipt responds to a delivery. A source that sends a challenge expects its answer and
-// nothing else.
+// writeReceipt responds to a delivery. A source that sends a challenge expects only the answer to
+// the challenge.
 func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
@@ -177,10 +177,10 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 	httpx.WriteJSON(c, http.StatusAccepted, result)
 }
 
-// isExempt reports whether a delivery is read although its address has sent too many unsigned
-// deliveries to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
-// customer could block another one's deliveries. From verified addresses all deliveries are read,
-// from other addresses only small deliveries.
+// isExempt reports whether a delivery is read although its client address has sent too many
+// unsigned deliveries to the hook. The customers of GitHub, Stripe and Slack share client
+// addresses, so any customer could otherwise block the deliveries of others. From verified
+// addresses all deliveries are read; from other addresses, only small deliveries.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
@@ -226,7 +226,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 }
 
 // readWhole reads a body to its end. It allocates at most DeliveryBegins bytes in advance, because
-// an unverified sender may declare any length.
+// unverified senders may declare any length.
 func readWhole(from io.Reader, length int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if length > 0 {

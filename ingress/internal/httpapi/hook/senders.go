@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	senderTTL  = 24 * time.Hour // in memory; after that the sender is stored again
+	senderTTL  = 24 * time.Hour // how long a sender stays in memory; afterwards, it is stored again
 	maxSenders = 20_000         // maximum number of senders in memory
 	// storeTimeout is the timeout for storing a sender. The response waits for it.
 	storeTimeout = 2 * time.Second
 )
 
-// verify records that a client address has sent a signed delivery to a hook: in memory for a day,
-// and in PostgreSQL for all ingress processes. If storing fails, the next delivery tries again.
+// verify records in memory, for a day, and in PostgreSQL, for all ingress processes, that a client
+// address has sent a signed delivery to a hook. If storing fails, it is tried again with the next
+// delivery.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
@@ -30,8 +31,8 @@ func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) 
 	}
 }
 
-// verifiedSenders caches for a day the client addresses that have sent a signed delivery to a hook.
-// The zero value is empty.
+// verifiedSenders is a cache that keeps, for a day, the client addresses that have sent a signed
+// delivery to a hook. The zero value is empty.
 type verifiedSenders struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by hook and client address
@@ -82,7 +83,7 @@ func (s *verifiedSenders) shrink(now time.Time) {
 	}
 }
 
-// forget removes a sender, so that its next delivery stores it again.
+// forget removes a sender, so that the sender is stored again at its next delivery.
 func (s *verifiedSenders) forget(sender string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

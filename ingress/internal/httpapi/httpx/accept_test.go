@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The Accept header is weighed as RFC 9110 requires.
+// The Accept header is evaluated as RFC 9110 requires.
 func TestWantsEvents(t *testing.T) {
 	t.Parallel()
 	for accept, want := range map[string]bool{

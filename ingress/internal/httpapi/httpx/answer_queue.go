@@ -31,15 +31,15 @@ const (
 const agingPerSecond = maxRecentBytes / 8
 
 // answerQueue serializes the reading and rendering of large responses, which keeps a core of this
-// process and one of PostgreSQL busy. One response at a time is rendered. A pause as long as the
-// rendering follows, so that small requests find a free core.
+// process and one of PostgreSQL busy. Only one response is rendered at a time. Each rendering is
+// followed by a pause of the same length, so that small requests find a free core.
 //
-// The response with the lowest rank is next: its organization has had the fewest bytes rendered
-// recently. Waiting lowers the rank, so newcomers cannot delay a response forever. Among equal
-// ranks, the smallest response is next.
+// The response with the lowest rank is next: the response whose organization has recently had the
+// fewest bytes rendered. Waiting lowers the rank, so newcomers cannot delay a response forever.
+// Among equal ranks, the smallest response is next.
 type answerQueue struct {
 	mu      sync.Mutex
-	busy    bool // a response is being rendered, or the pause after it is not over
+	busy    bool // a response is being rendered, or the pause that follows is not over
 	began   time.Time
 	waiting []*queuedAnswer        // in order of arrival
 	made    map[string]recentBytes // by organization; zero entries may be missing
@@ -61,8 +61,8 @@ type queuedAnswer struct {
 	admitted chan struct{}
 }
 
-// wait blocks until a response of the given size may be rendered. The caller must call made when it
-// is rendered. After queueTimeout, wait returns overloaded.
+// wait blocks until a response of the given size may be rendered. The caller must call made when
+// the response is rendered. After queueTimeout, wait returns the error overloaded.
 func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // its turn came at the same moment
+		made() // its turn came at the moment of giving up
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
@@ -101,7 +101,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	return nil, busy
 }
 
-// giveUp removes a response from the queue. It returns false if the turn of the response has come.
+// giveUp removes a response from the queue. It returns false if the response's turn has already come.
 func (m *answerQueue) giveUp(turn *queuedAnswer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *answerQueue) start() {
 	m.waiting = slices.DeleteFunc(m.waiting, func(other *queuedAnswer) bool { return other == turn })
 	m.busy, m.began = true, time.Now()
 
-	// The bytes count from the start of the turn, so that the next choice considers them.
+	// The bytes count from the start of the turn, so that they affect the next choice.
 	m.count(turn.owner, m.made[turn.owner].now()+float64(turn.bytes))
 	close(turn.admitted)
 }
@@ -148,7 +148,7 @@ func (m *answerQueue) rank(turn *queuedAnswer) float64 {
 }
 
 // count sets the recent bytes of an organization. If the map is large, it removes the organizations
-// whose number has decreased to zero.
+// whose bytes have decreased to zero.
 func (m *answerQueue) count(owner string, bytes float64) {
 	if m.made == nil {
 		m.made = map[string]recentBytes{}

@@ -12,8 +12,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// The queue prefers the organization with the fewest recent bytes, however many large responses
-// others request.
+// The queue prefers the organization with the fewest recent bytes, however many large responses the
+// other organizations request.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// 160 responses of 6 ms come before it, and half a second for each 4 MiB that it has
-			// read before.
+			// Before the large response come 160 responses of 6 ms each, and half a second for each
+			// 4 MiB that its organization has read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -124,7 +124,7 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	})
 }
 
-// A response whose turn does not come is rejected and leaves the queue.
+// A response whose turn does not come in time is rejected and leaves the queue.
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

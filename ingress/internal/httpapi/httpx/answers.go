@@ -17,18 +17,20 @@ import (
 )
 
 const (
-	// LargeBytes is the size in bytes from which a response counts as large. Smaller responses fit
-	// into the buffers of their connection.
+	// LargeBytes is the minimum size in bytes of a large response. Smaller responses fit into the
+	// buffers of their connection.
 	LargeBytes = rundb.ShortBytes
 
-	// AnswersPerOrganization limits the bytes of large responses that one ingress process writes
-	// simultaneously for one organization. A response stays in memory until its client has read it.
+	// AnswersPerOrganization is the maximum number of bytes of large responses that one ingress
+	// process writes simultaneously for one organization. A response stays in memory until its
+	// client has read it.
 	AnswersPerOrganization = 32 << 20
 	// LargeAnswersInTotal is the same limit for all organizations together.
 	LargeAnswersInTotal = 256 << 20
 
 	// A response is slow if its client has read fewer than minPace bytes per second for at least
-	// slowAfter. A slow response may lose its connection to a response of another organization.
+	// slowAfter. The connection of a slow response may be closed in favor of another organization's
+	// response.
 	minPace   = 256 << 10 // bytes per second
 	slowAfter = 2 * time.Second
 
@@ -36,7 +38,7 @@ const (
 	AnswerPiece = 64 << 10
 )
 
-// LargeAnswers limits the bytes of the large responses that are in progress.
+// LargeAnswers limits the total size of the large responses in progress.
 type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
@@ -58,13 +60,13 @@ type LargeAnswer struct {
 	cut   bool // its connection was closed in favor of another response
 
 	rendering bool   // counted, but not rendered yet
-	made      func() // ends its turn in the answer queue; nil if it did not wait there
+	made      func() // ends the response's turn in the answer queue; nil if the response did not wait there
 }
 
-// Enter counts a response of the given size. It returns rate_limited if the organization's limit is
-// reached and overloaded if the limit of all organizations is. The first large response of an
-// organization is never rejected by the organization's limit, whatever its size. The caller must
-// call Leave.
+// Enter counts a response of the given size. It returns the error rate_limited if the
+// organization's limit is reached, and overloaded if the limit for all organizations is reached.
+// The organization's limit never rejects the only large response of an organization, whatever its
+// size. The caller must call Leave.
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +100,7 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 }
 
 // closeSlowest closes the connection of the slowest response of another organization. It returns
-// false if none of them is slow.
+// false if none of these responses is slow.
 func (a *LargeAnswers) closeSlowest(owner string, now time.Time) bool {
 	var slowest *LargeAnswer
 	for _, other := range a.open {
@@ -117,7 +119,7 @@ func (a *LargeAnswers) closeSlowest(owner string, now time.Time) bool {
 	return true
 }
 
-// Bytes returns the bytes of large responses in progress.
+// Bytes returns the total size of the large responses in progress.
 func (a *LargeAnswers) Bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,8 +157,8 @@ func (l *LargeAnswer) Leave() {
 	l.all.remove(l)
 }
 
-// Write writes body in pieces. The deadline is TransferTime after the start, extended by the time
-// that the bytes already sent take at SlowestRate.
+// Write writes body in pieces. The deadline is TransferTime after the start, plus the time that the
+// bytes already sent would take at SlowestRate.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -184,7 +186,7 @@ func (l *LargeAnswer) extend() error {
 	return nil
 }
 
-// read records that the client took n bytes.
+// read records that the client has read n bytes.
 func (l *LargeAnswer) read(n int) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -201,8 +203,8 @@ func answerOwner(who domain.Caller) string {
 }
 
 // CountAnswer counts a response of the given size against its caller's limit. If the request has a
-// reservation, CountAnswer adjusts it to the size and returns it. It returns nil, nil if the
-// response is not large.
+// reservation, CountAnswer adjusts the reservation to the size and returns it. It returns nil, nil
+// if the response is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
@@ -217,9 +219,9 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 }
 
 // ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size,
-// so that an excess response is rejected before PostgreSQL reads it. It does nothing if bytes is
-// less than LargeBytes. The turn ends when CountAnswer is called for the rendered response, or with
-// EndReservation at the end of the request.
+// so that a response beyond the limit is rejected before PostgreSQL reads it. It does nothing if
+// bytes is less than LargeBytes. The turn ends when CountAnswer is called for the rendered
+// response, or with EndReservation at the end of the request.
 func ReserveAnswer(c *gin.Context, bytes int) error {
 	st := StateFor(c)
 	if bytes < LargeBytes || st.Large == nil {
@@ -245,8 +247,8 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	return nil
 }
 
-// ReserveFunc returns ReserveAnswer for a request that no longer needs its body, because its run was
-// found or accepted. The body's slot is released first.
+// ReserveFunc returns a function that calls ReserveAnswer after releasing the slot of the request's
+// body, for requests that no longer need the body because their run was found or accepted.
 func ReserveFunc(c *gin.Context) func(bytes int) error {
 	return func(bytes int) error {
 		ReleaseBody(c)
@@ -261,7 +263,7 @@ func EndReservation(c *gin.Context) {
 	st.reserved = nil
 }
 
-// reserve marks the response as not rendered yet. It cannot count as slow until it is.
+// reserve marks the response as not rendered yet. Until it is rendered, it does not count as slow.
 func (l *LargeAnswer) reserve(made func()) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -279,7 +281,7 @@ func (l *LargeAnswer) ready(bytes int64) {
 	l.bytes, l.began, l.rendering = bytes, time.Now(), false
 }
 
-// SendBody responds with JSON. If there is no capacity for a large body it responds with an error;
+// SendBody responds with JSON. If there is no capacity for a large body, it responds with an error;
 // see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
 	large, err := CountAnswer(c, len(body))
@@ -304,9 +306,9 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	}
 }
 
-// RefuseAnswer responds with the error of a response that cannot be sent. If the reason is a lack
-// of capacity and the POST request created or found a run, the Location header says where to read
-// that run.
+// RefuseAnswer responds with the error err in place of a response that cannot be sent. If the
+// reason is a lack of capacity and a POST request has created or found a run, the Location header
+// says where the run can be read.
 func RefuseAnswer(c *gin.Context, err error) {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
@@ -316,10 +318,10 @@ func RefuseAnswer(c *gin.Context, err error) {
 }
 
 const (
-	// TransferTime is the minimum time for a whole transfer. The deadline grows by the time that
-	// the bytes already moved take at SlowestRate. The server's write timeout would end large files
-	// on slow connections. A timeout per piece would let a client that reads a piece now and then
-	// stay connected for hours.
+	// TransferTime is the minimum time allowed for a whole transfer. Its deadline is extended by
+	// the time that the bytes already transferred would take at SlowestRate. The server's write
+	// timeout would abort large files on slow connections. A timeout per piece would let a client
+	// stay connected for hours if it reads a piece now and then.
 	TransferTime = time.Minute
 
 	// SlowestRate is the lowest accepted rate for documents and files, in bytes per second.

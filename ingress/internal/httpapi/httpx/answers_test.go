@@ -31,7 +31,7 @@ func codeOfEnter(all *LargeAnswers, owner string, bytes int64) apierr.Code {
 	return apierr.CodeFor(err)
 }
 
-// An organization has its own limit, and a single response never exceeds it.
+// Each organization has its own limit, and a single response is never rejected by it.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}

@@ -29,7 +29,7 @@ const (
 	maxReuse = 64 << 10 // larger buffers are not put back into the pool
 )
 
-// Checked is a body with rules beyond its types. Check adds the violations to p.
+// Checked is a body with rules beyond its field types. Check adds a problem to p for each violation.
 type Checked interface{ Check(p *Problems) }
 
 // Bind decodes a request's JSON body strictly and checks it. The error lists every problem of the
@@ -59,8 +59,8 @@ func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeOpen)
 }
 
-// collectBy reads, decodes and checks a body. It uses pooled buffers, so decode must copy what it
-// keeps.
+// collectBy reads, decodes and checks a body. It uses pooled buffers, so decode must copy the bytes
+// that it keeps.
 func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
@@ -153,8 +153,8 @@ func IsForm(header http.Header) bool {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(values[0])
-	// Invalid parameters after the media type are accepted here. The multipart reader reports them
-	// as a bad boundary.
+	// Invalid parameters after the media type are accepted here. The multipart reader rejects them
+	// because the boundary is invalid.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 

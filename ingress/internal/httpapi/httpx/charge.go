@@ -14,7 +14,7 @@ type Charge struct {
 	c       *gin.Context
 }
 
-// Charge returns the charge of a request. It does not count it yet.
+// Charge returns the charge for a request, and does not count the request yet.
 func (l *Limiter) Charge(c *gin.Context) Charge { return Charge{l, c} }
 
 // Pay counts the request. It returns rate_limited if the limit is reached.
@@ -26,11 +26,10 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund restores all that Pay took, with no effect on other requests in
-// between.
+// Returns reports whether Refund fully reverses Pay and no request in between was affected.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
-// Count counts one request of a caller that has no HTTP response to set headers on.
+// Count counts one request of a caller, for requests without an HTTP response on which to set headers.
 func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	d, err := l.limits.Check(ctx, who)
 	if err != nil {

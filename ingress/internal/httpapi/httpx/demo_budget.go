@@ -14,8 +14,8 @@ const (
 )
 
 // demoBudget limits the tokens that all demo visitors together may spend per day. The request limit
-// of each visitor is not enough, because the number of visitors is unlimited. The tokens of a run
-// are known when it finishes, so runs in progress may still exceed the budget.
+// of each visitor is not enough, because the number of visitors is unlimited. A run's tokens are
+// known only when it finishes, so runs in progress may still exceed the budget.
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 
@@ -30,7 +30,7 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	// The lock is held during the query, so concurrent requests share it.
+	// The lock is held during the query, so that concurrent requests share one query.
 	if now.Sub(b.at) >= demoSpendAge {
 		tokens, err := b.spent(ctx)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 type Encoder interface {
 	// Append appends the translation of e to b. ended is true after the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut appends to b the message that the stream ends here although the run continues.
+	// Cut appends to b a message which says that the stream ends here although the run continues.
 	Cut(b []byte) []byte
 }
 
@@ -23,7 +23,7 @@ type Encoder interface {
 // expires.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, SessionCheck{}) // source checks the permit, because the protocol has its own message for that end
+	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the permit, because the protocol has its own message for this end
 }
 
 // appendBytes is the frame function of an encoded stream, whose events are already bytes.
@@ -39,9 +39,9 @@ type encodedEvents struct {
 	ended bool // the last message was returned
 }
 
-// Next returns the translation of the next events. If the permit expires or the source fails, it
-// ends with Encoder.Cut: clients of other protocols do not recognize a stream that ends without a
-// final event as incomplete.
+// Next returns the translation of the next events. If the permit expires or the source fails, the
+// stream ends with the message from Encoder.Cut, because clients of other protocols would take a
+// stream without a final event for complete.
 func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	if s.ended {
 		return nil, io.EOF
@@ -62,8 +62,8 @@ func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, er
 	return [][]byte{out}, nil
 }
 
-// encode appends the events to the output up to the last one that the encoder allows. If an event
-// cannot be encoded, the stream ends with Encoder.Cut.
+// encode returns the translation of the events, up to the last event that the encoder accepts. If
+// an event cannot be encoded, the stream ends with the message from Encoder.Cut.
 func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	for _, e := range events {
 		var err error
@@ -79,7 +79,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	return out
 }
 
-// cut appends the encoder's message of an early end, and ends the source.
+// cut appends the encoder's message about the early end, and ends the source.
 func (s *encodedEvents) cut(out []byte) []byte {
 	s.ended = true
 	return s.to.Cut(out)

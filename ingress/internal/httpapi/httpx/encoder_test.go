@@ -21,7 +21,7 @@ import (
 
 // upperEncoder is an Encoder that writes events in capitals.
 type upperEncoder struct {
-	ends, fails string // types of events that end the stream or that it cannot encode
+	ends, fails string // the event type that ends the stream, and the one that cannot be encoded
 }
 
 func (s upperEncoder) Append(b []byte, e domain.Event) ([]byte, bool, error) {
@@ -33,7 +33,7 @@ func (s upperEncoder) Append(b []byte, e domain.Event) ([]byte, bool, error) {
 
 func (upperEncoder) Cut(b []byte) []byte { return append(b, "CUT\n\n"...) }
 
-// scriptedSource is a Source that returns events call by call and then an error.
+// scriptedSource is a Source whose calls return the given events one after the other, and then an error.
 type scriptedSource struct {
 	calls [][]string
 	end   error
@@ -102,7 +102,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
 				translated := &encodedEvents{events: &tt.events, to: tt.to, permit: tt.permit, log: zerolog.Nop()}
-				SendStream(c, translated, appendBytes, SessionCheck{})
+				SendStream(c, translated, appendBytes, &SessionCheck{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
 					t.Errorf("got %q, want %q", got, tt.want)
@@ -112,7 +112,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	}
 }
 
-// Nothing is encoded for a client that has disconnected.
+// Events are not encoded for a client that has disconnected.
 func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -80,15 +80,15 @@ func (p Precondition) has(version int) bool {
 	return slices.Contains(p.noneMatch, anyVersion) || slices.Contains(p.noneMatch, tag) || slices.Contains(p.noneMatch, "W/"+tag)
 }
 
-// WriteVersion responds with a versioned value and its ETag. A GET or HEAD request whose
-// If-None-Match names the version gets 304.
+// WriteVersion responds with a versioned value and its ETag. A GET or HEAD request gets 304 if its
+// If-None-Match names the version.
 func WriteVersion(c *gin.Context, status, version int, value any) {
 	header := c.Writer.Header()
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
-			// A matching If-None-Match means 304 for a read and not an error. Check sees only
-			// If-Match.
+			// For a read, a matching If-None-Match results in 304 and not in an error, so Check
+			// gets only If-Match.
 			known := condition.has(version)
 			condition.noneMatch = nil
 			err = condition.Check(version)

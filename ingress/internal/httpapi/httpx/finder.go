@@ -11,8 +11,8 @@ import (
 )
 
 // Finder looks up the resource that the query's id names. It returns not_found if the caller may
-// not read it. It runs when a request is rejected for its parameters or body, so that only a caller
-// who may read the resource learns what else is wrong.
+// not read the resource. It runs when a request is rejected because of its parameters or body, so
+// that only callers who may read the resource learn what else is wrong.
 type Finder func(c *gin.Context) error
 
 // getter reads a resource by its id.
@@ -37,7 +37,7 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 }
 
 // ByID returns a Finder for ids with one of the prefixes. Without prefixes any text is an id. An id
-// of another kind is not_found. The finder does nothing if the query has no id or several.
+// of another kind is not_found. The finder does nothing if the query has no id or has several.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
 		ids := Query(c)["id"]

@@ -13,16 +13,17 @@ import (
 	"parley/shared/domain"
 )
 
-// LargeBodies limits the bodies of more than MaxBody bytes. Such a body is in memory several times
-// while its run is accepted.
+// LargeBodies limits the bodies of more than MaxBody bytes. Memory contains several copies of such
+// a body while its run is accepted.
 type LargeBodies interface {
 	// Receive takes a slot and returns a reader for the rest of the request's body. leave releases
 	// the slot.
 	Receive(c *gin.Context, maximum int64) (body io.Reader, leave func(), err error)
 }
 
-// MessageBody returns the maximum bytes of a JSON body with a message. Visitors of widgets and of
-// the demo get only MaxBody: they need no account, and others pay for their runs.
+// MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. For
+// visitors of widgets and of the demo it is only MaxBody: they need no account, and others pay for
+// their runs.
 func MessageBody(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
 		return MaxBody

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	demoStreams    = 10  // maximum open streams of a demo client on one ingress process
+	demoStreams    = 10  // maximum number of open streams per demo client on one ingress process
 	visitorStreams = 10  // the same for a widget's visitor
-	addressStreams = 100 // the same for all widget visitors of one client address together
-	// SlotRetryAfter is the Retry-After of a request that found no slot. Slots become free when runs
-	// finish.
+	addressStreams = 100 // the same, for all widget visitors from one client address together
+	// SlotRetryAfter is the Retry-After value in the response to a request that found no free slot.
+	// Slots become free when runs finish.
 	SlotRetryAfter = 5 * time.Second
 )
 
@@ -28,7 +28,7 @@ const (
 type StreamLimits struct {
 	StreamsPerCredential   int
 	StreamsPerOrganization int
-	ConnectionsPerAddress  int // streams of one client address with any credential; 0: no limit
+	ConnectionsPerAddress  int // streams from one client address, with any credential; 0: no limit
 }
 
 // Limiter enforces the rate limits and stream limits of callers.
@@ -43,14 +43,14 @@ type Limiter struct {
 	seats  stream.Counter // counts the open streams
 }
 
-// TakeStream takes one slot in addition to those of TakeStreams. It returns false if there is none.
+// TakeStream takes one stream slot in addition to those from TakeStreams. It returns false if none is free.
 func (l *Limiter) TakeStream(seat stream.Limit) bool { return l.seats.Take(seat) == nil }
 
 // LeaveStreams releases the slots that TakeStreams took.
 func (l *Limiter) LeaveStreams(seats []stream.Limit) { l.seats.Leave(seats...) }
 
-// NewLimiter returns a limiter. demoTokens is the daily budget of all demo visitors together; spent
-// returns the tokens they have spent today.
+// NewLimiter returns a limiter. demoTokens is the daily token budget of all demo visitors together.
+// spent returns the number of tokens that demo visitors have spent today.
 func NewLimiter(
 	limits *ratelimit.Limits, resolver *auth.Resolver, streams StreamLimits, demoTokens int64, spent func(context.Context) (int64, error),
 ) *Limiter {
@@ -59,8 +59,8 @@ func NewLimiter(
 	}
 }
 
-// TakeStreams takes the slots that the caller's stream needs, or returns rate_limited. The caller
-// must release them with LeaveStreams.
+// TakeStreams takes the slots that the caller's stream needs, or returns rate_limited. The slots
+// must be released with LeaveStreams.
 func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	credential := stream.Limit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
@@ -92,9 +92,8 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	}
 }
 
-// Spend counts the request against its caller's rate limit and sets the rate limit headers. The
-// gate has already counted the requests of demo callers, so for these Spend only checks the demo's
-// budget.
+// Spend counts the request against its caller's rate limit and sets the rate limit headers. For
+// demo callers, whose requests the gate has already counted, Spend only checks the demo's budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {
@@ -111,7 +110,7 @@ func (l *Limiter) Spend(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// ShowLimit sets the rate limit headers without counting, for requests that are free such as
+// ShowLimit sets the rate limit headers without counting, for requests that are free, such as
 // replays. It does nothing for callers without a limit and for demo callers, whose headers are
 // already set.
 func (l *Limiter) ShowLimit(c *gin.Context) {
@@ -131,7 +130,7 @@ func (l *Limiter) CountDemo(c *gin.Context) error {
 }
 
 // CountVisitor counts a request with a widget token, whatever its outcome. If the token was
-// rejected there is no visitor, and only the client address counts.
+// rejected, there is no visitor, and the request counts only against the client address.
 func (l *Limiter) CountVisitor(c *gin.Context) error {
 	ctx, visitor := c.Request.Context(), Caller(c).Visitor
 	if visitor.ID == "" {
@@ -147,7 +146,7 @@ func (l *Limiter) CountWidgetAddress(c *gin.Context) error {
 	return l.applyDecision(c, d, err)
 }
 
-// applyDecision sets the headers of a decision and returns its error, if any.
+// applyDecision sets the headers for a rate limit decision and returns the decision's error, if any.
 func (l *Limiter) applyDecision(c *gin.Context, d ratelimit.Decision, err error) error {
 	if err != nil {
 		return fmt.Errorf("checking limit: %w", err)

@@ -17,7 +17,7 @@ var originShape = regexp.MustCompile(`^(https?)://([a-z0-9-]{1,63}(?:\.[a-z0-9-]
 var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
 // IsOrigin reports whether s is an origin in exactly the form that browsers send: internationalized
-// names as xn--…, addresses in canonical form, without the scheme's default port.
+// names as xn--…, IP addresses in canonical form, and no port if it is the scheme's default.
 func IsOrigin(s string) bool {
 	parts := originShape.FindStringSubmatch(s)
 	if parts == nil || len(s) > MaxOrigin {
@@ -49,9 +49,9 @@ func isHost(s string) bool {
 		return false
 	}
 
-	// Every address has one canonical form, and browsers send only this one.
+	// Every IP address has one canonical form, and browsers send only that form.
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // Go writes these with dots, browsers do not
+	if b := addr.As16(); addr.Is4In6() { // Go writes such addresses with dots, but browsers do not
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner
@@ -64,7 +64,7 @@ const MaxOrigin = 255
 const HeaderOrigin = "Origin"
 
 // PageOrigin returns the origin of the page that sends a request. It returns false if the header is
-// missing, repeated or not an origin, such as "null".
+// missing, repeated or not an origin (for example "null").
 func PageOrigin(req *http.Request) (string, bool) {
 	values := req.Header[HeaderOrigin]
 	if len(values) != 1 || !IsOrigin(values[0]) {

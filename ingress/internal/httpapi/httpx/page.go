@@ -43,7 +43,7 @@ const (
 	pageDefault = 20
 	// MaxPage is the maximum number of entries of a page.
 	MaxPage = 100
-	// PageBytes is the maximum size of a page's entries together, so that the whole page has at
+	// PageBytes is the maximum total size of a page's entries, chosen so that the whole page is at
 	// most 1 MiB. A page with a single entry may be larger.
 	PageBytes = 1<<20 - 1<<10
 )
@@ -94,8 +94,8 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, pre
 	return "", false
 }
 
-// QueryID returns the query's id parameter. An id that is malformed or of another kind is
-// not_found, like one of a missing resource.
+// QueryID returns the query's id parameter. For an id that is malformed or of another kind, the
+// error is not_found, as for the id of a missing resource.
 func QueryID(c *gin.Context, prefix string) (value string, present bool, err error) {
 	found := &Problems{}
 	value, present = QueryValue(c, "id", found)
@@ -117,15 +117,15 @@ func RequiredID(c *gin.Context, prefix string) (string, error) {
 	return value, err
 }
 
-// List is a page in the form that callers see.
+// List is a page of a list in the form that callers see.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"hasMore"`
 	NextCursor *string `json:"nextCursor"`
 }
 
-// NewList returns a page of up to p.Limit entries. The caller passes one entry more if there are
-// more. The page is shorter if its entries would exceed PageBytes.
+// NewList returns a page of up to p.Limit entries. If further entries exist, the caller passes one
+// entry more than p.Limit. The page is shorter if its entries would exceed PageBytes.
 func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {
@@ -153,8 +153,8 @@ func ReservePage(c *gin.Context, sizes []int, p *Page) error {
 	return ReserveAnswer(c, read)
 }
 
-// EntriesThatFit returns the number of entries that a page shows: at most limit, at most PageBytes
-// of JSON, and at least one.
+// EntriesThatFit returns the number of entries that a page shows: at most limit, and as many as fit
+// into PageBytes of JSON, but at least one.
 func EntriesThatFit[T any](entries []T, limit int) int {
 	limit = min(limit, len(entries))
 	bytes := 0

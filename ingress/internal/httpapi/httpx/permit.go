@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	permitInterval = time.Second      // minimum time between two checks of a credential
+	permitInterval = time.Second      // minimum time between two checks of one credential
 	permitGrace    = 30 * time.Second // maximum time without a successful check
 )
 
@@ -22,7 +22,7 @@ type SessionChecks struct {
 	runDeadline time.Duration
 }
 
-// NewSessionChecks returns session checks. A widget visitor may follow a run for runDeadline.
+// NewSessionChecks returns session checks. A widget visitor may follow a run for at most runDeadline.
 func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) SessionChecks {
 	return SessionChecks{auth: resolver, runDeadline: runDeadline}
 }
@@ -32,11 +32,11 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
-	Org     string        // the stream ends if the credential acts in another organization
+	Org     string        // the stream ends if the credential later acts in another organization
 	Reads   []string      // principals whose sessions the stream may show; nil: all
 	Next    time.Time     // time of the next check; zero: never
 	Seen    time.Time     // time of the last successful check
-	Last    time.Time     // time when the stream ends in any case; zero: never
+	Last    time.Time     // time when the stream ends at the latest; zero: never
 }
 
 // SessionCheck returns the permit of the request's caller. Demo visitors have no credential that could be
@@ -50,8 +50,8 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 
 	if ident.Via == auth.ViaWidget {
 		// A visitor may follow a run after the widget token has expired, if the widget is still
-		// allowed. A run that waits for a person takes longer than that: its visitor reconnects
-		// with a new token.
+		// allowed. A run that waits for a person takes longer; its visitor reconnects with a new
+		// token.
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}

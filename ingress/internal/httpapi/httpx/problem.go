@@ -72,8 +72,8 @@ var Kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// Fail responds with an error. An apierr.Error is sent with its code, an unreachable database is
-// unavailable, and any other error is internal, with details only in the log.
+// Fail responds with an error. An apierr.Error is sent with its code, an unreachable database as
+// unavailable, and any other error as internal, with details only in the log.
 //
 // If the error blames the parameters, a precondition or the body, and the caller may not read the
 // resource that the query's id names, the response is not_found instead. The handler must not write
@@ -113,7 +113,7 @@ func Fail(c *gin.Context, err error) {
 		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
 
-	// Other protocols have their own form of errors.
+	// Other protocols have their own error formats.
 	if render := StateFor(c).Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
@@ -154,7 +154,7 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return missingKey(err)
 	}
 	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
-		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read it
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read the response
 		gone.RetryAfter = time.Second
 		return gone
 	}

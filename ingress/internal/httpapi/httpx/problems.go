@@ -73,7 +73,7 @@ func (p *Problems) Text(field, value string, least, maximum int) {
 	}
 }
 
-// Name checks a name or an address that people read in lists. It must not be blank or contain line
+// Name checks a name or a URL that people read in lists. It must not be blank or contain line
 // breaks, invisible characters or characters that change the order of the text.
 func (p *Problems) Name(field, value string, maximum int) {
 	p.Text(field, value, 1, maximum)
@@ -109,7 +109,7 @@ func (p *Problems) fault(field, value string) {
 	}
 }
 
-// Count checks that n, the number of a list's entries, does not exceed maximum.
+// Count checks that n, the number of entries of a list, does not exceed maximum.
 func (p *Problems) Count(field string, n, maximum int) {
 	if n > maximum {
 		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
@@ -145,8 +145,8 @@ const (
 // MetadataName matches a metadata name.
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// CheckURL checks that address is an absolute HTTP URL without credentials and fragment. Whether
-// its host may be reached is decided for each request, because that can change.
+// CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. Whether
+// Parley may send requests to the host is checked for each request, because that can change.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -155,7 +155,7 @@ func CheckURL(p *Problems, at, address string) {
 	case len(address) > maxURL:
 		p.Add(at, CodeTooLong, "must have at most %d characters", maxURL)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		p.Add(at, CodeInvalidValue, "must be an address that begins with https:// or http://")
+		p.Add(at, CodeInvalidValue, "must be a URL that begins with https:// or http://")
 	case u.User != nil:
 		p.Add(at, CodeInvalidValue, "must not contain a user name or password: send them in a header")
 	case u.Fragment != "":

@@ -15,7 +15,7 @@ import (
 // Repeatable lists the parameters that may occur more than once in a query.
 var Repeatable = Params{"documentId", "metadata"}
 
-// IsText reports whether a value is UTF-8 without U+0000. PostgreSQL accepts nothing else as text.
+// IsText reports whether a value is UTF-8 without U+0000. PostgreSQL accepts no other text.
 func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
 // ReadQuery parses a query and rejects names and values that are not text, so that handlers need
@@ -41,8 +41,8 @@ func ReadQuery(raw string) (values url.Values, err error) {
 	return values, nil
 }
 
-// CheckQuery rejects parameters that the route does not have, that are repeated or that are empty.
-// The error lists all of them.
+// CheckQuery rejects parameters that the route does not have, and parameters that are repeated or
+// empty. The error lists all of them.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil
@@ -77,7 +77,7 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	return found.Err()
 }
 
-// Among returns the parameters that may occur with an id (named) or without.
+// Among returns the parameters that may occur in a query with an id (if named is true) or in one without an id.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside
@@ -95,5 +95,5 @@ func sortedNames(values url.Values) []string {
 	return names
 }
 
-// maxName bounds the characters of a caller's name in a message.
+// maxName is the maximum length, in characters, of a name from the caller in a message.
 const maxName = 64

@@ -18,8 +18,8 @@ type ReadOnly = Optional[json.RawMessage]
 // Any value of its type is accepted, because the field may have changed since the caller read it.
 type Volatile[T any] = Removable[T]
 
-// Removable is a field of a body that may be missing or null. Null removes the value: Set and Null
-// are true, and Value is the zero value.
+// Removable is a field of a body that may be missing or null. Null removes the value; then Set and
+// Null are true, and Value is the zero value.
 type Removable[T any] struct {
 	Set   bool
 	Value T
@@ -45,20 +45,20 @@ func (o Removable[T]) Pointer() *T {
 	return &o.Value
 }
 
-// Unchanged adds a problem for each read-only field of body that differs from shown, the resource
-// in the form that callers read.
+// Unchanged adds a problem for each read-only field of body that differs from the field in shown,
+// the resource in the form that callers read.
 func Unchanged(found *Problems, body, shown any) error {
 	raw, err := json.Marshal(shown)
 	if err != nil {
-		return fmt.Errorf("rendering what was read: %w", err)
+		return fmt.Errorf("rendering the stored resource: %w", err)
 	}
 
 	var known map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &known); err != nil {
-		return fmt.Errorf("reading what was rendered: %w", err)
+		return fmt.Errorf("parsing the rendered resource: %w", err)
 	}
 
-	// The comparison ignores the formatting and the order of members, which clients may change.
+	// The comparison ignores formatting and the order of members, because clients may change both.
 	fields := reflect.ValueOf(body)
 	for _, f := range reflect.VisibleFields(fields.Type()) {
 		if f.Type != reflect.TypeFor[ReadOnly]() {
@@ -67,7 +67,7 @@ func Unchanged(found *Problems, body, shown any) error {
 		sent, _ := reflect.TypeAssert[ReadOnly](fields.FieldByIndex(f.Index))
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if sent.Set && !bytes.Equal(contract.Canonical(sent.Value), contract.Canonical(known[name])) {
-			found.Add(name, CodeInvalidValue, "is read-only: leave it out, or send it as it was read")
+			found.Add(name, CodeInvalidValue, "is read-only: omit it, or send it as it was read")
 		}
 	}
 

@@ -10,7 +10,7 @@ import (
 
 // KnownIDs reports which ids exist in an organization.
 type KnownIDs interface {
-	// Known reports whether the resource thing, whose id has the prefix, exists.
+	// Known reports whether the resource with the id thing, which has the prefix, exists.
 	Known(ctx context.Context, organizationID, prefix, thing string) (bool, error)
 	// KnownDocuments returns a set with those of the ids that exist.
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
@@ -45,8 +45,8 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 	return nil
 }
 
-// CheckDocuments adds a problem for each document that the organization does not have. The
-// documents in old are accepted in any case.
+// CheckDocuments adds a problem for each document that the organization does not have. Documents in
+// old are accepted even if they do not exist.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports what was found

@@ -13,7 +13,7 @@ import (
 type Route struct {
 	Method string
 	Path   string
-	Action string      // the action parameter that the route is for; "": none, "*": any or none
+	Action string      // the value of the action parameter; "": requests without the parameter, "*": any value or none
 	Need   auth.Need   // the credentials accepted
 	Role   domain.Role // the minimum role of a member
 	Late   bool        // the handler counts the request itself, after it has looked for a replay
@@ -26,10 +26,10 @@ type Route struct {
 	Match  bool        // the handler compares If-Match with the resource's version
 
 	Find   Finder          // looks up the resource that the query's id names; nil: the route takes no id
-	List   Params          // parameters without an id; nil with a Find: the id is required
+	List   Params          // parameters of a query without an id; if nil and Find is set, the id is required
 	Beside Params          // parameters in addition to an id
-	One    gin.HandlerFunc // handles a query with an id; nil: Handle does
-	Other  string          // another action of the path, for messages; set by byAction on routes without an action
+	One    gin.HandlerFunc // handles a query with an id; if nil, Handle does
+	Other  string          // another action on the same path, to name in messages; set by byAction on routes without an action
 
 	Handle gin.HandlerFunc
 }

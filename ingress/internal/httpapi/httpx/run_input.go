@@ -40,7 +40,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 // checkKey checks an idempotency key. field is the header or the member that contained it.
 func checkKey(found *Problems, field, key string) { found.Name(field, key, maxKey) }
 
-// CheckSession checks the id of the session for a run. field is the name of its field.
+// CheckSession checks the session id of a run request. field is the name of the field that contains the id.
 func CheckSession(found *Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }

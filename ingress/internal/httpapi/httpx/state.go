@@ -17,7 +17,7 @@ type State struct {
 	Traceparent string
 	Ident       auth.Identity
 	Query       url.Values   // the parameters, once they are parsed
-	Find        func() error // looks up the resource that the query's id names; nil without an id and before the request is admitted
+	Find        func() error // looks up the resource that the query's id names; nil if there is no id, and until the request is admitted
 	AgentID     string       // AgentID, RunID and SessionID are for the log
 	RunID       string
 	SessionID   string
@@ -53,7 +53,7 @@ func requestID(c *gin.Context) string { return StateFor(c).RequestID }
 // Traceparent returns the request's W3C trace context, or "" if it is missing or malformed.
 func Traceparent(c *gin.Context) string { return StateFor(c).Traceparent }
 
-// Identity returns the caller and how it authenticated.
+// Identity returns the caller and the way in which the caller authenticated.
 func Identity(c *gin.Context) auth.Identity { return StateFor(c).Ident }
 
 // Caller returns the request's caller.
@@ -62,7 +62,7 @@ func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 // Query returns the query's parameters. After the gate, all of them are UTF-8 without U+0000.
 func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
-// SetLogIDs sets the ids for the request's log line. Empty ids change nothing.
+// SetLogIDs sets the ids for the request's log line. An empty id leaves the current one unchanged.
 func SetLogIDs(c *gin.Context, agentID, runID, sessionID string) {
 	st := StateFor(c)
 	for _, id := range []struct {
@@ -75,6 +75,6 @@ func SetLogIDs(c *gin.Context, agentID, runID, sessionID string) {
 	}
 }
 
-// EraseTime is the time limit of an erasure. An erasure that has begun continues if its caller
-// disconnects.
+// EraseTime is the time limit for an erasure. An erasure that has begun continues even if its
+// caller disconnects.
 const EraseTime = 30 * time.Second

@@ -17,15 +17,19 @@ const ContentEvents = "text/event-stream"
 const lastEventID = "Last-Event-Id" // in net/http's canonical form
 
 const (
-	// PingEvery is the interval of the comments that keep a stream open at proxies and clients.
+	// PingEvery is the interval between comments, which keep proxies and clients from closing a quiet stream.
 	PingEvery = 10 * time.Second
 
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
+
+	// writesShare is the time in which writes share a deadline, because setting it costs a tenth of
+	// a small write.
+	writesShare = time.Second
 )
 
-// Source is the source of a stream's events. Next returns the next events, or no events if there
-// are none by the time until. An error such as io.EOF ends the stream.
+// Source is the source of a stream's events. Next returns the next events. If there are none by the
+// time until, it returns no events. An error such as io.EOF ends the stream.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
@@ -49,12 +53,12 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	return last
 }
 
-// frames is a pool of write buffers. A stream that waits for events does not keep one.
+// frames is a pool of write buffers. A stream does not keep a buffer while it waits for events.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
 // SendStream writes events until the source ends, the client disconnects or the permit expires. A
 // client that does not read blocks only its own stream, until the write timeout ends it.
-func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit SessionCheck) {
+func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
 	header.Set("Cache-Control", "no-store")
@@ -62,8 +66,8 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 	c.Status(http.StatusOK)
 
 	out := http.NewResponseController(c.Writer)
-	ping := time.Now().Add(PingEvery)
-	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the events that already exist
+	ping, renew := time.Now().Add(PingEvery), time.Time{}
+	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the existing events
 	for begun := false; ; begun = true {
 		now := time.Now()
 		beat := !now.Before(ping)
@@ -74,7 +78,10 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 		// The first pass writes even without events, because the headers show the client that the
 		// stream is open.
 		if !begun || beat || len(next) > 0 {
-			_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+			if !now.Before(renew) {
+				renew = now.Add(writesShare)
+				_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+			}
 			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
 				return
 			}
@@ -101,7 +108,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 		}
 	}()
 
-	// All events are written at a time, which costs one system call and one flush.
+	// All events are written together, which costs only one system call and one flush.
 	*buf = (*buf)[:0]
 	for _, e := range events {
 		*buf = frame(*buf, e)

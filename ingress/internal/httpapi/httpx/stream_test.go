@@ -20,7 +20,7 @@ import (
 	"parley/shared/domain"
 )
 
-// timedSource is a Source with events at set times.
+// timedSource is a Source whose events occur at given times.
 type timedSource struct {
 	began time.Time
 	tells []time.Duration
@@ -48,12 +48,12 @@ func (q *timedSource) Next(ctx context.Context, until time.Time) ([]domain.Event
 	return []domain.Event{{ID: domain.EventID{Fence: 1, N: q.n}, Type: "a", Data: []byte("{}")}}, nil
 }
 
-// timedRecorder is a connection that records the times of writes.
+// timedRecorder is a response that records the times of writes.
 type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // the deadline of each write, relative to its start
+	deadline []time.Duration // the deadline of each write, relative to the start of the write
 	flushed  []time.Duration
 	fail     error
 }
@@ -90,7 +90,7 @@ func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context,
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	SendStream(c, q, frame, permit)
+	SendStream(c, q, frame, &permit)
 }
 
 func TestAStreamSendsPings(t *testing.T) {
@@ -109,6 +109,22 @@ func TestAStreamSendsPings(t *testing.T) {
 		}
 		if len(w.deadline) < len(w.wrote) || !w.Flushed {
 			t.Errorf("%d deadlines for %d writes", len(w.deadline), len(w.wrote))
+		}
+	})
+}
+
+// Writes within a second share a deadline, so that each has WriteTime, less a second at most.
+func TestWritesShareADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+		var at []time.Duration
+		for n := range 30 {
+			at = append(at, time.Duration(n)*100*time.Millisecond)
+		}
+		send(t, &timedSource{tells: at}, w, t.Context())
+		if len(w.wrote) != len(at) || len(w.deadline) != 3 {
+			t.Errorf("%d writes set %d deadlines", len(w.wrote), len(w.deadline))
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxDepth = 32
-	// BodyPath names the body as a whole in problems.
+	// BodyPath is the name of the whole body in problems.
 	BodyPath = "body"
 )
 
@@ -53,7 +53,7 @@ func decode(d Decoder, dst any) (ok bool) {
 	return err == nil
 }
 
-// Decoder reads Src once. Its methods return the error that ends the decoding and add other
+// Decoder reads Src once. Its methods return an error if the decoding must end, and add other
 // problems to Found.
 type Decoder struct {
 	Src   []byte
@@ -188,7 +188,7 @@ func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	return d.wrong(s)
 }
 
-// begins reports whether a value of the kind may begin with the byte.
+// begins reports whether a value of kind k may begin with the byte.
 func begins(k kind, first byte) bool {
 	switch k {
 	case stringKind, longTextKind:

@@ -150,8 +150,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeStrict compares the decoder with encoding/json: both accept the same JSON and decode a
-// body without problems to the same value.
+// FuzzDecodeStrict compares the decoder with encoding/json: both accept the same JSON, and decode a
+// body that has no problems to the same value.
 func FuzzDecodeStrict(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x"}`, `{"name":"x","inner":{"enabled":true,"count":1e2},"tags":["a"],"pairs":{"a":"b"},"raw":[{}]}`,

@@ -54,7 +54,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	return name, true, nil
 }
 
-// element scans to the list's next value. more is false at the list's end.
+// element scans up to the list's next value. more is false at the list's end.
 func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	c := d.peek()
 	switch {

@@ -34,11 +34,11 @@ func (o Optional[T]) Pointer() *T {
 	return &o.Value
 }
 
-// LongText is a string that is not copied because it may be long. It is a part of the decoded body,
-// so the caller must own the body's bytes.
+// LongText is a string that is not copied because it may be long. It shares the bytes of the
+// decoded body, so the caller must own these.
 type LongText []byte
 
-// kind is the way in which the decoder reads a value.
+// kind says how the decoder reads a value.
 type kind uint8
 
 const (
@@ -89,16 +89,15 @@ type shape struct {
 // field is one field of a struct.
 type field struct {
 	name     string
-	index    []int // the path of embedded fields for reflect's FieldByIndex
+	index    []int // the index path through embedded structs, for reflect's FieldByIndex
 	shape    *shape
 	required bool
 }
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag
-// `required:"true"` makes a field required. shapeFor panics for types that the decoder does not support,
-// which the first test of an endpoint shows.
+// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag `required:"true"` makes a field
+// required. shapeFor panics for types that the decoder does not support, so an endpoint's first test finds them.
 func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
@@ -170,7 +169,7 @@ func fieldsFor(typ reflect.Type) []field {
 		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
 
-	// structMember marks the fields that it has seen in 64 bits.
+	// structMember records the fields that it has seen in the bits of a 64-bit number.
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
 	}

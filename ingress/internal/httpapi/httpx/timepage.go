@@ -50,8 +50,8 @@ func readAfter(cursor string, prefixes []string) (accountdb.After, bool) {
 
 const maxMicros = 1 << 52 // the year 2112, within PostgreSQL's range
 
-// NewTimeList returns a page of up to p.Limit entries, as NewList does. show returns an entry's
-// form and its cursor.
+// NewTimeList returns a page of up to p.Limit entries, as NewList does. show returns an entry in
+// the form that callers see, and the entry's cursor.
 func NewTimeList[T, V any](entries []T, p TimePage, show func(T) (V, accountdb.After)) List[V] {
 	out := List[V]{Data: make([]V, len(entries))}
 	cursors := make([]accountdb.After, len(entries))

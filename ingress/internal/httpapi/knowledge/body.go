@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// MaxDocumentBody is the maximum size of a JSON body with a document in bytes: the largest document
-// in base64 and some space for other fields.
+// MaxDocumentBody is the maximum size, in bytes, of a JSON body with a document: the largest
+// document in base64 and some space for other fields.
 const MaxDocumentBody = 28 << 20
 
 // documentFields are the fields of a document. At most one of content, contentBase64 and url may be
@@ -39,7 +39,7 @@ type newDocumentBody struct {
 }
 
 // documentChangeBody accepts a document in the form in which it was read. Most fields may have
-// changed since, because workers update them.
+// changed since then, because workers update them.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]              `json:"url"`
@@ -57,14 +57,13 @@ type documentChangeBody struct {
 	UpdatedAt httpx.Volatile[string]               `json:"updatedAt"`
 }
 
-// Check checks the fields. A content or an address is required, and a name unless there is an
-// address.
+// Check checks the fields. Content or a URL is required, and a name unless there is a URL.
 func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
 	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
 		p.Add("content", httpx.CodeRequired, "is required, unless contentBase64 or url is given")
-	case !b.Name.Set && !b.URL.Set: // the name is derived from the address
+	case !b.Name.Set && !b.URL.Set: // the name is derived from the URL
 		p.Add("name", httpx.CodeRequired, "is required")
 	}
 }
@@ -120,7 +119,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 	f.checkBase64(p)
 }
 
-// checkBase64 decodes the content once before any of it is stored.
+// checkBase64 decodes the whole content once, before a part of it is stored.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -134,12 +133,12 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
-// decoded returns a reader that decodes base64 as it is read, so that a document is in memory once.
+// decoded returns a reader that decodes base64 as it is read, so that memory contains only one copy of a document.
 func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
 
-// content returns a reader of the body's content and its field, or nil if the body has none.
+// content returns a reader of the body's content and the name of its field, or nil if the body has no content.
 func (f *documentFields) content() (from io.Reader, name string) {
 	switch {
 	case f.Content.Set:
@@ -157,8 +156,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 		doc.Name = nameOfAddress(address)
 	}
 
-	// Without a declared type the name's extension decides. Text that was sent as text is at least
-	// plain text.
+	// Without a declared type, the name's extension determines the type. Content that was sent as
+	// text is at least plain text.
 	if doc.MIMEType == "" || doc.MIMEType == octetStream {
 		other := octetStream
 		if f.Content.Set {
@@ -170,8 +169,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	return doc
 }
 
-// nameOfAddress returns the name of a fetched document: the last element of the address's path, or
-// its host.
+// nameOfAddress returns the name of a fetched document: the last element of the URL's path, or the
+// URL's host.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -192,7 +191,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, func() {}, err
 	}
 
-	// A larger body takes a slot and moves to the limiter for its size as it grows.
+	// A larger body takes a slot, and moves to the limiter for its size as it grows.
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
@@ -207,8 +206,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 	return body, in.Leave, nil
 }
 
-// readDocument reads and decodes a JSON body. length is its declared length, or -1. The body's
-// bytes are not pooled, because LongText fields keep them.
+// readDocument reads and decodes a JSON body. length is the body's declared length, or -1. The
+// body's bytes are not pooled, because LongText fields keep them.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")

@@ -19,7 +19,7 @@ const (
 )
 
 // documentName returns the last element of a path, without invisible and bidirectional characters.
-// A sender may choose any name, so it must be harmless in a list, in a log and to a reader.
+// Senders may choose any name, so the result must be harmless in a list, in a log and to a reader.
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
 	p.Text(at, name, 0, len(name)) // a path may be longer than a name
@@ -53,8 +53,8 @@ var documentTypes = map[string]string{
 	".json":     httpx.ContentJSON,
 }
 
-// documentType returns the declared type of a document, or the type for its name's extension, or
-// other.
+// documentType returns the declared type of a document, else the type that belongs to the name's
+// extension, else other.
 func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
@@ -70,7 +70,7 @@ func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	}
 
 	kept := map[string]string{}
-	// charset is the only parameter that helps to read the document.
+	// Only the parameter charset helps to read the document.
 	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") {
 		kept["charset"] = charset
 	}

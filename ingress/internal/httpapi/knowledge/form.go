@@ -24,12 +24,12 @@ const (
 	MaxDocument     = 20 << 20
 	maxFormFiles    = 20
 	maxFormParts    = 64
-	maxFormHeader   = 8 << 10  // bytes of a part's header; the reader may buffer slightly more
+	maxFormHeader   = 8 << 10  // maximum number of bytes in a part's header; the reader may buffer slightly more
 	maxFormMetadata = 64 << 10 // bytes
 	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// maxFormRest is the number of bytes that are read of a rejected form to find its other
-	// problems.
+	// maxFormRest is the maximum number of bytes that are read from the rest of a rejected form to
+	// find its other problems.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // RFC 2046
 
@@ -44,7 +44,7 @@ type documentForm struct {
 	limit  int // files
 	upload func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
-	unread int64 // bytes that may still be read after a problem was found
+	unread int64 // number of bytes that may still be read after a problem was found
 
 	files       []knowledgedb.NewDocument // stored contents, in the form's order
 	seen        int                       // files seen, including rejected ones
@@ -52,7 +52,7 @@ type documentForm struct {
 	hasMetadata bool // the form has a metadata part
 }
 
-// newDocumentForm returns a reader of the form in in. contentType contains the boundary.
+// newDocumentForm returns a documentForm that reads the form from in. contentType contains the boundary.
 func newDocumentForm(
 	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
@@ -71,7 +71,7 @@ func newDocumentForm(
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
-		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF is an incomplete form
+		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF means that the form is incomplete
 			break
 		}
 		if err != nil {
@@ -97,8 +97,8 @@ func (f *documentForm) read() error {
 	return f.found.Err()
 }
 
-// next returns the next part. Its header may have maxFormHeader bytes. The previous part must have
-// been read completely.
+// next returns the next part. Its header may have up to maxFormHeader bytes. The previous part must
+// have been read completely.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -106,7 +106,7 @@ func (f *documentForm) next() (*multipart.Part, error) {
 	return part, err
 }
 
-// readError returns the error of a form that cannot be read to its end.
+// readError returns the error for a form that cannot be read to its end.
 func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
@@ -119,8 +119,8 @@ func (f *documentForm) readError() error {
 	return f.found.Err()
 }
 
-// take processes one part of the form. Its error ends the form; other problems are added to
-// f.found.
+// take processes one part of the form. An error ends the reading of the form; other problems are
+// added to f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 
@@ -145,7 +145,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	return f.skip(part)
 }
 
-// partName returns the name of a part for a problem's path.
+// partName returns the name of a part for the path of a problem.
 func partName(name string) string {
 	if len(name) > 64 {
 		name = name[:64] + "…"
@@ -163,7 +163,7 @@ func (f *documentForm) skip(part io.Reader) error {
 	return nil
 }
 
-// at returns the path of the nth file for a problem.
+// at returns the path of the nth file, for a problem.
 func (f *documentForm) at(n int) string {
 	if f.limit == 1 {
 		return partFile
@@ -244,15 +244,15 @@ func fileName(part *multipart.Part) string {
 	return strings.NewReplacer("%22", `"`, "%0D", "\r", "%0d", "\r", "%0A", "\n", "%0a", "\n").Replace(parameters["filename"])
 }
 
-// documentTooLarge returns the error for a content of more than MaxDocument bytes. at is its field
-// or part.
+// documentTooLarge returns the error for content of more than MaxDocument bytes. at is the field or
+// part with the content.
 func documentTooLarge(at string) error {
 	e := apierr.New(apierr.PayloadTooLarge, "%s: a document must have at most %d bytes", at, MaxDocument)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "must have at most 20971520 bytes"}}
 	return e
 }
 
-// takeMetadata decodes the metadata of the form's documents.
+// takeMetadata decodes the metadata for the form's documents.
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	if f.hasMetadata {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")
@@ -271,7 +271,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.skip(part)
 	}
 
-	// Problems of the metadata's JSON get paths that begin with the part's name.
+	// Problems in the metadata's JSON get paths that begin with the part's name.
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {

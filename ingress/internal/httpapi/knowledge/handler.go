@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents and the passages that runs have stored from them.
+// DocumentEraser deletes documents, and the passages from them that runs have stored.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
@@ -37,7 +37,7 @@ type Deps struct {
 // Handler handles the requests to /api/knowledge.
 type Handler struct {
 	Deps
-	Small       transfer.Limiter // bodies that are small, or whose size is not known yet
+	Small       transfer.Limiter // limits bodies that are small, or whose size is not known yet
 	Uploads     transfer.Limiter
 	MediumTexts transfer.Limiter // medium-sized JSON bodies
 	Texts       transfer.Limiter // large JSON bodies

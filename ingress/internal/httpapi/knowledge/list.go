@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// The parameters of GET /api/knowledge, for a search and for a list. Parameters of the other kind
-// are rejected.
+// The parameters of GET /api/knowledge for a search, and those for a list. A request with
+// parameters of both kinds is rejected.
 var (
 	searchParams = []string{"query", "documentId", "metadata", "limit"}
 	listParams   = []string{"q", "status", "cursor", "limit"}
@@ -90,8 +90,8 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and the passages that
-// runs have stored from it.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document, and the passages from
+// it that runs have stored.
 func (h *Handler) deleteDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {

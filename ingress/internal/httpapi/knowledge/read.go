@@ -18,8 +18,9 @@ import (
 const (
 	maxDocumentPages = 1_000_000   // the largest number that a query can name
 	maxChunks        = 100_000_000 // likewise
-	// MaxPagePassages is the maximum number of passages of a page in a response, about half a
-	// million characters. A spreadsheet may be a single page with all of the document's text.
+	// MaxPagePassages is the maximum number of passages from a page in a response, which is about
+	// half a million characters. A spreadsheet may be a single page with all of the document's
+	// text.
 	MaxPagePassages = 500
 	// A document's content may be replaced or deleted, so clients must revalidate it.
 	documentCaching = "private, no-cache, no-transform"
@@ -88,7 +89,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
-	if err = found.Err(); err == nil { // problems of the query are reported before a missing document
+	if err = found.Err(); err == nil { // problems with the query are reported before a missing document
 		err = missing
 	}
 	if err != nil {
@@ -221,7 +222,7 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 // noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// textFor joins passages to the text that they were taken from. Text between the passages is white
+// textFor joins passages to the text from which they were taken. Text between the passages is white
 // space.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder

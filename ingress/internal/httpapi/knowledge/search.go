@@ -36,7 +36,7 @@ type SearchCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// ClaimSigner signs claims together with the body that they belong to.
+// ClaimSigner signs claims together with the body to which they belong.
 type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
@@ -67,7 +67,7 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		return
 	}
 
-	// Lists are never null in responses, but a worker may omit empty ones.
+	// Lists are never null in responses, but a worker may omit empty lists.
 	shown := searchResults{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
@@ -130,7 +130,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 		name, value, cut := strings.Cut(pair, ":")
 		at := httpx.Element("metadata", i)
 		if _, known := out[name]; known {
-			found.Add(at, httpx.CodeDuplicate, "repeats a name: a document has one value for each name")
+			found.Add(at, httpx.CodeDuplicate, "repeats a name: a document has only one value for each name")
 		}
 		if !cut || !httpx.MetadataName.MatchString(name) {
 			found.Add(at, httpx.CodeInvalidValue,
@@ -145,8 +145,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	return out
 }
 
-// callSearch calls a worker to search. The organization is signed, so the request itself cannot choose
-// it.
+// callSearch calls a worker to search. The signed claims name the organization, so the request
+// itself cannot choose it.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -168,7 +168,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 		return reply, searchError(err)
 	}
 	if err := json.Unmarshal(answer, &reply); err != nil {
-		return reply, fmt.Errorf("reading answer of search: %w", err)
+		return reply, fmt.Errorf("reading search reply: %w", err)
 	}
 
 	if reply.Unavailable {

@@ -19,8 +19,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// documentsFullWait is the Retry-After of an exceeded document quota. Only deleting documents
-// helps.
+// documentsFullWait is the Retry-After value when the document quota is exceeded. A retry succeeds
+// only after documents were deleted.
 const documentsFullWait = time.Minute
 
 const dropTimeout = 5 * time.Second
@@ -52,7 +52,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 
 	h.notify(c, queued...)
 
-	// A single document is the response itself. Several documents are a list.
+	// For a single document, the response is the document itself; for several documents, it is a list.
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
@@ -70,7 +70,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 
 // readDocuments reads the documents of a request. The caller must call leave when they are stored.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
-	// A form may have several files, which share the form's metadata. A JSON body has one document.
+	// A form may have several files, which share the form's metadata. A JSON body contains one document.
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {
@@ -149,7 +149,7 @@ func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error
 	}
 }
 
-// uploadContent stores the body's content. It returns nil, nil if the body has none.
+// uploadContent stores the body's content. It returns nil, nil if the body has no content.
 func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
 	from, name := f.content()
 	if from == nil {
@@ -175,7 +175,7 @@ func (h *Handler) putDocument(c *gin.Context) {
 		return
 	}
 
-	// Look the document up before reading the body, so that nothing is stored for a missing
+	// Look up the document before reading the body, so that no content is stored for a missing
 	// document.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
@@ -211,12 +211,12 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
-		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or as it was read")
+		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or unchanged")
 	}
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
-// putBody changes a document by a JSON body.
+// putBody changes a document according to a JSON body.
 func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
@@ -227,7 +227,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		h.editDocument(c, known, &body.documentFields)
 		return
 	}
-	if !body.Name.Set && !address.Set { // the name stays and determines the content's type
+	if !body.Name.Set && !address.Set { // the name does not change and determines the content's type
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
 
@@ -243,7 +243,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
-	// The content is stored first, because the change only refers to it.
+	// The content is stored first, because the change only refers to it by its hash.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
@@ -253,7 +253,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	h.replaceDocument(c, known.ID, with)
 }
 
-// putForm replaces a document's content by the single file of a form.
+// putForm replaces a document's content with the single file in a form.
 func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
@@ -328,8 +328,8 @@ func (h *Handler) retryDocument(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// notify notifies workers of queued documents and watchers of the change. Workers also poll for
-// documents.
+// notify notifies workers about queued documents, and watchers about the change. Workers also poll
+// for documents.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 
@@ -355,7 +355,7 @@ func documentError(err error) error {
 		full.RetryAfter = documentsFullWait
 		return full
 	case errors.As(err, &duplicate):
-		return apierr.Wrap(apierr.DocumentExists, err, "the document %s already has this content or this address", duplicate.ID)
+		return apierr.Wrap(apierr.DocumentExists, err, "the document %s already has this content or URL", duplicate.ID)
 	}
 	return err
 }

@@ -431,6 +431,6 @@ func (w *mcpWriter) refusal() (*fault, error) {
 	case http.StatusUnsupportedMediaType:
 		return nil, apierr.New(apierr.UnsupportedMediaType, "%s", refusedBody)
 	default:
-		return nil, fmt.Errorf("answering a message of MCP: %d %s", w.refused, refusedBody)
+		return nil, fmt.Errorf("responding to an MCP message: %d %s", w.refused, refusedBody)
 	}
 }

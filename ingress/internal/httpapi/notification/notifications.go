@@ -51,7 +51,7 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL checks the form of an address. checkReach checks its host.
+// checkEndpointURL checks the form of a URL. checkReach checks its host.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxModels     = 1_000    // maximum number listed: the protocol has no pages here
+	maxModels     = 1_000    // maximum number listed, because the protocol has no pages of models
 	templateOwner = "parley" // owner of templates
 )
 

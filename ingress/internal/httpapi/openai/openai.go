@@ -183,7 +183,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 
 // awaitResult waits for a run to finish or to wait for a person, while the caller's credential is
 // valid.
-func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
+func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatch.Result, error) {
 	permit, deadline := h.SessionCheck(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
 		until := permit.Earlier(deadline)
@@ -191,9 +191,9 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch
 		now := time.Now()
 		switch {
 		case err != nil:
-			return dispatch.Result{}, err
+			return nil, err
 		case !permit.Holds(now):
-			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
+			return nil, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
 		case result.Ended || now.Before(until) || !now.Before(deadline): // a wait that returns early without a result does so for a reason
 			return result, nil
 		}

@@ -56,7 +56,7 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 	who := httpx.Caller(c)
 	_, err := h.readMember(c, entry)
 	if err == nil && entry != who.UserID && !who.Role.AtLeast(domain.RoleOwner) {
-		err = apierr.New(apierr.PermissionDenied, "only an owner may remove others")
+		err = apierr.New(apierr.PermissionDenied, "only an owner may remove other members")
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	member, err := h.readMember(c, userID)
 	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
-		err = apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner that of an owner")
+		err = apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner may reset an owner's")
 	}
 	return err
 }

@@ -61,8 +61,8 @@ type invitedView struct {
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember handles POST /api/organizations/members: it invites an address with a link, whether or
-// not the address has an account, or changes the role of a member.
+// addMember handles POST /api/organizations/members: it invites an email address with a link,
+// whether or not an account with that address exists, or changes the role of a member.
 func (h *Handler) addMember(c *gin.Context) {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {

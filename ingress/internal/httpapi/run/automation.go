@@ -28,7 +28,7 @@ type automationBody struct {
 	SessionID      httpx.Optional[string]     `json:"sessionId"`
 }
 
-// runAutomation runs an agent for a system caller.
+// runAutomation handles POST /api/internal/run-automation: it runs an agent for a caller that is a system.
 func (h *Handler) runAutomation(c *gin.Context) {
 	if s := h.automationFor(c); s != nil {
 		h.submit(c, s)
@@ -36,8 +36,8 @@ func (h *Handler) runAutomation(c *gin.Context) {
 }
 
 // automationFor reads the submission. It returns nil if the request was rejected. It is a separate
-// function so that a request that waits for its run does not keep its stack frame: thousands may
-// wait.
+// function so that its stack frame is gone while the request waits for the run: thousands of
+// requests may wait.
 func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
@@ -92,8 +92,8 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	return message, data
 }
 
-// retention returns how long the result is kept: the default, or the seconds in ttlOverride if that
-// is longer.
+// retention returns how long the result is kept: the default, or the number of seconds in
+// ttlOverride, if that is longer.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -105,7 +105,7 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
-// trigger reads the type of the trigger and the automation's name, which the caller chooses.
+// trigger reads the trigger's type and the automation's name, both of which the caller chooses.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {

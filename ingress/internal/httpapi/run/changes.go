@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// streamChanges handles GET /api/events: a stream of notifications that something in the
-// organization has changed. The events contain no ids, because members may not see everything.
+// streamChanges handles GET /api/events: a stream of notifications about changes in the
+// organization. The events contain no ids, because members may not see everything.
 func (h *Handler) streamChanges(c *gin.Context) {
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
@@ -23,14 +23,14 @@ func (h *Handler) streamChanges(c *gin.Context) {
 
 	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
-	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.SessionCheck(c))
+	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))
 }
 
-// changeReady is the first event of the stream: all changes after it are reported. Data that the
-// client read before may be outdated.
+// changeReady is the first event of the stream. All later changes are reported; data that the
+// client read earlier may be outdated.
 const changeReady domain.ChangeKind = "ready"
 
-// changeEvents is a watcher's changes, preceded by changeReady.
+// changeEvents is a Source of the changes that a watcher receives, preceded by changeReady.
 type changeEvents struct {
 	*changes.Watcher
 	begun bool

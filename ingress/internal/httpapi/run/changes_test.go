@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tickingSource reports changes of runs at intervals, and with every third one a change of documents.
+// tickingSource reports a change of runs at regular intervals, and a change of documents with every third of these.
 type tickingSource struct {
 	every time.Duration
 	left  int
@@ -41,7 +41,7 @@ func TestChangesAreWrittenWithoutIDs(t *testing.T) {
 		w := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(w)
 		c.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/events", nil)
-		httpx.SendStream(c, &tickingSource{every: 4 * time.Second, left: 4}, appendChange, httpx.SessionCheck{})
+		httpx.SendStream(c, &tickingSource{every: 4 * time.Second, left: 4}, appendChange, &httpx.SessionCheck{})
 		const runs, documents, ping = "event: runs\ndata: {}\n\n", "event: documents\ndata: {}\n\n", ": ping\n\n"
 		if got, want := w.Body.String(), runs+documents+runs+ping+runs+runs+documents; got != want {
 			t.Errorf("wrote\n%s\nwant\n%s", got, want)

@@ -29,8 +29,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of its events. The functions that read the request return before the wait, because thousands may
-// wait and each would keep their stack frames.
+// of its events. The functions that read the request return before the wait, because thousands of
+// requests may wait and each would keep these functions' stack frames.
 func (h *Handler) chat(c *gin.Context) {
 	s, to, err := chatSubmission(c)
 	if err != nil {
@@ -38,9 +38,9 @@ func (h *Handler) chat(c *gin.Context) {
 		return
 	}
 
-	httpx.StateFor(c).Find = nil // from here on the request is counted, or it is a replay
+	httpx.StateFor(c).Find = nil // from here on, the request has been counted or is a replay
 	if to != nil {
-		h.submitStream(c, s, *to)
+		h.submitStream(c, s, to)
 		return
 	}
 
@@ -48,7 +48,7 @@ func (h *Handler) chat(c *gin.Context) {
 }
 
 // chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
-// if the result is requested.
+// if the caller requests the result.
 func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
 	reader, body, found, err := readChat(c)
 	if err != nil {
@@ -97,7 +97,7 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *htt
 	return reader, body, found, err
 }
 
-// chatTarget reads the agent or template to chat with: exactly one.
+// chatTarget reads the agent or template to chat with. Exactly one must be given.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {

@@ -15,8 +15,8 @@ import (
 
 const (
 
-	// FileCaching is the Cache-Control header of files. The content of an id never changes, but the
-	// permission to read it may.
+	// FileCaching is the Cache-Control header of files. The content with an id never changes, but
+	// the permission to read it may.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 )
 
@@ -46,8 +46,8 @@ func (h *Handler) getFile(c *gin.Context) {
 	transfer.SendFile(c, file, FileCaching, content, slot, h.SessionCheck(c))
 }
 
-// openFile opens a file. It returns not_found if the caller may not read the file's run or the run
-// is erased.
+// openFile opens a file. It returns not_found if the caller may not read the file's run, or if the
+// run is erased.
 func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
 	file, content, err = h.BlobsDB.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
 	if err != nil {

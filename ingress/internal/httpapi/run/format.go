@@ -21,8 +21,8 @@ import (
 // text/event-stream;profile=ai-sdk.
 const profileParameter = "profile"
 
-// requestedFormat returns the requested format of a run's events: the query's format or the profile in
-// the Accept header. "" is Parley's own format.
+// requestedFormat returns the format in which a run's events are requested: the query's format or
+// the profile in the Accept header. "" means Parley's own format.
 func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, present := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, present)
@@ -39,8 +39,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
-// knownFormat returns the named format. It adds a problem for an unknown name, if a name is
-// present.
+// knownFormat returns the named format. If a name is present but unknown, it adds a problem.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -77,14 +76,14 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
 // caller may see. The events must begin at the start of the log.
-func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader uistream.Reader) {
+func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
 	}
 	if httpx.Caller(c).Visitor.ID != "" {
 		events = visitorEvents{events}
 	}
-	httpx.SendEncoded(c, events, uistream.New(runID, reader), h.SessionCheck(c), h.Log)
+	httpx.SendEncoded(c, events, uistream.New(runID, *reader), h.SessionCheck(c), h.Log)
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole
@@ -99,7 +98,7 @@ type conversation struct {
 	Resume   []json.RawMessage                     `json:"resume"`
 }
 
-// conversationMessage is a message of a conversation. Its content is in the field of the
+// conversationMessage is a message of a conversation. Which field has the content depends on the
 // conversation's format.
 type conversationMessage struct {
 	Role    string          `json:"role"`
@@ -113,7 +112,7 @@ type messageContent struct {
 	Parts []messagePart
 }
 
-// Either marks messageContent as a text or a list of parts.
+// Either marks messageContent as a union: a text or a list of parts.
 func (messageContent) Either() {}
 
 // messagePart is a part of a message. Only text is supported.
@@ -122,8 +121,8 @@ type messagePart struct {
 	Text string `json:"text"`
 }
 
-// collectFormatted reads a chat's body, either in Parley's own format or as clients of the
-// requested format send it. Only such clients send messages.
+// collectFormatted reads a chat's body, either in Parley's own format or in the requested format.
+// Only bodies in the requested format have messages.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
@@ -170,7 +169,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
-		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")
+		found.Add("messages", httpx.CodeInvalidValue, "the last message must be from the user")
 		return body
 	}
 
@@ -181,7 +180,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 		sent, where = message.Parts, at+".parts"
 	}
 
-	// A problem of the content's form would hide a problem of the text, which is then empty.
+	// A problem with the form of the content must not be followed by a problem with its text, which is empty in that case.
 	before := len(found.List)
 	body.Message = messageText(found, where, sent)
 	if len(found.List) == before {
@@ -214,7 +213,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		return ""
 	}
 
-	// The content is decoded separately, so its problems get the path of the content in the body.
+	// The content is decoded separately, so the path of the content in the body is added to its problems.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {

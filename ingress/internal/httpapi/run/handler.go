@@ -50,7 +50,7 @@ type Deps struct {
 	RetentionDefault time.Duration // how long an automation's result is kept by default
 }
 
-// Handler handles the requests of chats, automations, runs, sessions, sources and files.
+// Handler handles requests for chats, automations, runs, sessions, sources and files.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -116,7 +116,7 @@ func (h *Handler) findTarget(c *gin.Context) error {
 	return nil
 }
 
-// findSession is the finder of sessions. It returns nil if the query names no session.
+// findSession is the Finder for sessions. It returns nil if the query names no session.
 func (h *Handler) findSession(c *gin.Context) error {
 	found := &httpx.Problems{}
 	name, exists, err := h.requestedSession(c, found)
@@ -133,7 +133,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	return err
 }
 
-// findFile is the finder of files. It returns not_found for a file that the caller may not read.
+// findFile is the Finder for files. It returns not_found for a file that the caller may not read.
 func (h *Handler) findFile(c *gin.Context, fileID string) error {
 	_, content, err := h.openFile(c, fileID)
 	if err == nil {

@@ -17,9 +17,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// findReadable calls find for each principal whose runs the caller may read, until it returns something
-// other than not_found. It calls find once with "" for callers who may read all runs of the
-// organization.
+// findReadable calls find for each principal whose runs the caller may read, until find returns
+// something other than not_found. For callers who may read all runs of the organization, it calls
+// find once with "".
 func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
@@ -75,7 +75,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
-// runFilter reads the filter of a list of runs.
+// runFilter reads the filter for a list of runs.
 func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
@@ -102,51 +102,69 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	return f, found.Err()
 }
 
-// getRun responds with one run: as an event stream, as a timeline, or as a run object after the
-// requested wait.
-func (h *Handler) getRun(c *gin.Context, runID string) {
-	found := &httpx.Problems{}
-	streamed, reader := requestedEvents(found, c)
-	wait := h.longPoll(found, c)
-	timeline := requestedTimeline(found, c)
-	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-
-	switch {
-	case streamed:
-		h.streamRun(c, runID, reader)
-		return
-	case timeline:
-		h.showTimeline(c, runID)
-		return
-	}
-
-	run, err := h.findRun(c, runID)
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-
-	// The run is read again after the wait, because the result of the wait may lack parts of it.
-	if wait > 0 && !run.Run.Status.Terminal() {
-		sub := dispatch.Attach(run)
-		defer h.Dispatch.Release(sub)
-		if _, err = h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-		if run, err = h.findRun(c, runID); err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-	}
-
-	h.writeRun(c, run)
+// runRequest is what a request for one run asks for.
+type runRequest struct {
+	streamed bool
+	reader   uistream.Reader // of a stream
+	timeline bool
+	wait     time.Duration
 }
 
-// requestedEvents reads whether an event stream is requested, after which event, and in which format.
+// getRun responds with one run: as an event stream, as a timeline, or as a run object after the
+// requested wait. As in submit, the functions before and after a wait are separate.
+func (h *Handler) getRun(c *gin.Context, runID string) {
+	asked, err := h.requestedRun(c)
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case asked.streamed:
+		h.streamRun(c, runID, &asked.reader)
+	case asked.timeline:
+		h.showTimeline(c, runID)
+	default:
+		h.awaitRun(c, runID, asked.wait)
+	}
+}
+
+// requestedRun reads what is requested of a run.
+func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
+	found, asked := &httpx.Problems{}, &runRequest{}
+	asked.streamed, asked.reader = requestedEvents(found, c)
+	asked.wait = h.longPoll(found, c)
+	asked.timeline = requestedTimeline(found, c)
+	return asked, found.Err()
+}
+
+// awaitRun responds with a run once it has finished, or after the wait.
+func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
+	sub := h.showRun(c, runID, wait)
+	if sub == nil {
+		return
+	}
+	defer h.Dispatch.Release(sub)
+	if _, err := h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.showRun(c, runID, 0) // reads the run again, because the result of the wait may lack parts of it
+}
+
+// showRun responds with a run. If the run has not finished and the request waits for it, showRun
+// returns it instead.
+func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
+	run, err := h.findRun(c, runID)
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case wait > 0 && !run.Run.Status.Terminal():
+		return dispatch.Attach(run)
+	default:
+		h.writeRun(c, run)
+	}
+	return nil
+}
+
+// requestedEvents reads whether an event stream is requested, after which event it begins, and in which format.
 func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = requestedFormat(found, c)
 	switch value, present := httpx.QueryValue(c, "stream", found); {
@@ -193,7 +211,7 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun without the log line's ids.
+// ReadRun is findRun without setting the ids for the log line.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
@@ -203,7 +221,7 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 	return run, err
 }
 
-// writeRun responds with a run object. A large one is read only when there is capacity for the
+// writeRun responds with a run object. A large run is read only when there is capacity for the
 // response.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// MaxContent is the maximum length of a message's content in characters if its turn is too
+	// MaxContent is the maximum length, in characters, of a message's content if its turn is too
 	// large for a page.
 	MaxContent = 100_000
 )
@@ -104,12 +104,12 @@ func (h *Handler) getSessions(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
-// sessionList returns a page of up to limit sessions. entries contains one more if there are more.
+// sessionList returns a page of up to limit sessions. If further sessions exist, entries contains one more.
 func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
-		// Refs are sequence numbers across all organizations, so they are encrypted.
+		// A ref is a sequence number across all organizations, so the cursor is encrypted.
 		cursor := box.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorContext(org))
 		out.NextCursor = &cursor
 	}
@@ -120,7 +120,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 	return out
 }
 
-// cursorContext binds a cursor to its organization, so that another one cannot use it.
+// cursorContext returns the context that binds a cursor to its organization, so that other organizations cannot use the cursor.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads the cursor of a list of sessions. It returns 0 for the beginning.
@@ -162,7 +162,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		return
 	}
 
-	// The first read stops at a large response. Such a page is read again, once there is capacity.
+	// The first read stops if the response becomes large. Such a page is read again once there is capacity.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -195,8 +195,8 @@ func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, be
 // truncated.
 const maxTurn = 8 << 20
 
-// newSessionPage returns a page of a session: turns of at most httpx.PageBytes together, or a single
-// turn.
+// newSessionPage returns a page of a session: turns whose total size is at most httpx.PageBytes, or
+// a single turn.
 func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
@@ -205,7 +205,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 
 	n := httpx.EntriesThatFit(messages, limit)
 
-	// A page has at least one turn, even if that is larger than a page.
+	// A page has at least one turn, even if that turn is larger than a page.
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
@@ -223,8 +223,8 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	return shown
 }
 
-// truncateTurn truncates the contents of a turn's messages if they have more than maxTurn bytes
-// together.
+// truncateTurn truncates the contents of a turn's messages if their total size is more than maxTurn
+// bytes.
 func truncateTurn(turn []message) {
 	if body, err := json.Marshal(turn); err != nil || len(body) <= maxTurn {
 		return
@@ -232,7 +232,7 @@ func truncateTurn(turn []message) {
 	for i := range turn {
 		m := &turn[i]
 		if m.Content, m.ContentCut = domain.FirstRunes(m.Content, MaxContent); m.ContentCut {
-			m.Citations = nil // they may refer to the part that is missing
+			m.Citations = nil // the citations may refer to the part that is missing
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 
 // onlySession finds the only session with the id: the principal's session or, if there is none and
 // the query names no principal, another session that the caller may read. target is "" if there is
-// none.
+// no such session.
 func (h *Handler) onlySession(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
@@ -332,7 +332,7 @@ func (h *Handler) onlySession(
 
 	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
 
-	// The caller's own session wins over sessions of others that the caller may read.
+	// The caller's own session takes precedence over other sessions that the caller may read.
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
@@ -380,15 +380,15 @@ func entryFor(s sessiondb.Session) sessionEntry {
 	return entry
 }
 
-// messagesFor returns a turn's messages: the user's message, and the answer if there is one yet.
+// messagesFor returns a turn's messages: the user's message, and the answer if there already is one.
 func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
 
-	// A completed run has an answer, even an empty one. Other runs have one only if a part of it is
-	// stored.
+	// A completed run has an answer, which may be empty. Other runs have an answer only if a part
+	// of it is stored.
 	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
@@ -397,7 +397,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations = turn.Citations
 
-	// The session shows what the user heard, which may be less than the agent answered.
+	// The session shows the part of the answer that the user heard.
 	switch {
 	case turn.Heard != nil:
 		answered.Content, answered.Interrupted = *turn.Heard, true

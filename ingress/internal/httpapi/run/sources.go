@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// getSource handles GET /api/sources?id=: a text that a run of the organization has read, as it was
-// at that time.
+// getSource handles GET /api/sources?id=: a text that a run of the organization has read, in the
+// form that it had at that time.
 func (h *Handler) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, present := httpx.QueryValue(c, "id", found)

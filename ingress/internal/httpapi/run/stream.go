@@ -15,8 +15,8 @@ import (
 )
 
 // submitStream is submit for callers that request the run's events instead of its result.
-func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
-	seats, err := h.TakeStreams(s.Caller) // before the run is accepted, because its events could not be sent without a slot
+func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
+	seats, err := h.takeStreams(c) // before the run is accepted, because its events could not be sent without a slot
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -30,15 +30,19 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 	}
 
 	if to.Format != "" {
-		reading := h.Readers.Begin(run, formatRules(s, to.Format))
-		defer reading.End(c.Request.Context()) // after the reader is closed
-		defer reader.Close()
-		h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
+		h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 		return
 	}
 
 	defer reader.Close()
-	sendEvents(c, reader.RunID(), reader, h.SessionCheck(c))
+	h.sendEvents(c, reader.RunID(), reader)
+}
+
+// streamFormatted sends a run's events in another protocol's format, and closes the reader.
+func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reading, to *uistream.Reader) {
+	defer reading.End(c.Request.Context()) // after the reader is closed
+	defer reader.Close()
+	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
 }
 
 // formatRules returns what happens to a run when the client of another protocol leaves. A client
@@ -63,7 +67,7 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 
-	// The header is set even with an error, so that a caller can find the run that was accepted.
+	// The header is set even with an error, so that the caller can find the accepted run.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}
@@ -78,8 +82,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 
 // streamRun responds with the events of a run that the caller may read, after the last event that
 // the client already has.
-func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
-	seats, err := h.TakeStreams(httpx.Caller(c))
+func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader) {
+	seats, err := h.takeStreams(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -103,7 +107,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	if asked.Format == "" {
-		sendEvents(c, runID, reader, h.SessionCheck(c))
+		h.sendEvents(c, runID, reader)
 		return
 	}
 
@@ -123,6 +127,31 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*s
 }
 
 // sendEvents writes a run's events until its end, restricted to the data that the caller may see.
-func sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event], permit httpx.SessionCheck) {
-	httpx.SendStream(c, events, frameFor(httpx.Caller(c), runID), permit)
+func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event]) {
+	httpx.SendStream(c, events, callerFrame(c, runID), h.permit(c))
+}
+
+// An open stream keeps the stack frames of the functions that lead to it. The following ones keep the
+// request's caller out of these frames.
+
+// permit returns the session check of the request.
+//
+//go:noinline
+func (h *Handler) permit(c *gin.Context) *httpx.SessionCheck {
+	check := h.SessionCheck(c)
+	return &check
+}
+
+// takeStreams takes the request's slots of streams.
+//
+//go:noinline
+func (h *Handler) takeStreams(c *gin.Context) ([]stream.Limit, error) {
+	return h.TakeStreams(httpx.Caller(c))
+}
+
+// callerFrame is frameFor of the request's caller.
+//
+//go:noinline
+func callerFrame(c *gin.Context, runID string) func([]byte, domain.Event) []byte {
+	return frameFor(httpx.Caller(c), runID)
 }

@@ -19,39 +19,60 @@ import (
 
 // submit handles a submission from its idempotency key to the response. The key is checked before
 // limits, agent and permissions, so a replay is free and returns the original result.
+//
+// Thousands of requests wait in Await. The functions before and after the wait are separate, because
+// their stack frames would double the stack of a request that waits.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := h.preferredWait(c.Request.Header)
-	sub, err := h.FindOrAccept(c, s, func(string) {})
-	if err != nil {
-		httpx.Fail(c, targetError(s, err))
+	sub := h.accept(c, s, wait)
+	if sub == nil {
 		return
 	}
 	defer h.Dispatch.Release(sub)
+	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.sendResult(c, sub, result)
+}
+
+// accept finds or accepts the submission's run. It returns nil if it has responded, because there is
+// nothing to wait for.
+func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Duration) *dispatch.Submitted {
+	sub, err := h.FindOrAccept(c, s, func(string) {})
+	if err != nil {
+		httpx.Fail(c, targetError(s, err))
+		return nil
+	}
 
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
-	replayed := sub.Existing && sub.Run.Ended()
-	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision
-		return
+	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
+		h.sendAccepted(c, &sub.Run) // the caller may be the one who has to make the decision
+		h.Dispatch.Release(sub)
+		return nil
 	}
+	return sub
+}
 
-	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
-	switch {
-	case err != nil:
-		httpx.Fail(c, err)
-		return
-	case !result.Ended:
+// isReplay reports whether the run had finished before this request.
+func isReplay(sub *dispatch.Submitted) bool { return sub.Existing && sub.Run.Ended() }
+
+// sendResult responds with the result of a wait.
+func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *dispatch.Result) {
+	if !result.Ended {
 		h.sendUnfinished(c, &sub.Run)
 		return
 	}
 
-	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.ReserveFunc(c))
+	run := result.Run
+	body, err := h.ReadResult(c.Request.Context(), &run, httpx.ReserveFunc(c))
 	if err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
-	if replayed {
+	if isReplay(sub) {
 		c.Header("Idempotency-Replayed", "true")
 	}
 
@@ -59,7 +80,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 }
 
 // FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
-// new run's id before the run exists.
+// new run's id before it creates the run.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
@@ -106,14 +127,14 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusOK, body)
 }
 
-// limitWait returns a wait of the given seconds, at most longest.
+// limitWait returns a wait of the given number of seconds, or longest if that is shorter.
 func limitWait(seconds int, longest time.Duration) time.Duration {
 	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
 // preferredWait reads the Prefer header: wait=N in seconds, at most WaitDefault, and respond-async,
-// which means no wait. It ignores unknown and malformed preferences. The first of several equal
-// preferences counts (RFC 7240).
+// which means no wait. It ignores unknown and malformed preferences. If a preference is repeated,
+// the first one counts (RFC 7240).
 func (h *Handler) preferredWait(header http.Header) time.Duration {
 	wait, waits := h.WaitDefault, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
@@ -138,7 +159,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 	return wait
 }
 
-// targetError converts the not_found of a run-automation target to a problem of the body's field.
+// targetError converts the not_found error for the target of run-automation to a problem with the body's field.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// requestedTimeline reads whether the run's timeline is requested.
+// requestedTimeline reports whether the run's timeline is requested.
 func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 	value, present := httpx.QueryValue(c, "timeline", found)
 	if !present {

@@ -12,9 +12,9 @@ import (
 )
 
 // Widget visitors see a run's answer, its citations and its progress. The input and output of
-// tools, the usage and the cause of a failure are for the organization only. Every response about a
-// run to a visitor passes through this file, which removes them. A new field of domain.Run that
-// visitors must not see has to be removed here.
+// tools, the usage and the cause of a failure are for the organization only. Every response to a
+// visitor about a run passes through this file, which removes that data. A new field of domain.Run
+// that visitors must not see has to be removed here.
 
 // visitorFailure replaces every error message, which may name a model, a tool or an account.
 const visitorFailure = "The agent could not answer."
@@ -35,7 +35,7 @@ func writeRun(c *gin.Context, status int, body []byte) {
 	httpx.SendBody(c, status, body)
 }
 
-// frameFor returns a function that appends a run's events as server-sent events for the caller.
+// frameFor returns a function that appends a run's events in the form of server-sent events that the caller may see.
 func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte {
 	if who.Visitor.ID == "" {
 		return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }
@@ -79,7 +79,7 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
-// dataForVisitor returns the data of an event that a visitor may see. Unknown types have none.
+// dataForVisitor returns the data of an event that a visitor may see. Unknown types have no such data.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
@@ -95,7 +95,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 
-	// Decoding into a struct with only the visible fields drops all others.
+	// Decoding into a struct that has only the visible fields drops all others.
 	err := json.Unmarshal(e.Data, &visible)
 	if err == nil && visible.Run != nil {
 		visible.Run, err = runForVisitor(visible.Run)

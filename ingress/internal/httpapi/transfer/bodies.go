@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// simultaneous large messages at one ingress process
+	// Maximum numbers of simultaneous large messages at one ingress process.
 	messagesPerCredential   = 4
 	messagesPerOrganization = 8
 	messagesAtOnce          = 32
 )
 
-// Messages is the policy of large bodies that contain a message. Such a body is in memory several
-// times from its first byte until its run is accepted.
+// Messages is the policy for large bodies that contain a message. From the first byte until the run
+// is accepted, memory contains several copies of such a body.
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
@@ -40,14 +40,14 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 	return message{in}, in.Leave, nil
 }
 
-// message is an upload whose end sets no deadline, because the request may wait for its run. A
-// client cannot count as slow after the last byte.
+// message is an upload that sets no deadline when it ends, because the request may wait for its
+// run. After the last byte, its client cannot count as slow.
 type message struct{ in *Upload }
 
-// Read reads from the upload. With the last byte it records that the client has sent everything.
+// Read reads from the upload. When it reads the last byte, it records that the client has sent everything.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
-	if err == io.EOF { //nolint:errorlint // io.EOF of a body is never wrapped
+	if err == io.EOF { //nolint:errorlint // a body never wraps io.EOF
 		if cut := m.in.From.arrived(); cut != nil {
 			return n, cut
 		}

@@ -10,12 +10,13 @@ import (
 
 const (
 	maxNameBytes = 255 // maximum bytes of a file name
-	maxExtension = 16  // maximum bytes of the extension that truncation keeps
+	maxExtension = 16  // maximum number of bytes in an extension that truncation keeps
 	defaultName  = "file"
 )
 
-// disposition returns the Content-Disposition header of a file. The name may come from any program,
-// so it must be harmless in a header, in a folder and to a reader.
+// disposition returns the Content-Disposition header for a file. The file's name may come from any
+// program, so the header must contain a form of it that is harmless in a header, in a folder and to
+// a reader.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
@@ -24,7 +25,7 @@ func disposition(inline bool, name string) string {
 
 	name = savedName(name)
 
-	// Clients that know filename* prefer it. Others get the ASCII approximation.
+	// Clients that know filename* prefer it. Other clients get the ASCII approximation.
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
 	if ascii != name {
@@ -68,8 +69,8 @@ func replaceInvisible(r rune) rune {
 	return r
 }
 
-// asciiName returns a name for clients that read ASCII only. It contains nothing that has a meaning
-// inside quotes.
+// asciiName returns a name for clients that read only ASCII. It contains no character with a
+// special meaning inside quotes.
 func asciiName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;/:*?<>|`, r) {

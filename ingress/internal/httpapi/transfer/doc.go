@@ -1,10 +1,10 @@
-// Package transfer limits the bodies that take long to receive or send: uploads of documents, webhook
-// deliveries, and file downloads.
+// Package transfer limits bodies that take a long time to receive or send: document uploads,
+// webhook deliveries, and file downloads.
 //
 // A Limiter has slots per credential, per organization, per client address and in total. The last
 // quarter of the slots is for newcomers, whose organization and network have no slot yet. If no
-// slot is free, a new transfer takes the slot of one whose client is too slow. The pace that a
-// client must keep rises as the slots fill:
+// slot is free, a new transfer takes the slot of a transfer whose client is too slow. The pace that
+// a client must keep rises as the slots fill:
 //
 //	Enter ──► waits for its client ◄──► moves bytes ──► Leave
 //	                  │ slower than the pace, and another needs the slot
@@ -12,6 +12,6 @@
 //	                 cut
 //
 // Time that the service itself takes does not count against the client. Receive begins a body of
-// unknown length in the limiter of small bodies and moves it to the next limiter as it grows, so that a
-// few large bodies do not take the slots of many small ones.
+// unknown length in the limiter for small bodies and moves the body to the next limiter as it
+// grows, so that a few large bodies do not take the slots of many small ones.
 package transfer

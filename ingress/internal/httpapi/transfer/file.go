@@ -18,15 +18,15 @@ import (
 	"parley/shared/domain"
 )
 
-// filePolicy is the Content-Security-Policy of a file. A file that a browser shows runs no script,
-// loads nothing and has no access to cookies.
+// filePolicy is the Content-Security-Policy of a file. With it, a file that a browser shows can
+// neither run scripts nor load resources nor access cookies.
 const filePolicy = "sandbox; default-src 'none'"
 
-// FileVaries is the Vary header of a response with a file.
+// FileVaries is the Vary header of a response that contains a file.
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
-// SendFile responds with a file or the requested range of it. The file's slot must be released by
-// the caller.
+// SendFile responds with a file or with the requested range of the file. The caller must release
+// the file's slot.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	header := c.Writer.Header()
 	before := header.Clone()
@@ -90,11 +90,11 @@ func describe(header http.Header, file domain.File, caching string) {
 	header.Set("ETag", `"`+file.SHA256+`"`)
 }
 
-// singleRange matches a single range of bytes. More digits than it allows exceed the size of every
+// singleRange matches a single range of bytes. Numbers with more digits exceed the size of every
 // file.
 var singleRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}[1-9][0-9]{0,17})$`)
 
-// byteRange returns a request with only the headers that count for a file: If-None-Match and a
+// byteRange returns a request with only the headers that apply to a file: If-None-Match, and a
 // single Range with its If-Range. Lists of ranges and malformed ranges are ignored, as RFC 9110
 // allows, so the response is the whole file.
 func byteRange(req *http.Request) *http.Request {

@@ -13,38 +13,38 @@ const (
 	// that the service itself takes does not count.
 	PaceTime = 5 * time.Second
 
-	// QueueTime is the maximum time that a body waits for a slot. It is longer than PaceTime, so
-	// that a slow transfer is recognized in the meantime.
+	// QueueTime is the maximum time that a body waits for a slot. QueueTime is longer than
+	// PaceTime, so that slow transfers are recognized while the body waits.
 	QueueTime     = 8 * time.Second
 	queueInterval = 50 * time.Millisecond
 
-	// crowdedFactor is the factor on the policy's pace when no slot is free and another transfer
-	// waits.
+	// crowdedFactor multiplies the policy's pace when no slot is free and another transfer waits.
 	crowdedFactor = 4
 
-	// NewcomerShare is the part of a limiter's slots that is reserved for newcomers:
-	// 1/NewcomerShare.
+	// NewcomerShare determines how many of a limiter's slots are reserved for newcomers:
+	// 1/NewcomerShare of them.
 	NewcomerShare = 4
 
-	// AddressShare is the part of a limiter's slots that one client address may take:
-	// 1/AddressShare. Creating credentials and organizations is free; addresses are not.
+	// AddressShare determines how many of a limiter's slots one client address may take:
+	// 1/AddressShare of them. Credentials and organizations cost nothing to create, but IP
+	// addresses do.
 	AddressShare = 2
 
-	// FilesPerCredential is the maximum number of simultaneous file downloads of a credential at
-	// one ingress process. Each keeps a part of its content in memory.
+	// FilesPerCredential is the maximum number of simultaneous file downloads per credential at one
+	// ingress process. Each download keeps a part of its content in memory.
 	FilesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
 
-	// UploadsPerCredential is the maximum number of simultaneous uploads of a credential at one
-	// ingress process. Each keeps a part of its content in memory.
+	// UploadsPerCredential is the maximum number of simultaneous uploads per credential at one
+	// ingress process. Each upload keeps a part of its content in memory.
 	UploadsPerCredential = 4
 	// UploadsPerOrganization is the same maximum for an organization.
 	UploadsPerOrganization = 8
 	// UploadsAtOnce is the same maximum for all uploads together.
 	UploadsAtOnce = 64
 
-	// Documents in JSON are in memory as a whole.
+	// Documents sent as JSON are completely in memory.
 	textsPerCredential   = 1
 	textsPerOrganization = 2
 	textsAtOnce          = 4
@@ -52,15 +52,15 @@ const (
 	mediumTextsPerOrganization = 8
 	mediumTextsAtOnce          = 32
 
-	// SmallBody is the maximum number of bytes of a body that needs only one of the many slots for
+	// SmallBody is the maximum number of bytes in a body that needs only one of the many slots for
 	// small bodies.
 	SmallBody = 64 << 10
-	// MediumBody is the maximum number of bytes of a body that needs none of the few slots for
-	// bodies that are large in memory.
+	// MediumBody is the maximum number of bytes in a body that needs none of the few slots for
+	// bodies that use a lot of memory.
 	MediumBody = 1 << 20
 
 	smallAtOnce   = 512
-	smallTime     = 10 * time.Second // for a whole small body, in addition to the time for its bytes at the slowest pace
+	smallTime     = 10 * time.Second // time limit for a small body, in addition to the time for its bytes at the slowest pace
 	smallPaceTime = time.Second
 )
 
@@ -72,12 +72,12 @@ type Policy struct {
 	// they take no slots from verified senders of the same credential or organization.
 	Unverified Bounds
 
-	Pace           int64         // bytes per second: a slower transfer may be cut to make room
+	Pace           int64         // in bytes per second; a slower transfer may be cut to make room
 	Patience       time.Duration // time of waiting for the client before the pace is judged
 	Time           time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
 	Queue          time.Duration // maximum time that a body waits for a slot
 	QueueOwn       bool          // also wait if the limit of the sender's credential, organization or address is reached
-	UntilWhole     bool          // release the slot as soon as the body is complete: the slot limits only waiting for clients
+	UntilWhole     bool          // release the slot as soon as the body is complete: the slot limits only the waiting for clients
 	Doing, TooMany string        // the parts of error messages that name the activity
 	// Limit sets the deadline of a transfer's connection.
 	Limit func(conn *http.ResponseController, until time.Time)
@@ -94,8 +94,8 @@ var Files = &Policy{
 	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // fails only for recorders in tests
 }
 
-// SmallBodies is the policy of bodies of up to SmallBody bytes and of the beginnings of larger
-// ones. Strangers get half of the slots.
+// SmallBodies is the policy for bodies of up to SmallBody bytes and for the beginnings of larger
+// bodies. Strangers get half of the slots.
 var SmallBodies = &Policy{
 	Bounds:     Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
 	Unverified: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
@@ -103,8 +103,8 @@ var SmallBodies = &Policy{
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 
-// Documents is the policy of document uploads. DocumentTexts is the policy of documents sent as
-// JSON, and MediumTexts of those with up to MediumBody bytes of JSON.
+// Documents is the policy for document uploads. DocumentTexts is the policy for documents sent as
+// JSON, and MediumTexts for those with up to MediumBody bytes of JSON.
 var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},

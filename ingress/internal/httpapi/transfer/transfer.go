@@ -16,7 +16,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// ErrCut is the cause of the error of a transfer that was cut to make room for another one.
+// ErrCut is the cause of the error for a transfer that was cut to make room for another transfer.
 var ErrCut = errors.New("aborted in favor of another transfer")
 
 // Limiter enforces a Policy. Open contains the transfers in progress, the oldest first.
@@ -26,7 +26,7 @@ type Limiter struct {
 	Open []*Slot
 }
 
-// Owner identifies the sender or reader that a transfer counts against.
+// Owner identifies the sender or reader against whose limits a transfer counts.
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
@@ -65,13 +65,13 @@ type Slot struct {
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time // the deadline counts from here
-	Cut     bool      // its slot was taken by another transfer
+	Cut     bool      // another transfer has taken its slot
 	needed  int64     // pace in bytes per second that would have kept the slot
 
-	complete bool      // the client has sent everything: the transfer does not depend on it any more
+	complete bool      // the client has sent everything, so the transfer no longer depends on the client
 	waiting  time.Time // since when the transfer waits for the client; zero while the service itself is busy
 	now      progress
-	marks    [2]progress // earlier progress, at intervals of Patience; the older first
+	marks    [2]progress // earlier progress, at intervals of Patience, oldest first
 }
 
 // progress is the progress of a transfer.
@@ -114,7 +114,7 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// A limiter is as full as its fuller part: the slots for this kind of sender, or all slots.
+	// The fullness of a limiter is that of its fuller part: the slots for this kind of sender, or all slots.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -134,7 +134,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 			newcomer = false
 		}
 		if p.Client == who.Client && (p.Unverified || !who.Unverified) {
-			has.PerAddress++ // slots of strangers count for their address in any case
+			has.PerAddress++ // slots of strangers always count for their address
 		}
 		if p.Unverified != who.Unverified {
 			continue
@@ -177,7 +177,7 @@ func (t *Policy) busy() *apierr.Error {
 	return busy
 }
 
-// cutError returns the error of a transfer that was cut.
+// cutError returns the error for a transfer that was cut.
 func (p *Slot) cutError() *apierr.Error {
 	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
 		"%s, and this transfer was slower than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
@@ -185,9 +185,9 @@ func (p *Slot) cutError() *apierr.Error {
 	return cut
 }
 
-// paceAt returns the pace that a transfer must keep while the given part of the slots is taken. Up
-// to half of the slots it is the policy's pace. From there it rises linearly to crowdedFactor times
-// that pace.
+// paceAt returns the pace that a transfer must keep while the given part of the slots is taken.
+// Until half of the slots are taken, it is the policy's pace. Beyond that, it rises linearly to
+// crowdedFactor times that pace.
 func (t *Policy) paceAt(taken float64) int64 {
 	return int64(float64(t.Pace) * (1 + (crowdedFactor-1)*max(0, 2*min(taken, 1)-1)))
 }
@@ -199,14 +199,14 @@ func byCredential(p *Slot) string   { return p.Credential }
 func byOrganization(p *Slot) string { return p.Organization }
 
 // displaceStranger cuts a slow transfer of the same credential or organization to make room for a
-// new one, if both senders are unverified. Strangers who know a hook's address take slots that
-// count for the hook's organization. Among strangers, these slots are shared by network, as all
-// slots are shared by organization.
+// new one, if both senders are unverified. Strangers who know a hook's URL take slots that count
+// for the hook's organization. Among strangers, these slots are divided among networks, as slots in
+// general are divided among organizations.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom cuts a transfer of the same group that is slower than pace and returns true, or returns
+// makeRoom cuts a transfer in the same group that is slower than pace and returns true, or returns
 // false if there is none. Candidates are compared in this order:
 //
 //  1. a stranger before a verified sender,
@@ -215,7 +215,7 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 //
 // A party (usually an organization) that has a transfer may not cut another party's transfer if it
 // would then have as many transfers as that party has now. Otherwise two parties would take the
-// same slot from each other in turn. A stranger never takes a slot of a verified sender.
+// same slot from each other over and over. A stranger never takes a slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
@@ -252,7 +252,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 		return false
 	}
 
-	// The cut transfer notices it at its next read or write. Its slot is free immediately.
+	// The cut transfer notices that at its next read or write. Its slot is free immediately.
 	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // interrupts the blocked read or write
 	d.Open = slices.Delete(d.Open, at, at+1)
@@ -300,8 +300,8 @@ func (p *Slot) moved(n int) {
 	}
 }
 
-// Leave releases a slot, if it has not been taken already. After that the limiter does not set the
-// connection's deadline any more.
+// Leave releases a slot, unless another transfer has taken it. Afterwards, the limiter no longer
+// sets the connection's deadline.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -332,7 +332,7 @@ func (p *Slot) arrived() error {
 	return nil
 }
 
-// setDeadline sets the deadline for the work that remains without the client.
+// setDeadline sets the deadline for the remaining work, which does not involve the client.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -353,7 +353,7 @@ type download struct {
 	err    error // the error of the last Write
 }
 
-// WriteHeader sends only the status of a success.
+// WriteHeader sends the status only if it is that of a success.
 func (d *download) WriteHeader(status int) {
 	if d.status = status; status < http.StatusBadRequest {
 		d.ResponseWriter.WriteHeader(status)

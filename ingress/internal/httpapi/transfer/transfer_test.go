@@ -55,8 +55,8 @@ func TestDownloadsAreCounted(t *testing.T) {
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
 	// The remaining slots are for newcomers, who get one each. While all transfers keep the pace,
-	// further ones are rejected. If they are slow, a new organization gets an equal share and no
-	// more. If all organizations have one slot, an organization without one gets one.
+	// further transfers are rejected. If they are slow, a new organization gets an equal share and
+	// no more. If every organization has one slot, a further organization still gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
 		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -81,7 +81,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 }
 
-// fill takes all free slots: the general ones for few organizations, the others for newcomers.
+// fill takes all free slots: the general slots for a few organizations, and the reserved slots for newcomers.
 func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	t.Helper()
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
@@ -118,8 +118,8 @@ func TestSlowReadersDoNotShutOutOthers(t *testing.T) {
 	})
 }
 
-// Neither few organizations nor many organizations of one network can take the last quarter of the
-// slots.
+// Neither a few organizations nor many organizations in one network can take the last quarter of
+// the slots.
 func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func(n int) string{
@@ -206,11 +206,11 @@ func TestSlowClientsGiveWay(t *testing.T) {
 }
 
 // An upload that keeps the pace is never cut, however many newcomers there are. An upload that has
-// become slow is. The required pace is higher while all slots are taken.
+// become slow is cut. The required pace is higher while all slots are taken.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, bytes int // bytes per piece; a piece arrives every second
+		pieces, bytes int // bytes per piece; one piece arrives per second
 		others        int
 		cut           bool
 	}{
@@ -218,7 +218,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 		"at the slowest pace":         {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, true},
 		"at the slowest, with others": {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 2, false},
 		"slow from the start":         {0, 0, UploadsAtOnce - 1, true},
-		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // bytes at the beginning count only for a while
+		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // bytes sent at the beginning count only for a while
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
@@ -274,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes in which each position is recognizable by its content.
+// numbers returns n bytes of counting numbers, so that the content of a part shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -283,7 +283,7 @@ func numbers(n int) []byte {
 	return out[:n]
 }
 
-// reader returns an owner of transfers in an organization.
+// reader returns the owner of the transfers made with a key of an organization.
 func reader(org, key int) Owner {
 	name := strconv.Itoa(org)
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}

@@ -22,7 +22,7 @@ const (
 	AnyBytes = -1
 )
 
-// ErrNotAllowed ends an upload that sends more bytes than Allow permits.
+// ErrNotAllowed is the error of an upload that sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
 // LimitArrival sets the deadlines for receiving a body and for responding to it.
@@ -47,13 +47,13 @@ type Upload struct {
 	edge            int64           // the number of bytes above which the upload moves to the next step
 	permit          httpx.SessionCheck
 	received, until int64 // bytes received, and the number at which the deadline is extended next
-	Allowed         int64 // bytes that may be read now, or AnyBytes
-	Err             error // why reading ended, as an API error
+	Allowed         int64 // number of bytes that may be read now, or AnyBytes
+	Err             error // the reason why reading ended, as an API error
 }
 
 // Receive takes a slot for the request's body. Reading fails when the permit expires. A body of
-// known length begins at the step that it fits into, other bodies at the first step. A body may not
-// exceed the last step's Max. The caller must call Leave.
+// known length begins at the step into which it fits, and other bodies begin at the first step. A
+// body may not exceed the last step's Max. The caller must call Leave.
 func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
 	if length > limit {
@@ -64,7 +64,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 		steps = steps[1:]
 	}
 
-	// A body of known length needs no further step.
+	// A body of known length does not need further steps.
 	if length >= 0 {
 		steps = steps[:1]
 	}
@@ -79,7 +79,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 	}, nil
 }
 
-// advance takes a slot of the next step when a body outgrows the current one.
+// advance takes a slot in the next step when a body outgrows the current step.
 func (r *Upload) advance() error {
 	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
@@ -128,7 +128,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 		return 0, r.Err
 	}
 
-	// One byte above the edge is enough to know that the body needs the next step.
+	// A single byte above the limit shows that the body needs the next step.
 	if len(r.steps) > 0 {
 		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}

@@ -31,13 +31,13 @@ type clientSecretBody struct {
 	Session      json.RawMessage `json:"session" required:"true"`
 }
 
-// expiresAfter is the lifetime of a client secret in the protocol's form.
+// expiresAfter is the lifetime of a client secret, in the protocol's form.
 type expiresAfter struct {
 	Anchor  *string `json:"anchor"`
 	Seconds *int64  `json:"seconds"`
 }
 
-// Check checks the lifetime. The session is checked by readSecret.
+// Check checks the lifetime. The session's settings are checked by readSecret.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -107,8 +107,8 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	return clientSecretView{value, expires.Unix(), shown}, nil
 }
 
-// readSecret reads and checks a request for a client secret. Problems of the session's settings
-// are reported together with the others.
+// readSecret reads and checks a request for a client secret. Problems with the session's settings
+// are reported together with the other problems.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	return body, call, modelInSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call))
 }
 
-// modelInSession corrects the path of a problem of the model: in this body it is session.model.
+// modelInSession corrects the path of a problem with the model: in this body, the path is session.model.
 func modelInSession(err error) error {
 	coded, ok := err.(*apierr.Error) //nolint:errorlint // a wrapped error has no field of the body
 	if ok && len(coded.Fields) == 1 && coded.Fields[0].Field == "model" {

@@ -18,7 +18,7 @@ import (
 	"parley/shared/domain"
 )
 
-// runs creates the runs of a connection's turns. It does not act on other runs.
+// runs creates the runs for a connection's turns. It does not act on other runs.
 type runs struct {
 	h           *Handler
 	request     *http.Request // the request that became the connection
@@ -65,7 +65,7 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 }
 
 // submission returns the submission of a turn. It authenticates the caller again, so a revoked
-// credential starts no run.
+// credential cannot start a run.
 func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {

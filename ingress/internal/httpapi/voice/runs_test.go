@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// A connection acts only on the runs that it has started, also in a session that others use.
+// A connection acts only on the runs that it has started, even in a session that others use.
 func TestRunsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	runs := &runs{org: "org_1", principal: "usr_1", started: map[string]bool{"run_1": true}}

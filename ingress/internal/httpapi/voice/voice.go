@@ -72,7 +72,7 @@ type Deps struct {
 	VoicePerOrganization int
 }
 
-// Handler handles the requests of OpenAI's Realtime API.
+// Handler handles requests to OpenAI's Realtime API.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -133,13 +133,13 @@ func (h *Handler) admission(c *gin.Context, call voiceCall) voicegate.Admission 
 	}
 }
 
-// settings returns the initial settings of the protocol's session.
+// settings returns the initial settings for the session in the protocol.
 func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit returns the permit of a connection. It requires only that the caller may use its own
-// session, because each turn checks the caller's current permissions.
+// voicePermit returns the permit of a connection. It requires only that the caller may use the
+// caller's own session, because each turn checks the current permissions.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
@@ -166,16 +166,16 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 		return voiceCall{}, err
 	}
 	// A missing agent is reported before the origin is checked. Otherwise a page could find out
-	// whose widget lists it.
+	// whose widget lists the page's origin.
 	if err := h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call); err != nil {
 		return voiceCall{}, err
 	}
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call and creates a session id for a call without one. A
-// secret's holder must not choose the session, because other sessions of the secret's creator are
-// private.
+// bind applies a client secret to a call and creates a session id for a call without one. The
+// holder of a secret must not choose the session, because other sessions of the secret's creator
+// are private.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.ClipModel(k.model)
 	switch {
@@ -213,8 +213,8 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 }
 
-// checkOrigin rejects pages of origins other than the service's own and those that the agent's
-// widget lists. Browsers let any page open a WebSocket.
+// checkOrigin rejects pages whose origin is neither the service's own nor listed by the agent's
+// widget. Browsers let any page open a WebSocket.
 func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
 	posted.Method = http.MethodPost // Check accepts all safe methods
@@ -265,8 +265,8 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 	return domain.Tools{}, openaiapi.ModelNotFound()
 }
 
-// checkNoBody rejects a request that has or announces a body. An upgrade has none, and WebSocket
-// frames and body could be confused. The body is not read, so the connection is closed.
+// checkNoBody rejects a request that has or announces a body. An upgrade request has no body, and a
+// body could be mistaken for WebSocket frames. The body is not read, so the connection is closed.
 func checkNoBody(c *gin.Context) error {
 	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
 		return nil
@@ -322,8 +322,8 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 	}
 }
 
-// takeVoiceSeats is TakeStreams for a voice connection, which takes one of its organization's voice
-// slots in addition.
+// takeVoiceSeats is TakeStreams for a voice connection, which also takes one of its organization's
+// voice slots.
 func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")

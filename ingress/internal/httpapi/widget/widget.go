@@ -75,7 +75,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 			p.Add(field+".signature", httpx.CodeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
 		}
 	default:
-		p.Add(field, httpx.CodeInvalidType, "must be the visitor of an earlier answer, or an object with id and signature")
+		p.Add(field, httpx.CodeInvalidType, "must be the visitor of an earlier response, or an object with id and signature")
 	}
 }
 

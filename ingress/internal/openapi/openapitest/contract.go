@@ -70,7 +70,7 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// valid validates a decoded value against the schema at a pointer.
+// valid returns an error unless a decoded value matches the schema at a pointer.
 func (c *Contract) valid(pointer string, value any) error {
 	s, err := c.schema(pointer)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Contract) valid(pointer string, value any) error {
 	return s.Validate(value)
 }
 
-// validJSON is valid for a JSON text.
+// validJSON is like valid, for a value in the form of JSON text.
 func (c *Contract) validJSON(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Contract) validJSON(pointer string, text []byte) error {
 	return c.valid(pointer, value)
 }
 
-// pointer joins names to a pointer into the document.
+// pointer appends names to a pointer into the document.
 func pointer(base string, names ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
 	for _, name := range names {

@@ -12,9 +12,10 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package. If all pass, it fails if a documented response was not seen:
-// the package Base must see all responses that elsewhere does not list, and every other package the
-// responses that are listed for it. Runs of selected tests are exempt.
+// Main runs the tests of a package. If all tests pass, Main fails if a documented response was not
+// seen: the package Base must see all responses that elsewhere does not list, and every other
+// package must see the responses that elsewhere lists for it. This does not apply if only selected
+// tests run.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
@@ -33,7 +34,7 @@ func Main(m *testing.M, name string) int {
 	return c.report(os.Stderr, name, elsewhere)
 }
 
-// report writes the documented responses that were not seen, and superfluous entries of the list.
+// report writes the documented responses that were not seen, and superfluous entries in the list.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReport checks that the report lists documented responses that no test received, and needless
-// entries in the list of exceptions.
+// TestReport checks that the report lists documented responses that no test received, and
+// superfluous entries in the list of exceptions.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	whole, err := Document()

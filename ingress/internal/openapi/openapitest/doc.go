@@ -1,9 +1,9 @@
 // Package openapitest checks the service against its OpenAPI document. kin-openapi loads and
 // validates the document, and its model says which responses an operation has. Bodies, headers and
 // events are validated by the JSON Schema 2020-12 implementation that kin-openapi uses for OpenAPI
-// 3.1. Here each schema is compiled once; kin-openapi compiles it for every response, and applies
-// the rules of OpenAPI 3.0 to some.
+// 3.1. Here, each schema is compiled once; kin-openapi would compile it for every response, and
+// would apply the rules of OpenAPI 3.0 to some schemas.
 //
-// Check validates one exchange; the test harnesses call it for each. Main ends the tests of a
-// package with the documented responses that they did not see.
+// Check validates one exchange; the test harnesses call it for each exchange. At the end of a
+// package's tests, Main reports the documented responses that the tests did not see.
 package openapitest

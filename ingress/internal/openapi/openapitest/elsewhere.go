@@ -3,16 +3,16 @@ package openapitest
 // Base is the package whose tests see every documented response except those listed here.
 const Base = "httpapi"
 
-// other is the package whose tests see responses that Base need not see; some are seen by chance.
+// other is the package whose tests see responses that the tests of Base need not see; some are seen by chance.
 const other = "ingress"
 
 // elsewhere lists the responses that Base's tests do not see. The value is the package whose tests
-// see the response, or the reason why no test does. "* → 500" means the status 500 of every
+// see the response, or the reason why no test sees it. "* → 500" means the status 500 of every
 // operation.
 var elsewhere = map[string]string{
 	"* → 500": "no request may bring one about; TestPanics and TestDocumentsThatFail see what one looks like",
 
-	"GET /api/events → 503": "it reads nothing: only credentials that cannot be read bring it about, as they do of every operation",
+	"GET /api/events → 503": "the handler does not use the database: only unreadable credentials cause this response, as in every operation",
 
 	"POST /api/agents → 410":                  other,
 	"GET /api/runs → 410":                     other,

@@ -10,13 +10,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-const doneMark = "[DONE]" // ends streams of OpenAI's protocols, and is not JSON
+const doneMark = "[DONE]" // ends the streams of OpenAI's protocols, and is not JSON
 
 const eventPointer = "#/components/schemas/RunEvent"
 
 // events validates a stream. Each block is a comment, or the lines id, event and data of an event.
-// An event without an id is one after which the stream cannot be resumed. In some protocols events
-// have no name.
+// After an event without an id, the stream cannot be resumed. In some protocols, events have no
+// name.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *Contract) event(schema, block string) error {
 		names = []string{"id", "data"}
 	}
 	if len(lines) != len(names) {
-		return fmt.Errorf("%d lines, not %s", len(lines), strings.Join(names, ", "))
+		return fmt.Errorf("%d lines, want %s", len(lines), strings.Join(names, ", "))
 	}
 	value := map[string]any{}
 	for i, name := range names {
@@ -69,7 +69,7 @@ func (c *Contract) event(schema, block string) error {
 	}
 	value["data"] = data
 	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
-		schema = one // the intended one, so that the error concerns only it
+		schema = one // the intended choice, so that the error is only about this schema
 	}
 	return c.valid(schema, value)
 }

@@ -38,7 +38,7 @@ func Check(tb testing.TB, e Exchange) {
 	}
 }
 
-// Check returns how an exchange differs from the document, or nil.
+// Check returns an error that says how an exchange differs from the document, or nil.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
@@ -106,17 +106,17 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
 	case e.Header.Get("Access-Control-Allow-Credentials") != "":
-		return errors.New("a page of another origin may call this with cookies")
+		return errors.New("pages of other origins may call this with cookies")
 	case !shared:
 		return nil
 	case item.Extensions["x-cross-origin"] != true:
-		return errors.New("a page of another origin may read this")
+		return errors.New("pages of other origins may read this")
 	case e.Method != http.MethodPost && e.Method != http.MethodOptions:
-		return fmt.Errorf("a page of another origin may read the answer to %s", e.Method)
+		return fmt.Errorf("pages of other origins may read the response to %s", e.Method)
 	case !slices.Equal(origin, e.RequestHeader["Origin"]):
-		return fmt.Errorf("pages of %q may read an answer to one of %q", origin, e.RequestHeader["Origin"])
+		return fmt.Errorf("pages of %q may read the response to a page of %q", origin, e.RequestHeader["Origin"])
 	case !slices.Contains(e.Header.Values("Vary"), "Origin") && !strings.HasPrefix(e.Header.Get("Vary"), "Origin,"):
-		return errors.New("the answer does not say that it varies with Origin")
+		return errors.New("the response lacks Vary: Origin")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func isPreflight(e Exchange) bool {
 		e.Header.Get("Allow") == ""
 }
 
-// pages are the prefixes of page paths.
+// pages lists the prefixes of page paths.
 var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg"}
 
 // IsPage reports whether a path is a page for browsers and not part of the API.
@@ -147,7 +147,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 		return c.strayOpenAI(e)
 	}
 	if !isProblem(e.Header) {
-		return fmt.Errorf("the document does not know this path or method, and the answer is %q", e.Header.Get("Content-Type"))
+		return fmt.Errorf("the document lacks this path or method, but the response is %q", e.Header.Get("Content-Type"))
 	}
 	if err := c.problem(e); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 		allowed := strings.Split(strings.ReplaceAll(strings.Join(e.Header.Values("Allow"), ","), " ", ""), ",")
 		slices.Sort(allowed)
 		if !slices.Equal(documented, allowed) {
-			return fmt.Errorf("the header Allow lists %v, the document %v", allowed, documented)
+			return fmt.Errorf("header Allow = %v, want %v", allowed, documented)
 		}
 	}
 	if _, named := e.Header["X-Request-Id"]; !named {
@@ -175,7 +175,7 @@ const openAI = "/v1/"
 
 func (c *Contract) strayOpenAI(e Exchange) error {
 	if media := e.Header.Get("Content-Type"); media != "application/json" {
-		return fmt.Errorf("the document does not know this path or method, and the answer is %q", media)
+		return fmt.Errorf("the document lacks this path or method, but the response is %q", media)
 	}
 	if e.Method == http.MethodHead {
 		return nil
@@ -194,12 +194,12 @@ func (c *Contract) problem(e Exchange) error {
 	}
 	code, status := codeFor(e.Body)
 	if status != e.Status || c.statuses[code] != e.Status {
-		return fmt.Errorf("code %s with status %d in an answer %d", code, status, e.Status)
+		return fmt.Errorf("code %s with status %d in a response with status %d", code, status, e.Status)
 	}
 	return nil
 }
 
-// contractual are headers with a meaning for callers. They appear only where the document has them.
+// contractual lists headers that have a meaning for callers. They may appear only where the document lists them.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
 	"X-Parley-Run-Id", "X-Should-Retry",
@@ -238,7 +238,7 @@ func (c *Contract) headers(at string, response *openapi3.Response, e Exchange) e
 func (c *Contract) body(at string, response *openapi3.Response, e Exchange) error {
 	if len(response.Content) == 0 || e.Method == http.MethodHead {
 		if len(e.Body) > 0 {
-			return errors.New("there is a body, and none is documented")
+			return errors.New("the response has a body, but none is documented")
 		}
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// recording keeps the part of a body that was read. A client may still send the request while its
-// response is read.
+// recording keeps the part of a body that has been read. A client may still be sending the request
+// while its response is read.
 type recording struct {
 	io.ReadCloser
 	mu   sync.Mutex
@@ -38,7 +38,7 @@ func (r *recording) soFar() []byte {
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // keep an announced empty body: another reader would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // another reader would hide the length 0 of an empty body and send it in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -61,7 +61,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // keep an announced empty body: another reader would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // another reader would hide the length 0 of an empty body and send it in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -81,7 +81,7 @@ func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, 
 	return res, nil
 }
 
-// wholeEvents removes an incomplete event at the end.
+// wholeEvents removes an incomplete event at the end of a stream.
 func wholeEvents(stream []byte) []byte {
 	const end = "\n\n"
 	last := bytes.LastIndex(stream, []byte(end))

@@ -56,7 +56,7 @@ func TestHooks(t *testing.T) {
 		early                       bool // the response body is closed before its end
 	}{
 		{method: "POST", target: "/api/organizations", body: `{"name":"x"}`},
-		{method: "POST", target: "/api/organizations", body: `{"nam":"x"}`, wrong: "took a body"},
+		{method: "POST", target: "/api/organizations", body: `{"nam":"x"}`, wrong: "accepted an undocumented body"},
 		{method: "GET", target: "/healthz", wrong: "more"},
 		{method: "GET", target: "/api/runs?stream=1", wrong: "within an event"},
 		{method: "GET", target: "/api/runs?stream=1", early: true},

@@ -21,7 +21,7 @@ func codeFor(body []byte) (code string, status int) {
 	return p.Code, p.Status
 }
 
-// taken checks a request that the service accepted: the document must allow it. Query parameters
+// taken checks that the document allows a request that the service has accepted. Query parameters
 // that the service ignores are exempt.
 func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
 	if e.Status >= http.StatusMultipleChoices {
@@ -30,7 +30,7 @@ func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) e
 	query := e.URL.Query()
 	for _, p := range operation.Parameters {
 		if p.Value.In == openapi3.ParameterInQuery && p.Value.Required && !query.Has(p.Value.Name) {
-			return fmt.Errorf("the service did without the parameter %s", p.Value.Name)
+			return fmt.Errorf("the service accepted a request without the parameter %s", p.Value.Name)
 		}
 	}
 	return c.requestBody(at, operation, e)
@@ -49,15 +49,15 @@ func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Excha
 	case empty && (operation.RequestBody == nil || !operation.RequestBody.Value.Required):
 		return nil
 	case operation.RequestBody == nil:
-		return fmt.Errorf("the service took a body, and none is documented")
+		return fmt.Errorf("the service accepted a body, but none is documented")
 	case isForm(e.RequestHeader):
 		if operation.RequestBody.Value.Content[contentForm] == nil {
-			return fmt.Errorf("the service took a form, and none is documented")
+			return fmt.Errorf("the service accepted a form, but none is documented")
 		}
-		return nil // the contents of forms are checked by separate tests
+		return nil // separate tests check the contents of forms
 	}
 	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
-		return fmt.Errorf("the service took a body that is not documented: %w", err)
+		return fmt.Errorf("the service accepted an undocumented body: %w", err)
 	}
 	return nil
 }

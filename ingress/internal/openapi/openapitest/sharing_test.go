@@ -28,18 +28,18 @@ func TestSharing(t *testing.T) {
 	}{
 		"shared":               {from(exchange("POST", path, 403, denied, append(shared, aProblem...)...)), ""},
 		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
-		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "a page of another origin may read this"},
-		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the answer to GET"},
-		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
+		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "pages of other origins may read this"},
+		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the response to GET"},
+		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read the response to a page of"},
 		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `pages of ["*"]`},
-		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "varies with Origin"},
+		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "lacks Vary: Origin"},
 		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "with cookies"},
 		"preflight":            {from(exchange("OPTIONS", path, 204, "", append(preflight, shared...)...)), ""},
-		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "answer is"},
-		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "answer is"},
-		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "a page of another origin may read this"},
+		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "response is"},
+		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "response is"},
+		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "pages of other origins may read this"},
 		"preflight of any method": {
-			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "answer is",
+			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "response is",
 		},
 	} {
 		if err := c.Check(tt.exchange); (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/ratelimit"
@@ -226,37 +229,34 @@ func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 // deliveryRun returns the run of a delivery, as run-automation would accept it from the hook's key.
 // The payload is passed as data, and the run is marked as having read untrusted text.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
-	data, err := deliveryData(hook.Source, e)
-	if err != nil {
-		return queuedb.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
-	}
 	s := dispatch.NewAutomation(hook.Caller(), hook.AgentID, i.Retention)
-	s.Message, s.Data, s.Traceparent = message, data, traceparent
+	s.Message, s.Data, s.Traceparent = message, deliveryData(hook.Source, e), traceparent
 	s.Key, s.KeyScope = e.ID, "hook:"+hook.ID
 	s.TriggerType, s.AutomationID = triggerWebhook, hook.Name
 	return s.NewRun(i.RunDeadline)
 }
 
-// deliveryHead describes the delivery to the agent. Its JSON is part of the run's input.
-type deliveryHead struct {
-	Source     domain.HookSource `json:"source"`
-	Event      string            `json:"event"`
-	DeliveryID string            `json:"deliveryId"`
-}
-
-// deliveryData returns what the agent receives in addition to the message.
-func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage, error) {
-	data := struct {
-		Webhook      deliveryHead    `json:"webhook"`
-		Payload      json.RawMessage `json:"payload,omitempty"`
-		PayloadBytes int             `json:"payloadBytes,omitempty"`
-	}{Webhook: deliveryHead{source, e.Name, e.ID}}
-	if payload, passed := e.Payload.JSON(payloadPassed); passed {
-		data.Payload = payload
-	} else {
-		data.PayloadBytes = e.Payload.Bytes
+// deliveryData returns what the agent receives in addition to the message, as JSON: source, event and
+// id in "webhook", and "payload", or "payloadBytes" if the payload is too large. The payload is valid
+// JSON and is copied, because a JSON encoder would parse it again.
+func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage {
+	payload, passed := e.Payload.JSON(payloadPassed)
+	out := make([]byte, 0, len(payload)+len(e.Name)+len(e.ID)+128)
+	text := func(name, value string) {
+		out, _ = jsontext.AppendQuote(append(out, name...), value) // it replaces invalid UTF-8
 	}
-	return json.Marshal(data)
+	text(`{"webhook":{"source":`, string(source))
+	text(`,"event":`, e.Name)
+	text(`,"deliveryId":`, e.ID)
+	switch {
+	case passed:
+		out = append(append(out, `},"payload":`...), payload...)
+	case e.Payload.Bytes > 0:
+		out = strconv.AppendInt(append(out, `},"payloadBytes":`...), int64(e.Payload.Bytes), 10)
+	default:
+		out = append(out, '}')
+	}
+	return append(out, '}')
 }
 
 // refuse records that a delivery cannot start a run.

@@ -32,7 +32,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.logged) console.error("an answer cannot be rendered:", error); // one log line, although every part that fails calls this
+    if (!this.logged) console.error("an answer cannot be rendered:", error); // logs one line, although every part that fails calls this method
     this.logged = true;
   }
 
@@ -59,7 +59,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
   );
 }
 
-/** Returns the open source. The page has a single panel, shared by all answers. */
+/** Returns the source that is open in the panel. All answers on the page share one panel. */
 function useSource(): [Citation | null, (citation: Citation | null) => void] {
   const [open, setOpen] = useState<Citation | null>(null);
   const close = useMemo(() => () => setOpen(null), []);
@@ -80,9 +80,9 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
 const levelsOf = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
 
 /**
- * Returns a node factory whose headings skip no level: the answer's highest heading ranks below the
- * page's title, the next one below that. Pictures and files of the run are fetched, because a plain
- * link cannot send the identity headers.
+ * Returns a node factory whose headings skip no level: the answer's highest heading level ranks
+ * just below the page's title, and the next level just below that. The run's pictures and files are
+ * fetched, because a plain link cannot send the identity headers.
  */
 function ranked(levels: string, files: RunFile[]): Make<VNode> {
   return (tag, props, ...children) => {
@@ -91,7 +91,7 @@ function ranked(levels: string, files: RunFile[]): Make<VNode> {
     if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
     const level = /^h([2-6])$/.exec(tag)?.[1];
     const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
-    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables of an answer must not be landmarks of the page
+    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables in an answer must not be landmarks of the page
     return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
   };
 }
@@ -99,7 +99,7 @@ function ranked(levels: string, files: RunFile[]): Make<VNode> {
 /** Returns the last version of each file, by name. */
 const lastOf = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
 
-/** Returns the run's file that an address in the answer refers to, by id or by name. */
+/** Returns the run's file to which a URL in the answer refers, by id or by name. */
 function fileOf(files: RunFile[], address: string): RunFile | undefined {
   const id = /file_[0-9a-z]{26}/.exec(address)?.[0];
   if (id !== undefined) return files.findLast((f) => f.id === id);
@@ -138,7 +138,7 @@ function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Cit
   return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
 }
 
-/** Lists the sources of an answer, each source once, ordered by number. */
+/** Lists the sources of an answer, each once, ordered by number. */
 function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
   const each = [...new Map(citations.toReversed().map((c) => [c.id, c])).values()].sort((a, b) => a.id - b.id);
   if (each.length === 0) return null;

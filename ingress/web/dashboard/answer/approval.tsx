@@ -23,7 +23,7 @@ const choices: Record<RequiredAction["kind"], Choice[]> = {
   unknown_outcome: [
     { action: "happened", words: "Mark as done", means: "The call is not repeated. Its response is lost, and the run continues without it." },
     { action: "resend", words: "Send again", look: "danger", means: "The call is made again. If the first call went through, it happens twice." },
-    { action: "abandon", words: "End the run", look: "danger", means: "Nothing more is done. The run ends as failed." },
+    { action: "abandon", words: "End the run", look: "danger", means: "Nothing more is done, and the run fails." },
   ],
 };
 
@@ -56,7 +56,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
           </li>
         ))}
       </ul>
-      <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages of the session wait until then.</p>
+      <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages in the session wait until then.</p>
       <details class="choices-curl">
         <summary class="quiet small">Decide with curl</summary>
         <div class="row">
@@ -82,7 +82,7 @@ function Asked({ action }: { action: RequiredAction }) {
   return (
     <div>
       <h2>Did the call to <code>{action.name}</code> go through?</h2>
-      <p>The call may have been carried out, but its response was lost. Check the called system before you decide.</p>
+      <p>The call may have been executed, but its response was lost. Check the called system before you decide.</p>
     </div>
   );
 }

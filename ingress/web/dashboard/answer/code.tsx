@@ -6,7 +6,7 @@ import { Copy } from "../ui/copy";
 
 type Highlight = (make: Make<VNode>, text: string, language: string) => ComponentChildren;
 
-/** Returns the address of the highlighter, which is a bundle separate from the dashboard's. */
+/** Returns the URL of the highlighter, which is a bundle separate from the dashboard's. */
 const bundle = (): string => document.getElementById("app")?.dataset["highlight"] ?? "";
 
 /** Builds Preact nodes from the kit's descriptions. */
@@ -27,8 +27,8 @@ async function fetchHighlight(): Promise<void> {
 export const json = (value: unknown): string => JSON.stringify(value, null, 2) ?? "";
 
 /**
- * Shows a block of code, highlighted once the highlighter has loaded. With open, more text follows,
- * so there is no copy button yet.
+ * Shows a block of code, highlighted once the highlighter has loaded. If open is true, more text
+ * follows, so there is no copy button yet.
  */
 export function Code({ text, language = "", label, open }: { text: string; language?: string; label: string; open?: boolean }) {
   const colours = useHighlight(language !== "" && !open);

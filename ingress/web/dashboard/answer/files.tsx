@@ -30,7 +30,7 @@ export function filesOf(call: ToolCall): RunFile[] {
   });
 }
 
-/** Returns the address of a file's content. */
+/** Returns the URL of a file's content. */
 export const fileAddress = (file: RunFile): string => `/api/files?id=${encodeURIComponent(file.id)}`;
 
 /** Whether the service serves the file as an image, so that the page can show it. */
@@ -48,7 +48,8 @@ export function FileLink({ file }: { file: RunFile }) {
 }
 
 /**
- * Shows a picture. Its alternative text is shown until it has loaded, and if it cannot be loaded.
+ * Shows a picture. Until the picture has loaded, or if it cannot be loaded, shows its alternative
+ * text.
  */
 export function Picture({ src, alt }: { src: string; alt: string }) {
   const url = usePicture(src);
@@ -56,8 +57,8 @@ export function Picture({ src, alt }: { src: string; alt: string }) {
 }
 
 /**
- * Lists a run's files with download buttons, and shows those of its images that the text does not
- * show. The demo only lists names.
+ * Lists a run's files with download buttons, and shows the images among them that the text does not
+ * show. In the demo, lists only the names.
  */
 export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }) {
   if (files.length === 0) return null;

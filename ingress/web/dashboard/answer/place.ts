@@ -1,14 +1,14 @@
 // Finds the target of a citation.
 
 /**
- * Returns the address if it is an http or https address, and null for any other, which must not
- * become a link.
+ * Returns the URL if it is an http or https URL. Otherwise returns null, because other URLs must
+ * not become links.
  */
 export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(url) && URL.canParse(url) ? url : null);
 
 /**
- * Returns the start and end of the words in a text, or null. If there is no exact match, white
- * space may differ.
+ * Returns the start and end of the words in a text, or null if the text does not contain them. If
+ * there is no exact match, differences in white space are ignored.
  */
 export function place(text: string, words: string): [number, number] | null {
   if (words.trim() === "") return null;

@@ -27,7 +27,7 @@ interface Kept {
  */
 const wide = "(min-width: 120rem)";
 
-/** The panel of a citation. It takes the focus, and returns it when closed. */
+/** The panel for a citation. It takes the focus, and returns the focus when it is closed. */
 export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
   const panel = useRef<HTMLDialogElement>(null);
   const close = useRef(onClose);
@@ -56,8 +56,7 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
 }
 
 /**
- * Shows the panel next to the page, or over the page if the window is too narrow, while it is
- * rendered.
+ * While mounted, shows the panel beside the page, or over the page if the window is too narrow.
  */
 function useBeside(panel: { current: HTMLDialogElement | null }, close: { current: () => void }): void {
   useEffect(() => {
@@ -87,7 +86,7 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
   }, []);
 }
 
-/** Returns the address of the page that shows a cited document. */
+/** Returns the URL of the page that shows a cited document. */
 export const documentPlace = (citation: Citation): string =>
   `/dashboard/knowledge?id=${encodeURIComponent(citation.documentId ?? "")}` + (citation.page === null ? "" : `&page=${citation.page}`);
 
@@ -110,7 +109,7 @@ function Whereabouts({ citation }: { citation: Citation }) {
 
 /**
  * Returns the request that reads the cited text: a document's page or passage, or the stored text
- * of a web page. It returns null if no text is stored.
+ * of a web page. Returns null if no text is stored.
  */
 function placeOf(citation: Citation): Request | null {
   if (citation.documentId !== null) {

@@ -22,7 +22,7 @@ import { TurnView } from "./turnview";
 /** The width in CSS pixels from which the list of sessions fits next to the messages. */
 const roomForSessions = 760;
 
-/** A chat with an agent or a template. The page's address names the session. */
+/** A chat with an agent or a template. The page's URL contains the session's id. */
 export function Chat({ target, suggested = [], voice }: { target: Target; suggested?: string[]; voice?: Voice }) {
   const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
@@ -45,7 +45,7 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
   );
 }
 
-/** Returns the session named by the page's address, or a draft that has no message yet. */
+/** Returns the session in the page's URL, or a draft that has no message yet. */
 function useSessionId(target: Target) {
   const named = new URLSearchParams(location.search).get("session");
   const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
@@ -67,7 +67,7 @@ function useSessionId(target: Target) {
   return { id, begun: named !== null && named !== own, slot, choose };
 }
 
-/** Returns the session, and renders again whenever it changes. */
+/** Returns the session, and renders again whenever the session changes. */
 function useSession(target: Target, id: string, begun: boolean): ChatSession {
   const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
   const [, draw] = useState(0);
@@ -158,7 +158,7 @@ function Told({ session }: { session: ChatSession }) {
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // it was announced, and the page shows it
+    const timer = setTimeout(() => setSilent(over), 8000); // by now the answer was announced, and the page shows it
     return () => clearTimeout(timer);
   }, [over]);
 

@@ -16,7 +16,7 @@ import type { Turn } from "./turn";
 const bodyMost = 2 * 1024 * 1024 - 1024;
 const demoMost = 256 * 1024 - 1024;
 
-/** Returns the number of bytes of a text as JSON. */
+/** Returns the number of bytes that a text has as JSON. */
 function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }

@@ -1,4 +1,4 @@
-// Chat state in the browser's session storage. It survives a reload and a new sign-in: drafts,
+// Chat state in the browser's session storage, which survives a reload and a new sign-in: drafts,
 // messages that are not answered yet, and the demo's whole session.
 import type { ApiError } from "../api";
 import { newTurn, type Turn } from "./turn";
@@ -64,8 +64,8 @@ export interface Limit {
   most: number;
   windowSeconds: number;
   /**
-   * When the next request is allowed, and when the full quota is available, in milliseconds since
-   * 1970.
+   * The times at which the next request is allowed and at which the full quota is available, in
+   * milliseconds since 1970.
    */
   more: number;
   all: number;

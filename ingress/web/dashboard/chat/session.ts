@@ -213,8 +213,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Reads the heard part of an interrupted answer. The service determines it word by word, a moment
-   * later, so the request is repeated.
+   * Reads the part of an interrupted answer that was heard. The service determines that part word
+   * by word, a moment later, so the request is repeated.
    */
   cut(answer: string, tries = 3): void {
     const turn = this.turns.find((t) => t.spoken?.answer === answer);
@@ -253,8 +253,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Returns the request for a turn's events: the message again with its idempotency key, or the
-   * run's stream if there is no key.
+   * Returns the request for a turn's events. With an idempotency key, that is the message again;
+   * otherwise it is the request for the run's stream.
    */
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
@@ -319,8 +319,8 @@ export class ChatSession extends EventTarget {
 }
 
 /**
- * Whether the message was certainly not accepted. After any other error it may have been, so a
- * reload sends it again with the same key.
+ * Whether the message was certainly not accepted. After any other error the message may have been
+ * accepted, so a reload sends it again with the same key.
  */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 

@@ -86,8 +86,8 @@ function useSeen(element: { current: Element | null }): boolean {
 }
 
 /**
- * Returns the last question of a session, an empty string if it cannot be read, and null until it
- * has loaded. It is loaded when the entry becomes visible.
+ * Returns the last question in a session, an empty string if the question cannot be read, and null
+ * until it has loaded. The question is loaded when the entry becomes visible.
  */
 function usePreview(entry: SessionEntry, target: Target, seen: boolean): string | null {
   const name = `${targetId(target)} ${entry.id} ${entry.runs}`;

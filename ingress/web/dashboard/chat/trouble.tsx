@@ -26,7 +26,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
         <p><strong>{headOf(problem)}</strong></p>
         <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget />}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
-        {long && rest > 0 && turn.againAt !== null && <p>The limit ends <Time at={new Date(turn.againAt).toISOString()} />. Before that, the message may be refused again.</p>}
+        {long && rest > 0 && turn.againAt !== null && <p>The limit resets <Time at={new Date(turn.againAt).toISOString()} />. Before that, the message may be refused again.</p>}
       </div>
       <div class="actions">
         {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? `Send again in ${rest} s` : "Send again"}</Button>}
@@ -76,7 +76,7 @@ function budgetOf(detail: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Says where a used up budget is changed, to people who can see budgets, and whom to ask to all others. */
+/** Shows people who can see budgets where to change them, and advises others to ask an admin. */
 function RaiseBudget() {
   const admin = useMay("admin");
   if (inDemo()) return null;
@@ -92,16 +92,16 @@ const advice: Record<string, string> = {
   action_expired: "No decision was made in time. Ask again if you still need it.",
 };
 
-/** The errors that a change of the agent's settings can prevent. */
+/** The errors that a change to the agent's settings can prevent. */
 const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
 
-/** A link to the agent's settings. Templates have none, and visitors of the demo see none. */
+/** A link to the agent's settings. Templates have no settings, and demo visitors see no link. */
 export function SettingsLink({ agentId, part = "" }: { agentId: string | null; part?: string }) {
   if (inDemo() || agentId === null) return null;
   return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>Open the agent’s settings</a>;
 }
 
-/** Says what to do about an error of a run, with a link to the setting that can prevent it. */
+/** Explains what to do about a run's error, with a link to the setting that can prevent it. */
 export function Advice({ code, agentId }: { code: string; agentId: string | null }) {
   const words = advice[code];
   if (words === undefined) return null;

@@ -6,10 +6,10 @@ import type { Citation, Message, RequiredAction, Run, RunStatus, RunSummary, Too
 /** The state of a spoken turn. */
 export interface Spoken {
   phase: "hearing" | "understanding" | "thinking" | "speaking" | "over";
-  /** The id of the item with the person's words. */
+  /** The id of the item that contains the person's words. */
   item: string;
   response: string | null;
-  /** The id of the item with the answer. */
+  /** The id of the item that contains the answer. */
   answer: string | null;
   /** The part of the answer that was sent as audio. */
   said: string;
@@ -64,8 +64,8 @@ export function newTurn(message: string, key: string | null, createdAt = new Dat
 }
 
 /**
- * Returns the text to show: the heard part of an interrupted answer, the spoken part of an answer
- * in progress, or the whole answer.
+ * Returns the text to show: the part of an interrupted answer that was heard, the spoken part of an
+ * answer in progress, or the whole answer.
  */
 export function shownText(turn: Turn): string {
   if (turn.heard !== null) return turn.heard;
@@ -86,7 +86,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
 }
 
-/** Returns the turn with its run's state. The text and citations come from the messages. */
+/** Returns the turn with its run's state. Text and citations come from the session's messages. */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
   return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };

@@ -1,4 +1,4 @@
-// The page of automations: webhooks, the last run of each automation, and the setup of a scheduler.
+// The automations page: webhooks, the last run of each automation, and the setup of a scheduler.
 import { useState } from "preact/hooks";
 import { get } from "../api";
 import { useLive } from "../live";

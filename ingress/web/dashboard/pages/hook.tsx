@@ -62,7 +62,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
           <a key={path} href={`/dashboard/automations/${hook.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>
-      {!hook.enabled && <p class="note warn">This webhook is disabled. Deliveries to its address are refused until you enable it.</p>}
+      {!hook.enabled && <p class="note warn">This webhook is disabled. Deliveries to its URL are refused until you enable it.</p>}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}
@@ -87,7 +87,7 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
       {hook.enabled
         ? <Confirm look="bare" action="Disable" request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={`Disable ${hook.name}?`} detail="Deliveries are refused until you enable it again. Most senders stop retrying after a while." onConfirm={() => enable(false)} />
         : <><Button look="primary" onClick={() => enable(true)}>Enable</Button><Curl what={`Enable ${hook.name}`} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: true } }} /></>}
-      <Confirm look="bare" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its address and its log are deleted permanently. Runs that it started are kept." onConfirm={remove} />
+      <Confirm look="bare" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its URL and its log are deleted permanently. Runs that the webhook started are kept." onConfirm={remove} />
     </>
   );
 }

@@ -26,7 +26,7 @@ export function KnowledgePage() {
       <PageHeader title="Knowledge" actions={may && (
         <>
           <Curl what="Upload a document" request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
-          <Button onClick={() => setAdding(true)}>Add text or an address</Button>
+          <Button onClick={() => setAdding(true)}>Add text or a URL</Button>
           <uploads.Picker>Upload files</uploads.Picker>
         </>
       )}>

@@ -42,15 +42,15 @@ function New() {
   return <Form agents={agents} keys={keys} first={first.id} reload={reload} />;
 }
 
-/** Creates the webhook, and before it the webhook's new key if the draft asks for one. */
+/** Creates the webhook. If the draft asks for a new API key, creates the key first. */
 export async function makeHook(draft: HookDraft): Promise<Hook> {
   if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
   const key = await post<Key>("/api/keys", { name: `Webhook ${draft.name.trim()}`.slice(0, 120).trim(), scope: "organization" });
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    // The key was not shown, so it is deleted if the webhook was refused. If the response was
-    // lost, or is a gateway's, a webhook with this key may exist.
+    // The key was not shown, so it is deleted if the webhook was refused. If the response was lost
+    // or came from a gateway, a webhook with this key may exist.
     const refused = cause instanceof ApiError && cause.status >= 400 && cause.status < 500;
     if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);
     throw cause;

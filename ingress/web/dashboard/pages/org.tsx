@@ -1,4 +1,4 @@
-// The page of the organization: its keys and members, its usage and limits, and its notifications.
+// The organization page: keys and members, its usage and limits, and its notifications.
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
 import { useMay, useSession } from "../state";
@@ -90,7 +90,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     try {
       if (kind === "rename") await put("/api/organizations", { name }, { id });
       else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
-      location.reload(); // all of the page depends on the name and the role
+      location.reload(); // the whole page depends on the name and the role
     } catch (fault) {
       setError(fault as ApiError);
     }

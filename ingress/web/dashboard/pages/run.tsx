@@ -103,7 +103,7 @@ function Measures({ run }: { run: Run }) {
   );
 }
 
-/** Shows the answer so far, or the reason that there is none. */
+/** Shows the answer so far, or the reason why there is no answer. */
 function Outcome({ run, text }: { run: Run; text: string }) {
   const open = !ended(run);
   const answer = run.message ?? text;
@@ -121,7 +121,7 @@ function Outcome({ run, text }: { run: Run; text: string }) {
         {answer === "" && !run.error && <p class="quiet">{nothingYet(run)}</p>}
         {ended(run) && run.message === null && answer !== "" && <p class="hint">Partial output, not saved.</p>}
         {run.citationsRemoved !== undefined && <p class="hint">{many(run.citationsRemoved, "citation")} removed: not found in the source.</p>}
-        {run.omittedTurns !== undefined && <p class="hint">{many(run.omittedTurns, "earlier turn")} of the session omitted: the model’s context is too small.</p>}
+        {run.omittedTurns !== undefined && <p class="hint">{many(run.omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.</p>}
       </div>
     </Section>
   );

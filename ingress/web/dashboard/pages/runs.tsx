@@ -62,7 +62,7 @@ export function RunsPage() {
   );
 }
 
-/** Shows the held back runs when the reader scrolls to the top. */
+/** Shows the runs that were held back when the reader scrolls to the top. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {
@@ -89,7 +89,7 @@ function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefine
   );
 }
 
-/** A button that shows the runs that arrived while the reader was scrolled down. */
+/** A button that shows the runs that arrived while the reader had scrolled down. */
 function Fresh({ count, show }: { count: number; show: () => void }) {
   const reveal = () => {
     show();

@@ -28,8 +28,8 @@ export function TemplatesPage({ id }: Record<string, string>) {
 }
 
 /**
- * Returns the address of a template's page, or of the list. It keeps a visitor of the demo in the
- * demo, even with an account.
+ * Returns the URL of a template's page, or of the list. A demo visitor stays in the demo, even with
+ * an account.
  */
 const place = (id?: string): string => "/dashboard/templates" + (id === undefined ? "" : "/" + id) + (inDemo() ? "?token=demo" : "");
 

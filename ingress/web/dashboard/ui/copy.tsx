@@ -44,8 +44,8 @@ export interface Request {
   file?: string;
   headers?: Record<string, string>;
   /**
-   * The credential of the command: an API key by default, a session token for a person's own data,
-   * the demo's header, or none.
+   * The credential that the command uses: an API key by default, a session token for a person's own
+   * data, the demo's header, or none.
    */
   credential?: "key" | "session" | "demo" | "none";
 }

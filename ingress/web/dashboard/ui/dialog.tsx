@@ -20,8 +20,8 @@ function faulty(dialog: HTMLElement | null): HTMLElement | null {
 }
 
 /**
- * A modal dialog, open while it is rendered. Esc, the backdrop and the close button call onClose,
- * after asking if input would be lost.
+ * A modal dialog, open while mounted. Esc, the backdrop and the close button call onClose, after a
+ * confirmation if input would be lost.
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;

@@ -1,5 +1,5 @@
-// The icons, drawn on a grid of 20 with one stroke. They are hidden from screen readers, because a
-// text is next to each of them.
+// The icons, drawn on a grid of 20 with one stroke. They are hidden from screen readers, because
+// there is a text next to each icon.
 const paths = {
   agents: "M4 5.5A1.5 1.5 0 0 1 5.5 4h9A1.5 1.5 0 0 1 16 5.5v6a1.5 1.5 0 0 1-1.5 1.5H9l-3.5 3v-3A1.5 1.5 0 0 1 4 11.5zM8 8.5h4",
   templates: "M4 4h5v5H4zM11 4h5v5h-5zM4 11h5v5H4zM13.5 11v5M11 13.5h5",

@@ -5,7 +5,7 @@ import type { ApiError } from "../api";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 
-/** The header of a page, with its only h1, which is also the window's title. */
+/** The header of a page. It contains the page's only h1, whose text is also the window's title. */
 export function PageHeader({ title, above, children, actions }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren }) {
   useEffect(() => {
     document.title = `${title} · Parley`;
@@ -71,7 +71,7 @@ export function Empty({ title, children, action }: { title: string; children: Co
   );
 }
 
-/** Shows the data of a query, its error, or that it is loading. */
+/** Shows the data of a query, its error, or a note that the data is loading. */
 export function Loaded<T>({ query, children, room }: {
   query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
   /** The approximate height of the data, so that its arrival moves nothing down. */

@@ -11,7 +11,7 @@ import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refus
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
 const steady = 10_000; // milliseconds after which a connection counts as stable and resets the retries
-const parting = 5000; // maximum milliseconds at the end until the service has confirmed the heard part of the answer
+const parting = 5000; // maximum milliseconds that ending waits for the service to confirm which part of the answer was heard
 
 /** Dispatches "change" when its state changes, and "level" when a volume changes. */
 export class Call extends EventTarget {
@@ -23,8 +23,8 @@ export class Call extends EventTarget {
   /** Whether the agent's voice is playing. */
   sounding = false;
   /**
-   * The time of the last start or end, on the clock of events. It identifies the second click of a
-   * double click.
+   * The time of the last start or end, on the clock that events use. It identifies the second click
+   * of a double click.
    */
   turnedAt = -Infinity;
   /** The number of the current reconnection attempt, up to pauses.length. */
@@ -63,8 +63,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Opens the microphone and the connection. It must be called by a click, because browsers block
-   * audio otherwise.
+   * Opens the microphone and the connection. Must be called in a click handler, because browsers
+   * otherwise block audio.
    */
   async start(): Promise<void> {
     if (this.status !== "off" && this.status !== "ended") return;
@@ -98,8 +98,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Ends the call. The microphone closes immediately, the connection when the service has confirmed
-   * the heard part of the answer.
+   * Ends the call. The microphone closes immediately, and the connection closes when the service
+   * has confirmed which part of the answer was heard.
    */
   async end(): Promise<void> {
     if (this.status === "off" || this.status === "ending" || this.status === "ended") return;
@@ -113,7 +113,9 @@ export class Call extends EventTarget {
     if (!signal.aborted) this.finish(null);
   }
 
-  /** Stops the audio, and waits until the service has confirmed the heard part of the answer. */
+  /**
+   * Stops the audio, and waits until the service has confirmed which part of the answer was heard.
+   */
   private tellHeard(): Promise<void> {
     return new Promise((resolve) => {
       this.told = resolve;
@@ -127,7 +129,7 @@ export class Call extends EventTarget {
     this.set({ muted: on });
   }
 
-  /** Stops the agent's answer, as speaking would. */
+  /** Stops the agent's answer, as speaking does. */
   hush(): void {
     this.line?.send({ type: "response.cancel" });
     this.speaker?.stop();
@@ -149,7 +151,7 @@ export class Call extends EventTarget {
     microphones().then((devices) => this.set({ devices }), () => this.set({ devices: [] }));
   };
 
-  /** Switches to another microphone after one was unplugged. */
+  /** Switches to another microphone after the current one was unplugged. */
   private async otherMicrophone(): Promise<void> {
     if (!this.context) return;
     try {
@@ -212,8 +214,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Reads the heard part of interrupted answers that the service will not confirm on this
-   * connection.
+   * Reads which part of an interrupted answer was heard, for answers that the service will not
+   * confirm on this connection.
    */
   private readHeard(): void {
     for (const item of this.untold) this.session.cut(item);
@@ -299,8 +301,8 @@ export class Call extends EventTarget {
   }
 
   /**
-   * Handles an answer that was played to its end or was stopped. For a stopped answer it sends the
-   * service the played duration.
+   * Handles an answer that was played to its end or was stopped. For a stopped answer, sends the
+   * played duration to the service.
    */
   private played(played: Played | null, stopped: boolean): void {
     this.set({ sounding: false });

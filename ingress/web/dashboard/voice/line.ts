@@ -68,7 +68,8 @@ function addressOf(target: Target, session: string): URL {
 }
 
 /**
- * Opens a voice connection to an agent in a session. It throws an ApiError if the service refuses.
+ * Opens a voice connection to an agent in a session. Throws an ApiError if the service refuses the
+ * connection.
  */
 export async function open(target: Target, session: string, on: LineEvents, signal: AbortSignal): Promise<Line> {
   const { path, body, params } = secretRequest(target, session);

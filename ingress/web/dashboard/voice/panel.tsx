@@ -9,7 +9,7 @@ import type { Call } from "./call";
 import { secretRequest } from "./line";
 import { pauses } from "./trouble";
 
-/** The call's controls. The key M mutes while the focus is in them. */
+/** The call's controls. The key M mutes while the focus is inside. */
 export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
   const words = stateOf(call, call.session.turns.findLast((t) => t.spoken));
@@ -86,7 +86,10 @@ export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "mute
 
 const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
 
-/** Returns the announcement for screen readers. It omits who is speaking, which is audible. */
+/**
+ * Returns the announcement for screen readers. It does not say who is speaking, because that is
+ * audible.
+ */
 function aloudOf(call: Call): string {
   switch (call.status) {
     case "asking": return "Waiting for the microphone.";
@@ -104,7 +107,10 @@ function Latency({ turns }: { turns: Turn[] }) {
 
 const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
 
-/** The volume of one side. It is drawn outside of the page's rendering, which would be too slow. */
+/**
+ * The volume of one side. It is drawn independently of the page's rendering, which would be too
+ * slow.
+ */
 function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; label: string }) {
   const meter = useRef<HTMLDivElement>(null);
   useEffect(() => {

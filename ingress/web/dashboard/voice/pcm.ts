@@ -36,7 +36,7 @@ export function decode(text: string): Float32Array<ArrayBuffer> {
   return out;
 }
 
-/** Returns the sum of the squares of samples, which determines their loudness. */
+/** Returns the sum of the squares of the samples, which determines their loudness. */
 export function energy(samples: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < samples.length; i++) sum += (samples[i] ?? 0) ** 2;
@@ -45,7 +45,7 @@ export function energy(samples: ArrayLike<number>): number {
 
 const quietest = -60; // decibels below the maximum
 
-/** Returns the loudness of samples from 0 to 1, on a logarithmic scale like that of the ear. */
+/** Returns the loudness of samples from 0 to 1, on a logarithmic scale as the ear perceives it. */
 export function loudness(sum: number, samples: number): number {
   if (samples === 0 || sum <= 0) return 0;
   const decibels = 10 * Math.log10(sum / samples);
@@ -113,8 +113,8 @@ export class Resampler {
 }
 
 /**
- * Returns the weights of the source samples around an output sample at an offset after the middle
- * one.
+ * Returns the weights of the source samples around an output sample. The output sample lies at an
+ * offset after the middle source sample.
  */
 function filter(offset: number, half: number, cutoff: number): Float32Array {
   const taps = Float32Array.from({ length: half * 2 }, (_, i) => {

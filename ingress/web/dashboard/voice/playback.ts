@@ -1,4 +1,4 @@
-// The playback queue. It runs on the audio thread and counts the samples that were really played.
+// The playback queue. It runs on the audio thread and counts the samples that were actually played.
 
 /** The number of played samples of an answer. */
 export interface Played {
@@ -11,7 +11,7 @@ interface Piece {
   samples: Float32Array;
 }
 
-const enough = 1920; // samples before playback starts: 80 ms, so that a late chunk makes no gap
+const enough = 1920; // samples before playback starts: 80 ms, so that a late chunk causes no gap
 const fading = 120; // samples: 5 ms
 
 export class Playback {
@@ -38,8 +38,8 @@ export class Playback {
   }
 
   /**
-   * Fills out with the next samples, and with silence after them. It returns the number of samples
-   * that belong to an answer.
+   * Fills out with the next samples, followed by silence. Returns the number of samples that belong
+   * to an answer.
    */
   read(out: Float32Array): number {
     out.fill(0);

@@ -3,8 +3,7 @@ import { loudness, rate } from "./pcm";
 import type { Played } from "./playback";
 
 /**
- * Returns the address of the audio thread's script. The page's security policy allows no inline
- * script.
+ * Returns the URL of the audio thread's script. The page's security policy allows no inline script.
  */
 const worklet = (): string => document.getElementById("app")?.dataset["worklet"] ?? "";
 
@@ -94,11 +93,11 @@ export class Microphone {
   }
 }
 
-/** Receives reports about the playback. */
+/** Receives reports about playback. */
 export interface Sounding {
   playing: (played: Played | null, level: number) => void;
   over: (played: Played) => void;
-  /** The playback was stopped by stop. */
+  /** stop has stopped the playback. */
   stopped: (played: Played | null) => void;
 }
 
@@ -123,7 +122,7 @@ export class Loudspeaker {
   /** The number of samples that the device has buffered but not played. */
   get underWay(): number {
     const seconds = this.context.outputLatency;
-    return Number.isFinite(seconds) ? Math.round(seconds * rate) : 0; // some browsers do not report it
+    return Number.isFinite(seconds) ? Math.round(seconds * rate) : 0; // some browsers do not report the latency
   }
 
   play(item: string, samples: Float32Array<ArrayBuffer>): void {
@@ -135,7 +134,7 @@ export class Loudspeaker {
     this.node.port.postMessage({ type: "end", item });
   }
 
-  /** Stops the playback. stopped reports the played part. */
+  /** Stops playback. stopped reports the played part. */
   stop(): void {
     this.node.port.postMessage({ type: "stop" });
   }
@@ -147,8 +146,8 @@ export class Loudspeaker {
 }
 
 /**
- * Returns the audio context of the microphone and the loudspeaker, at the service's rate. It must
- * be created in a click, because browsers mute it otherwise.
+ * Returns the audio context for the microphone and the loudspeaker, at the service's rate. It must
+ * be created in a click handler, because browsers otherwise mute it.
  */
 export const makeContext = (): AudioContext => new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
 

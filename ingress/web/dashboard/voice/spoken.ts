@@ -1,4 +1,4 @@
-// Applies the events of a voice connection to the turns of a session.
+// Applies the events from a voice connection to the turns in a session.
 import { ApiError } from "../api";
 import { newTurn, type Spoken, type Turn } from "../chat/turn";
 
@@ -20,7 +20,7 @@ export interface VoiceEvent {
   error?: { type?: string; code?: string | null; message?: string; param?: string | null };
 }
 
-/** The text of an answer of which nothing was heard. */
+/** The text of an answer if no part of it was heard. */
 export const nothing = "…";
 
 const begun = (item: string): Turn => ({
@@ -69,7 +69,8 @@ function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: st
 }
 
 /**
- * Starts an answer. It responds to all questions since the previous answer, so their turns are merged.
+ * Starts an answer. It responds to all questions since the previous answer, so the turns of these
+ * questions are merged.
  */
 function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
   const open = turns.filter((t) => t.spoken && t.spoken.response === null && t.message !== "");
@@ -95,7 +96,7 @@ function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
   });
 }
 
-/** HTTP statuses of refusals, by error code. */
+/** HTTP statuses for refusals, by error code. */
 const statuses: Record<string, number> = {
   rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
 };

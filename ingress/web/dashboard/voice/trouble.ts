@@ -7,7 +7,7 @@ export interface Trouble {
   words: string;
   /** Whether a retry may help. */
   again: boolean;
-  /** Whether the end is normal. */
+  /** Whether the conversation ended normally. */
   calm?: boolean;
   /** The part of the agent's settings that resolves the problem. */
   settings?: string;
@@ -20,7 +20,7 @@ export function microphoneTrouble(cause: unknown, secure: boolean): Trouble {
   switch (name) {
     case "NotAllowedError":
     case "SecurityError":
-      return { head: "Microphone blocked by the browser", words: "Allow the microphone next to the page’s address, and in your system’s settings for the browser. Then try again.", again: true };
+      return { head: "Microphone blocked by the browser", words: "Allow the microphone in the browser’s address bar, and for the browser in your system’s settings. Then try again.", again: true };
     case "NotFoundError":
     case "OverconstrainedError":
       return { head: "No microphone found", words: "Connect a microphone or switch it on, then try again.", again: true };
@@ -61,8 +61,8 @@ const unavailable: Trouble = {
 };
 
 /**
- * Explains the end of a connection, from the service's last error and the close code. It returns
- * null if reconnecting may help.
+ * Explains the end of a connection, from the service's last error and the close code. Returns null
+ * if reconnecting may help.
  */
 export function endTrouble(code: number, said: string | null, message: string): Trouble | null {
   switch (said) {
@@ -83,7 +83,10 @@ export const pauses = [500, 2000, 5000] as const;
 
 export const lost: Trouble = { head: "Connection lost", words: "Reconnecting failed. The conversation is saved. Continue by text, or try again.", again: true };
 
-/** Returns the message for an error that does not end the connection, or null if it needs none. */
+/**
+ * Returns the message for an error that does not end the connection, or null if no message is
+ * needed.
+ */
 export function noticeOf(error: { code?: string | null; message?: string }): string | null {
   switch (error.code) {
     case "unknown_voice": return "The agent’s voice is unknown to the speech service, so the default voice is used. Change it in the agent’s settings, under Tools.";
@@ -94,8 +97,8 @@ export function noticeOf(error: { code?: string | null; message?: string }): str
 }
 
 /**
- * Explains why an answer was not spoken, or not to its end. A refused message has its error in its
- * turn, so it returns null.
+ * Explains why an answer was not spoken, or not to its end. Returns null for a refused message,
+ * because its turn shows the error.
  */
 export function failureOf({ response }: VoiceEvent): string | null {
   if (response?.status !== "failed" || !response.metadata?.["run_id"]) return null;

@@ -3,8 +3,8 @@ import type { ChatSession } from "../chat/session";
 import { Call } from "./call";
 
 /**
- * Returns a session's call. It renders when the call changes, and ends the call when the session is
- * left.
+ * Returns a session's call. Renders again when the call changes, and ends the call when the session
+ * is left.
  */
 export function useCall(session: ChatSession): Call {
   const call = useMemo(() => new Call(session), [session]);

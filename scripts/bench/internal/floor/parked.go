@@ -3,6 +3,7 @@ package floor
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 )
@@ -12,6 +13,7 @@ import (
 type parked struct {
 	mu       sync.Mutex
 	released chan struct{} // closed to release the waiting requests
+	waiting  atomic.Int64
 }
 
 func newParked() *parked { return &parked{released: make(chan struct{})} }
@@ -19,6 +21,7 @@ func newParked() *parked { return &parked{released: make(chan struct{})} }
 func (p *parked) routes() http.Handler {
 	router := routes(p.park)
 	router.POST(ReleasePath, p.release)
+	router.GET(WaitingPath, func(c *gin.Context) { c.JSON(http.StatusOK, p.waiting.Load()) })
 	return router
 }
 
@@ -32,6 +35,8 @@ func (p *parked) park(c *gin.Context) {
 	p.mu.Lock()
 	released := p.released
 	p.mu.Unlock()
+	p.waiting.Add(1)
+	defer p.waiting.Add(-1)
 	select {
 	case <-released:
 		c.JSON(http.StatusOK, gin.H{"message": req.Input.Message})

@@ -16,11 +16,13 @@ import (
 
 // The kinds of processes.
 const (
-	Ingress = "ingress"
-	Worker  = "worker"
-	Parked  = "parked"
-	Hooks   = "hooks"
-	Replay  = "replay"
+	Ingress     = "ingress"
+	Worker      = "worker"
+	ChatIngress = "chat-ingress"
+	ChatWorker  = "chat-worker"
+	Parked      = "parked"
+	Hooks       = "hooks"
+	Replay      = "replay"
 )
 
 // Paths of all kinds that serve HTTP. ReadyPath answers 200 once requests may be sent to Path.
@@ -28,6 +30,7 @@ const (
 	Path        = "/run"
 	ReadyPath   = "/ready"
 	ReleasePath = "/release" // of Parked: a POST makes it answer all waiting requests
+	WaitingPath = "/waiting" // of Parked: their number
 )
 
 const (
@@ -41,6 +44,7 @@ type Config struct {
 	DatabaseURL string `env:"DATABASE_URL"`
 	NATSURL     string `env:"NATS_URL" name:"nats-url"`
 	Secret      string `env:"SECRET"` // of Hooks
+	Model       string `env:"MODEL"`  // host:port of the model of ChatWorker
 }
 
 // Serve runs a process of a kind until ctx ends.
@@ -49,7 +53,11 @@ func Serve(ctx context.Context, kind string, c Config) error {
 	case Ingress:
 		return runIngress(ctx, c)
 	case Worker:
-		return runWorker(ctx, c.NATSURL)
+		return runWorker(ctx, c)
+	case ChatIngress:
+		return runChatIngress(ctx, c)
+	case ChatWorker:
+		return runChatWorker(ctx, c)
 	case Parked:
 		return serve(ctx, c.Address, newParked().routes())
 	case Hooks:
@@ -82,7 +90,7 @@ func Start(ctx context.Context, command, logsDir string, c Config, kinds ...stri
 	for _, kind := range kinds {
 		_, err := f.Group.Start(ctx, process.Config{
 			Name: "floor-" + kind, Path: command, Args: []string{"floor", kind}, LogsDir: logsDir, Env: map[string]string{
-				"ADDRESS": f.Address, "DATABASE_URL": c.DatabaseURL, "NATS_URL": c.NATSURL, "SECRET": c.Secret,
+				"ADDRESS": f.Address, "DATABASE_URL": c.DatabaseURL, "NATS_URL": c.NATSURL, "SECRET": c.Secret, "MODEL": c.Model,
 			},
 		})
 		if err != nil {
@@ -99,6 +107,11 @@ func Start(ctx context.Context, command, logsDir string, c Config, kinds ...stri
 // Load is a run-automation request to Ingress or Replay.
 func (f *Floor) Load() load.Spec {
 	return load.Spec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Expect: `"status":"completed"`}
+}
+
+// Chat is a load of streamed chats with ChatIngress.
+func (f *Floor) Chat(answer string) load.StreamSpec {
+	return load.StreamSpec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Field: "text", Answer: answer, End: ChatEnd}
 }
 
 // request contains the fields of a request that the floor reads. They have the same names as in a

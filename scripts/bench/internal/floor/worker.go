@@ -18,8 +18,15 @@ type reply struct {
 }
 
 // runWorker answers each job with its own message until ctx ends.
-func runWorker(ctx context.Context, natsURL string) error {
-	nc, _, stream, err := openStream(ctx, natsURL, "floor-worker")
+func runWorker(ctx context.Context, c Config) error {
+	return consume(ctx, c.NATSURL, "floor-worker", func(nc *nats.Conn) func(jetstream.Msg) {
+		return func(m jetstream.Msg) { work(nc, m) }
+	})
+}
+
+// consume connects and calls a function for each job until ctx ends.
+func consume(ctx context.Context, natsURL, name string, handler func(*nats.Conn) func(jetstream.Msg)) error {
+	nc, _, stream, err := openStream(ctx, natsURL, name)
 	if err != nil {
 		return err
 	}
@@ -32,7 +39,7 @@ func runWorker(ctx context.Context, natsURL string) error {
 		return fmt.Errorf("making consumer: %w", err)
 	}
 
-	pull, err := consumer.Consume(func(m jetstream.Msg) { work(nc, m) })
+	pull, err := consumer.Consume(handler(nc))
 	if err != nil {
 		return fmt.Errorf("pulling jobs: %w", err)
 	}

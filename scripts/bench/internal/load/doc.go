@@ -7,5 +7,6 @@
 //	client 2   request ──▶ answer, request ──▶ answer, …     follows the answer
 //	           ├─ warm-up ─┼──────── measured ────────┤
 //
-// Request is a single request, and Transcript an event stream that the bench reads.
+// ReadStreams does the same with streamed answers and measures the time to their first piece.
+// Request is a single request.
 package load

@@ -17,8 +17,8 @@ type Request struct {
 	Body         []byte
 }
 
-// waiting has no connection limit, because each of thousands of clients needs its own.
-var waiting = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+// connections has as many connections as there are concurrent requests.
+var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Send sends a request to a base URL and returns its response. A status other than 2xx is an error.
 func (r Request) Send(ctx context.Context, base string) (*http.Response, error) {
@@ -34,7 +34,7 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 		req.Header.Set(name, value)
 	}
 
-	res, err := waiting.Do(req)
+	res, err := connections.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", r.Path, err)
 	}
@@ -69,34 +69,4 @@ func (r Request) Ask(ctx context.Context, base string, into any) error {
 		return fmt.Errorf("reading answer of %s: %w", r.Path, err)
 	}
 	return nil
-}
-
-// Run is the run object, as far as clients check it.
-type Run struct {
-	ID       string `json:"id"`
-	Status   string `json:"status"`
-	Message  string `json:"message"`
-	Attempts int    `json:"attempts"`
-}
-
-// Check returns an error unless the run has completed at the first attempt with the answer to that message.
-func (r Run) Check(message string) error {
-	if r.Status != "completed" || r.Message != "echo: "+message || r.Attempts != 1 {
-		return fmt.Errorf("the run of %q is %s with %q at attempt %d", message, r.Status, r.Message, r.Attempts)
-	}
-	return nil
-}
-
-// Listen sends a request whose response is an event stream of a run, and reads the events into a
-// transcript until the stream ends.
-func (r Request) Listen(ctx context.Context, base string, t *Transcript) error {
-	res, err := r.Send(ctx, base)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
-		return fmt.Errorf("expected an event stream, got content type %q", kind)
-	}
-	return t.read(res.Body)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
+
+	"parley/shared/lifecycle"
 )
 
 // KeyMark is the placeholder for a request's key, in the body or as a header's value. A key has the
@@ -47,7 +49,8 @@ type Spec struct {
 type Duration struct {
 	Clients  int
 	WarmUp   time.Duration // not measured
-	Measured time.Duration
+	Measured time.Duration // if it is 0, each client sends one request
+	Spread   time.Duration // time over which the clients begin
 }
 
 // Result is the outcome of a Spec.
@@ -57,10 +60,11 @@ type Result struct {
 	Latencies *hdrhistogram.Histogram // of the measured part, in nanoseconds
 }
 
-// NewLatencies returns an empty histogram of durations up to two minutes in nanoseconds, exact to three digits.
-func NewLatencies() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, (2 * time.Minute).Nanoseconds(), 3)
-}
+// maxLatency is the longest duration of a histogram.
+const maxLatency = 2 * time.Minute
+
+// NewLatencies returns an empty histogram of durations in nanoseconds, exact to three digits.
+func NewLatencies() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency.Nanoseconds(), 3) }
 
 // Millis returns a quantile (0 to 100) of durations in milliseconds.
 func Millis(h *hdrhistogram.Histogram, quantile float64) float64 {
@@ -87,7 +91,12 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range clients {
 		clients[i] = newClient(s, i)
-		group.Go(func() error { return clients[i].work(ctx, connections, start, end) })
+		group.Go(func() error {
+			if err := lifecycle.Sleep(ctx, d.Spread*time.Duration(i)/time.Duration(d.Clients)); err != nil {
+				return fmt.Errorf("beginning: %w", err)
+			}
+			return clients[i].work(ctx, connections, start, end)
+		})
 	}
 
 	if err := group.Wait(); err != nil {
@@ -134,7 +143,7 @@ func newClient(s Spec, number int) *client {
 	return c
 }
 
-// work sends requests until end. It measures the correct responses that arrive between start and
+// work sends requests until end, at least one. It measures the correct responses that arrive between start and
 // end.
 func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -148,7 +157,7 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 		req.Header.Set(name, value)
 	}
 
-	for now := time.Now(); now.Before(end); {
+	for now := time.Now(); c.answered == 0 || now.Before(end); {
 		counter(c.seq, c.next())
 		copy(c.inBody, c.key)
 		for name, value := range c.spec.Headers {

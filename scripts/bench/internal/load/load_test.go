@@ -1,9 +1,7 @@
 package load
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -91,9 +89,17 @@ func TestRequestsShareKeys(t *testing.T) {
 
 func TestWarmUpIsNotMeasured(t *testing.T) {
 	t.Parallel()
+	r, s := serve(t, completed)
+	result, err := Execute(t.Context(), s, Duration{Clients: 3, WarmUp: 20 * time.Millisecond})
+	if err != nil || result.Answered < 3 || result.Latencies.TotalCount() != 0 || len(r.keys) < 3 {
+		t.Errorf("%+v: %v", result, err)
+	}
+}
+
+func TestEachClientSendsARequest(t *testing.T) {
+	t.Parallel()
 	_, s := serve(t, completed)
-	result, err := Execute(t.Context(), s, Duration{Clients: 1, WarmUp: 20 * time.Millisecond})
-	if err != nil || result.Answered == 0 || result.Latencies.TotalCount() != 0 {
+	if result, err := Execute(t.Context(), s, Duration{Clients: 3, Spread: time.Millisecond}); err != nil || result.Answered != 3 {
 		t.Errorf("%+v: %v", result, err)
 	}
 }
@@ -120,20 +126,5 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 		})
-	}
-}
-
-func TestContextEndsExecution(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("enough")
-	_, s := serve(t, func(w http.ResponseWriter, n int) {
-		if n > 5 {
-			cancel(reason)
-		}
-		completed(w, n)
-	})
-	if _, err := Execute(ctx, s, Duration{Clients: 1, Measured: 10 * time.Second}); !errors.Is(err, reason) {
-		t.Errorf("error is %v", err)
 	}
 }

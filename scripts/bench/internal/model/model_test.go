@@ -1,90 +1,69 @@
 package model
 
 import (
+	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-// ask sends a question and returns the status of the answer.
-func ask(t *testing.T, m *Model) <-chan int {
+// ask sends a question to a provider and returns the answer's body.
+func ask(t *testing.T, s *server, model string) <-chan string {
 	t.Helper()
-	out := make(chan int, 1)
+	out := make(chan string, 1)
 	go func() {
-		body := strings.NewReader(`{"model":"bench","messages":[{"role":"user","content":"hello"}]}`)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+"/chat/completions", body)
+		body := strings.NewReader(`{"model":"` + model + `","stream":true,"messages":[{"role":"user","content":"hello"}]}`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address()+"/v1/chat/completions", body)
 		if err != nil {
-			out <- 0
+			out <- err.Error()
 			return
 		}
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
-			out <- 0
+			out <- err.Error()
 			return
 		}
-		_ = res.Body.Close() // only the status counts
-		out <- res.StatusCode
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil {
+			out <- err.Error()
+			return
+		}
+		out <- string(answer)
 	}()
 	return out
 }
 
-func start(t *testing.T, delay time.Duration) *Model {
-	t.Helper()
-	m, err := Start(t.Context(), delay)
+func TestPacedProvider(t *testing.T) {
+	t.Parallel()
+	p, err := StartPaced(t.Context(), PieceEvery)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := m.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
-}
-
-func TestModelHoldsAnswers(t *testing.T) {
-	t.Parallel()
-	m := start(t, 0)
-	if status := <-ask(t, m); status != http.StatusOK { // not held yet
-		t.Fatalf("status %d", status)
-	}
-	if err := m.Asked([]string{"hello"}); err != nil {
-		t.Error(err)
-	}
-
-	m.Hold()
-	held := ask(t, m)
-	for m.Active() < 1 {
-		runtime.Gosched()
-	}
-
-	select {
-	case <-held:
-		t.Fatal("the model answered")
-	default:
-	}
-
-	m.Release()
-	m.Release()
-	if status := <-held; status != http.StatusOK {
-		t.Errorf("status %d", status)
-	}
-
-	for message, want := range map[string]string{"hello": "2 model calls", "never": "0 model calls"} {
-		if err := m.Asked([]string{message}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", message, err, want)
-		}
-	}
-}
-
-func TestModelDelaysAnswers(t *testing.T) {
-	t.Parallel()
-	const delay = 30 * time.Millisecond
-	m := start(t, delay)
 	began := time.Now()
-	if status := <-ask(t, m); status != http.StatusOK || time.Since(began) < delay {
-		t.Errorf("status %d after %s", status, time.Since(began))
+	answer := <-ask(t, p.server, Paced)
+	if took := time.Since(began); took < thinking+(pieceCount-1)*PieceEvery {
+		t.Errorf("an answer took %s", took)
+	}
+	if n := strings.Count(answer, `"content":" word`); n != pieceCount || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
+		t.Errorf("%d pieces: %s", n, answer)
+	}
+
+	p.Hold()
+	held := ask(t, p.server, Suspended)
+	paced := <-ask(t, p.server, Paced) // longer than the held half
+	if paced != answer || p.Active() != 1 || len(held) > 0 {
+		t.Errorf("%d answers are held", p.Active())
+	}
+	p.Release()
+	if got := <-held; got != answer {
+		t.Errorf("a released answer is %s", got)
+	}
+	if got := <-ask(t, p.server, "other"); !strings.Contains(got, `model "other"`) {
+		t.Errorf("an unknown model answers %s", got)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
 	}
 }

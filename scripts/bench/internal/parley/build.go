@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // Binaries are the paths of the two programs.
@@ -32,12 +29,9 @@ var mains = []struct{ module, command string }{
 //go:embed profile.go.txt
 var profileSource []byte
 
-const (
-	profilesVariable = "BENCH_PROFILES" // a directory; profile.go.txt reads it
-	profileTimeout   = 10 * time.Second
-)
+const profilesVariable = "BENCH_PROFILES" // an address; profile.go.txt reads it
 
-// Build builds both programs from this repository's modules into dir. With profile they can write profiles.
+// Build builds both programs from this repository's modules into dir. With profile they serve profiles.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	for _, main := range mains {
 		source, err := Module(ctx, main.module)
@@ -84,29 +78,4 @@ func Module(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("looking for module %s: %w", path, err)
 	}
 	return strings.TrimSpace(string(raw)), nil
-}
-
-// WriteProfiles makes processes built with profiles write CPU, heap and goroutine profiles and the
-// runtime's memory statistics to the configuration's directory.
-func (p *Parley) WriteProfiles(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, profileTimeout)
-	defer cancel()
-
-	for _, process := range p.Processes() {
-		last := filepath.Join(p.config.ProfilesDir, process.Name+"-memory.json")
-		if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing an old profile: %w", err)
-		}
-		if err := process.Signal(syscall.SIGUSR1); err != nil {
-			return fmt.Errorf("requesting profile of %s: %w", process.Name, err)
-		}
-		err := process.Await(ctx, func(context.Context) bool {
-			_, err := os.Stat(last)
-			return err == nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

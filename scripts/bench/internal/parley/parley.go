@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"parley/migrations"
-	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/process"
 	"parley/shared/store"
 )
@@ -21,12 +20,14 @@ const startTimeout = 60 * time.Second
 
 // Overrides are the settings that differ from the defaults: rate limits would end a measurement.
 var Overrides = map[string]string{
-	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000",
-	"CONNECTIONS_PER_ADDRESS": "0",
+	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000",
 }
 
 // Completed counts the runs whose result is on disk.
 const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`
+
+// Accepted counts all runs.
+const Accepted = `SELECT count(*) FROM runs`
 
 // Config says what to start and on which servers.
 type Config struct {
@@ -44,17 +45,18 @@ type Config struct {
 // Parley is a running ingress and its running workers.
 type Parley struct {
 	process.Group
-
-	Key   string // of the organization
-	Agent string // id of the echo agent
+	*Organization // the first one
 
 	config  Config
 	env     map[string]string
 	port    int
+	ingress *process.Process
 	workers []*process.Process
+
+	profiles map[string]string // addresses by process
 }
 
-// Start migrates the database, starts the processes and creates the agent. It returns when the agent's first run has been answered.
+// Start migrates the database, starts the processes and creates an organization with an agent.
 func Start(ctx context.Context, c Config) (*Parley, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -64,13 +66,10 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 
 	c.Model = cmp.Or(c.Model, "offline/echo")
 	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
-	p := &Parley{config: c}
+	p := &Parley{config: c, profiles: map[string]string{}}
 	err := p.start(ctx)
 	if err == nil {
-		err = p.signUp(ctx)
-	}
-	if err == nil {
-		err = p.firstRun(ctx)
+		p.Organization, err = p.SignUp(ctx, "bench", c.Model)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -102,14 +101,9 @@ func (p *Parley) start(ctx context.Context) (err error) {
 		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(p.port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
 	}
-	if p.config.ProfilesDir != "" {
-		p.env[profilesVariable] = p.config.ProfilesDir
-	}
-
 	maps.Copy(p.env, Overrides)
 	maps.Copy(p.env, p.config.Settings)
-	_, err = p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: p.env, LogsDir: p.config.LogsDir})
-	if err != nil {
+	if err := p.startIngress(ctx); err != nil {
 		return err
 	}
 	if err := p.SetWorkers(ctx, 1); err != nil {
@@ -119,11 +113,39 @@ func (p *Parley) start(ctx context.Context) (err error) {
 }
 
 func (p *Parley) ready(ctx context.Context) error {
-	return p.Ingress().AwaitOK(ctx, p.Base()+"/readyz")
+	return p.ingress.AwaitOK(ctx, p.Base()+"/readyz")
+}
+
+func (p *Parley) startIngress(ctx context.Context) (err error) {
+	p.ingress, err = p.startProcess(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: maps.Clone(p.env)})
+	return err
+}
+
+// startProcess starts a process and, if profiles are wanted, the profiles of its CPU time.
+func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.Process, error) {
+	c.LogsDir = p.config.LogsDir
+	if p.config.ProfilesDir == "" {
+		return p.Group.Start(ctx, c)
+	}
+
+	port, err := process.FreePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	c.Env[profilesVariable], p.profiles[c.Name] = address, address
+	started, err := p.Group.Start(ctx, c)
+	if err == nil {
+		err = started.AwaitOK(ctx, "http://"+address+"/debug/pprof/cmdline")
+	}
+	if err == nil {
+		go p.profileCPU(context.WithoutCancel(ctx), c.Name, address)
+	}
+	return started, err
 }
 
 // Ingress returns the ingress's process.
-func (p *Parley) Ingress() *process.Process { return p.Processes()[0] }
+func (p *Parley) Ingress() *process.Process { return p.ingress }
 
 // Address is the address of the ingress, as host:port.
 func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
@@ -136,7 +158,7 @@ func (p *Parley) Base() string { return "http://" + p.Address() }
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if _, err := p.Restart(ctx, p.Ingress()); err != nil {
+	if err := errors.Join(p.End(p.ingress), p.startIngress(ctx)); err != nil {
 		return err
 	}
 	return p.ready(ctx)
@@ -175,8 +197,8 @@ func (p *Parley) startWorker(ctx context.Context) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	env := maps.Clone(p.env)
 	env["METRICS_ADDR"] = address
-	worker, err := p.Group.Start(ctx, process.Config{
-		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env, LogsDir: p.config.LogsDir,
+	worker, err := p.startProcess(ctx, process.Config{
+		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env,
 	})
 	if err != nil {
 		return err
@@ -184,11 +206,4 @@ func (p *Parley) startWorker(ctx context.Context) error {
 
 	p.workers = append(p.workers, worker)
 	return worker.AwaitOK(ctx, "http://"+address+"/readyz")
-}
-
-// Load is run-automation of the echo agent.
-func (p *Parley) Load() load.Spec {
-	return load.Spec{
-		Address: p.Address(), Path: automationPath, Headers: automationHeaders(p.Key), Body: load.Body(p.Agent), Expect: `"status":"completed"`,
-	}
 }

@@ -20,15 +20,24 @@ func automationHeaders(key string) map[string]string {
 	return map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": "bench"}
 }
 
-// signUp creates an organization with a key and an agent.
-func (p *Parley) signUp(ctx context.Context) error {
+// Organization is a customer: its requests have its key.
+type Organization struct {
+	Key   string
+	Agent string // id of its first agent
+
+	parley *Parley
+}
+
+// SignUp creates an organization with a key and an agent.
+func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization, error) {
+	o := &Organization{parley: p}
 	var login struct {
 		Token string `json:"token"`
 	}
 
-	password := map[string]any{"email": "bench@example.com", "password": "correct horse battery staple"}
-	if err := p.post(ctx, "/api/auth/signup", nil, password, &login); err != nil {
-		return err
+	password := map[string]any{"email": name + "@example.com", "password": "correct horse battery staple"}
+	if err := o.post(ctx, "/api/auth/signup", nil, password, &login); err != nil {
+		return nil, err
 	}
 
 	bearer := map[string]string{"Authorization": "Bearer " + login.Token}
@@ -36,18 +45,18 @@ func (p *Parley) signUp(ctx context.Context) error {
 		Key string `json:"key"`
 	}
 
-	err := p.post(ctx, "/api/keys", bearer, map[string]any{"name": "bench", "scope": "organization"}, &key)
+	err := o.post(ctx, "/api/keys", bearer, map[string]any{"name": "bench", "scope": "organization"}, &key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	p.Key = key.Key
-	p.Agent, err = p.NewAgent(ctx, "Echo", p.config.Model, nil)
-	return err
+	o.Key = key.Key
+	o.Agent, err = o.NewAgent(ctx, "First", model, nil)
+	return o, err
 }
 
 // NewAgent creates an agent, which repeats its input.
-func (p *Parley) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
+func (o *Organization) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
 		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},
 	}
@@ -57,63 +66,58 @@ func (p *Parley) NewAgent(ctx context.Context, name, model string, tools map[str
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = p.post(ctx, "/api/agents", map[string]string{"x-api-key": p.Key}, agent, &made)
+	err = o.post(ctx, "/api/agents", map[string]string{"x-api-key": o.Key}, agent, &made)
 	return made.ID, err
 }
 
-// firstRun checks that the agent works.
-func (p *Parley) firstRun(ctx context.Context) error {
-	var run load.Run
-	if err := p.Ask(ctx, p.Automation(p.Agent, load.Message, "first"), &run); err != nil {
-		return err
-	}
-	return run.Check(load.Message)
-}
-
 // Hook creates a webhook for GitHub and returns a delivery to it, signed with the secret.
-func (p *Parley) Hook(ctx context.Context, secret string) (load.Spec, error) {
+func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, error) {
 	var hook struct {
 		ID string `json:"id"`
 	}
-	err := p.post(ctx, "/api/hooks", map[string]string{"x-api-key": p.Key}, map[string]any{
-		"name": "bench", "agentId": p.Agent, "source": "github", "secret": secret,
+	err := o.post(ctx, "/api/hooks", map[string]string{"x-api-key": o.Key}, map[string]any{
+		"name": "bench", "agentId": o.Agent, "source": "github", "secret": secret,
 		"messageTemplate": "An issue was {{action}} in {{repository.full_name}}: {{issue.title}}. {{issue.body}}",
 		"filter":          []map[string]any{{"path": "@event", "op": "eq", "value": "issues"}},
 	}, &hook)
-	return load.Delivery(p.Address(), "/api/hooks/receive/"+hook.ID, secret), err
+	return load.Delivery(o.parley.Address(), "/api/hooks/receive/"+hook.ID, secret), err
 }
 
 // Automation triggers a run of an agent and waits for it.
-func (p *Parley) Automation(agent, message, key string) load.Request {
-	return p.request(http.MethodPost, automationPath, automationHeaders(p.Key),
+func (o *Organization) Automation(agent, message, key string) load.Request {
+	return o.request(http.MethodPost, automationPath, automationHeaders(o.Key),
 		map[string]any{"target": agent, "input": map[string]string{"message": message}, "idempotencyKey": key})
 }
 
-// Chat sends a message to an agent and waits for the answer, or for the run's events if stream is set.
-func (p *Parley) Chat(agent, session, message string, stream bool) load.Request {
-	return p.request(http.MethodPost, "/api/agents?action=chat&id="+url.QueryEscape(agent), nil,
-		map[string]any{"sessionId": session, "message": message, "stream": stream})
+// Streams is a load of streamed chats with an agent, each in its own session.
+func (o *Organization) Streams(agent, answer string) load.StreamSpec {
+	return load.StreamSpec{
+		Address: o.parley.Address(), Path: "/api/agents?action=chat&id=" + url.QueryEscape(agent), Headers: map[string]string{"x-api-key": o.Key},
+		Body:  `{"sessionId":"` + load.KeyMark + `","message":"` + load.Message + `","stream":true}`,
+		Field: "text", Answer: answer, End: "event: run.completed",
+	}
 }
 
-// ChatAsync is Chat without the wait.
-func (p *Parley) ChatAsync(agent, session, message string) load.Request {
-	r := p.Chat(agent, session, message, false)
-	r.Headers["Prefer"] = "respond-async"
-	return r
+// Load is a load of run-automation of an agent.
+func (o *Organization) Load(agent string) load.Spec {
+	return load.Spec{
+		Address: o.parley.Address(), Path: automationPath, Headers: automationHeaders(o.Key), Body: load.Body(agent), Expect: `"status":"completed"`,
+	}
+}
+
+// ChatAsync sends a message to an agent and does not wait for the answer.
+func (o *Organization) ChatAsync(agent, session, message string) load.Request {
+	return o.request(http.MethodPost, "/api/agents?action=chat&id="+url.QueryEscape(agent), map[string]string{"Prefer": "respond-async"},
+		map[string]any{"sessionId": session, "message": message})
 }
 
 // Get is a GET request with the organization's key.
-func (p *Parley) Get(path string, query url.Values) load.Request {
-	return p.request(http.MethodGet, path+"?"+query.Encode(), nil, nil)
-}
-
-// Events requests a run's events.
-func (p *Parley) Events(runID string) load.Request {
-	return p.Get("/api/runs", url.Values{"id": {runID}, "stream": {"1"}})
+func (o *Organization) Get(path string, query url.Values) load.Request {
+	return o.request(http.MethodGet, path+"?"+query.Encode(), nil, nil)
 }
 
 // Upload uploads a document and returns its id.
-func (p *Parley) Upload(ctx context.Context, name string, content []byte) (id string, err error) {
+func (o *Organization) Upload(ctx context.Context, name string, content []byte) (id string, err error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", name)
@@ -124,20 +128,20 @@ func (p *Parley) Upload(ctx context.Context, name string, content []byte) (id st
 		return "", fmt.Errorf("making form: %w", err)
 	}
 
-	r := p.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
+	r := o.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
 	r.Body = body.Bytes()
 	var made struct {
 		ID string `json:"id"`
 	}
-	if err := p.Ask(ctx, r, &made); err != nil {
+	if err := o.Ask(ctx, r, &made); err != nil {
 		return "", fmt.Errorf("uploading %s: %w", name, err)
 	}
 	return made.ID, nil
 }
 
 // request is a request with the organization's key.
-func (p *Parley) request(method, path string, headers map[string]string, body any) load.Request {
-	r := load.Request{Method: method, Path: path, Headers: map[string]string{"x-api-key": p.Key}}
+func (o *Organization) request(method, path string, headers map[string]string, body any) load.Request {
+	r := load.Request{Method: method, Path: path, Headers: map[string]string{"x-api-key": o.Key}}
 	maps.Copy(r.Headers, headers)
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -150,14 +154,14 @@ func (p *Parley) request(method, path string, headers map[string]string, body an
 }
 
 // Ask sends a request to the ingress and decodes its answer.
-func (p *Parley) Ask(ctx context.Context, r load.Request, into any) error {
-	return errors.Join(r.Ask(ctx, p.Base(), into), p.Err())
+func (o *Organization) Ask(ctx context.Context, r load.Request, into any) error {
+	return errors.Join(r.Ask(ctx, o.parley.Base(), into), o.parley.Err())
 }
 
-func (p *Parley) post(ctx context.Context, path string, headers map[string]string, body, into any) error {
+func (o *Organization) post(ctx context.Context, path string, headers map[string]string, body, into any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("writing body of %s: %w", path, err)
 	}
-	return p.Ask(ctx, load.Request{Method: http.MethodPost, Path: path, Headers: headers, Body: raw}, into)
+	return o.Ask(ctx, load.Request{Method: http.MethodPost, Path: path, Headers: headers, Body: raw}, into)
 }

@@ -23,20 +23,6 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	return p, nil
 }
 
-// Restart stops a process of the group and starts it again in its place.
-func (g *Group) Restart(ctx context.Context, p *Process) (*Process, error) {
-	at := slices.Index(g.processes, p)
-	if err := g.End(p); err != nil {
-		return nil, err
-	}
-	next, err := Start(ctx, p.config)
-	if err != nil {
-		return nil, err
-	}
-	g.processes = slices.Insert(g.processes, at, next)
-	return next, nil
-}
-
 // End stops a process and removes it from the group.
 func (g *Group) End(p *Process) error {
 	at := slices.Index(g.processes, p)

@@ -72,9 +72,6 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 // PID returns the process id.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Signal sends the process a signal.
-func (p *Process) Signal(signal syscall.Signal) error { return p.child.Signal(signal) }
-
 // Err returns ErrEnded with the end of the log once the process has ended.
 func (p *Process) Err() error {
 	if !p.child.Ended() {

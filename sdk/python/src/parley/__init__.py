@@ -1,7 +1,7 @@
-"""Client of Parley, the self-hostable service for AI agents.
+"""Client for Parley, the self-hostable service for AI agents.
 
 `Parley` is the client, and `AsyncParley` the client for asyncio. `parley.types` contains the types
-of their results.
+of the results.
 """
 
 from . import types

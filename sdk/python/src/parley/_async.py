@@ -1,6 +1,6 @@
 """The client for asyncio.
 
-Worker threads carry out the calls, and cancelling a call closes its connection.
+Worker threads execute the calls, and cancelling a call closes its connection.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class AsyncPage(Generic[_T]):
 
 
 class AsyncPages(Generic[_T]):
-    """A requested list:
+    """A list that was requested:
 
-    `await` returns its first page, `async for` yields the entries of all pages.
+    `await` returns the first page, and `async for` yields the entries of all pages.
     """
 
     def __init__(self, workers: _Workers, first: Callable[[], Page[_T]]) -> None:
@@ -118,7 +118,7 @@ class AsyncPages(Generic[_T]):
 class _Reading:
     """An iteration over a stream.
 
-    Ending it closes the connection, even without an explicit close.
+    Ending the iteration closes the connection, even without an explicit close.
     """
 
     def __init__(self, workers: _Workers, source: Source) -> None:
@@ -197,14 +197,14 @@ class AsyncStream:
 
 
 class _Call(Generic[_G, _P, _T]):
-    """A method of a group as a coroutine."""
+    """A coroutine that calls a method of a group."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], _T]) -> None:
         self._method = method
 
     def __get__(self, group: AsyncGroup[_G] | None, owner: type) -> Callable[_P, Coroutine[Any, Any, _T]]:
         async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            assert group is not None, "call it of a client"
+            assert group is not None, "call it on a client"
             sync, workers = group._group, group._workers
             return await workers.run(lambda: self._method(sync, *args, **kwargs))
 
@@ -212,14 +212,14 @@ class _Call(Generic[_G, _P, _T]):
 
 
 class _List(Generic[_G, _P, _T]):
-    """A method of a group that returns a page, as an object to await or to iterate."""
+    """A method of a group that returns a page, as an object to await or to iterate over."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], Page[_T]]) -> None:
         self._method = method
 
     def __get__(self, group: AsyncGroup[_G] | None, owner: type) -> Callable[_P, AsyncPages[_T]]:
         def call(*args: _P.args, **kwargs: _P.kwargs) -> AsyncPages[_T]:
-            assert group is not None, "call it of a client"
+            assert group is not None, "call it on a client"
             sync, workers = group._group, group._workers
             return AsyncPages(workers, lambda: self._method(sync, *args, **kwargs))
 
@@ -227,7 +227,7 @@ class _List(Generic[_G, _P, _T]):
 
 
 class AsyncGroup(Generic[_G]):
-    """The base of a group of calls."""
+    """The base class of the groups of calls."""
 
     def __init__(self, workers: _Workers, group: _G) -> None:
         self._workers = workers
@@ -245,7 +245,7 @@ class AsyncAgents(AsyncGroup[Agents]):
 
 
 class AsyncTemplates(AsyncGroup[Templates]):
-    """The templates that everyone may chat with."""
+    """The templates, with which everyone may chat."""
 
     list = _List(Templates.list)
 
@@ -361,7 +361,7 @@ class AsyncParley:
         )
         self._workers = workers = _Workers(max_workers)
         self.base_url: str = client.base_url
-        """The address of the service."""
+        """The URL of the service."""
         self.agents = AsyncAgents(workers, client.agents)
         self.templates = AsyncTemplates(workers, client.templates)
         self.chat = AsyncChat(workers, client.chat)

@@ -40,7 +40,7 @@ _LONGEST_WAIT = 55  # maximum seconds that the service waits for a run per reque
 
 
 class Group:
-    """The base of a group of calls."""
+    """The base class of the groups of calls."""
 
     def __init__(self, client: Parley) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class Agents(Group):
 
 
 class Templates(Group):
-    """The templates that everyone may chat with."""
+    """The templates, with which everyone may chat."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
         """List templates."""
@@ -164,8 +164,8 @@ class Chat(Group):
             raise ValueError("pass exactly one of agent_id and template_id")
         key = str(uuid.uuid4()) if key is None else key
         if session_id is None:
-            # Derived from the key, so that the same key always is the same message. A session id
-            # has at most 128 characters.
+            # Derived from the key, so that the same key always identifies the same message. A
+            # session id has at most 128 characters.
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
@@ -318,7 +318,7 @@ class Knowledge(Group):
         """Add a document: a path, bytes, a file opened in binary mode, a text as `content`, or a
         `url` to fetch.
 
-        The document is processed afterwards; see `wait`. Adding the same bytes again returns the
+        The service then processes the document; see `wait`. Adding the same bytes again returns the
         same document.
         """
         if sum(given is not None for given in (file, content, url)) != 1:
@@ -401,7 +401,7 @@ class Parley:
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self.base_url: str = base_url or os.environ.get("PARLEY_BASE_URL") or "http://127.0.0.1:8080"
-        """The address of the service."""
+        """The URL of the service."""
         headers = _identity(api_key, organization_id, demo)
         self._visitor = demo or headers.get("Authorization", "").startswith("Bearer wt_")  # visitors may not read runs
         self._transport = Transport(self.base_url, headers, timeout, max_retries, ssl_context)

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ParleyError(Exception):
-    """The base of all exceptions of this package."""
+    """The base class of all exceptions in this package."""
 
 
 class ConnectionError(ParleyError, builtins.ConnectionError):
@@ -44,15 +44,15 @@ class ConnectionError(ParleyError, builtins.ConnectionError):
 
 
 class TimeoutError(ConnectionError, builtins.TimeoutError):
-    """The service took longer than `timeout` to connect, to accept the request, or to send more of
-    its response.
+    """Connecting to the service, sending the request, or waiting for more of the response took
+    longer than `timeout`.
     """
 
 
 class APIError(ParleyError):
-    """The service refused or failed the request.
+    """The service rejected the request, or failed to execute it.
 
-    `str()` of it is for people. Programs use `code`, which is stable, and `errors`.
+    Its `str()` is for people. Programs use `code`, which is stable, and `errors`.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -120,7 +120,7 @@ class StreamRestartedError(ParleyError):
     """The run was restarted, and its answer differs from the text that `text()` has already
     returned.
 
-    The run continues. `final_run()` of the stream returns its answer.
+    The run continues. The stream's `final_run()` returns the new answer.
     """
 
 
@@ -154,7 +154,7 @@ class RunFailedError(ParleyError):
 def raise_for_status(run: Run) -> Run:
     """Return a completed run.
 
-    Raise `RunFailedError` if it failed, was cancelled, timed out or requires an action.
+    Raise `RunFailedError` if the run failed, was cancelled, timed out or requires an action.
     """
     if run["status"] != "completed":
         raise RunFailedError(run)
@@ -180,7 +180,7 @@ def api_error(status: int, headers: Mapping[str, str], body: bytes) -> APIError:
 
 
 def _problem(body: bytes) -> Problem | None:
-    """Parse a problem of the service.
+    """Parse a problem document from the service.
 
     Return None for any other body, for example a proxy's error page.
     """

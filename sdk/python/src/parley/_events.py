@@ -12,7 +12,7 @@ from ._errors import APIError, ConnectionError, ParleyError, StreamRestartedErro
 from ._transport import Live, Request, Transport
 from .types import Run, RunEvent
 
-_STEADY = 10.0  # seconds of a connection after which its loss counts as the first failure
+_STEADY = 10.0  # seconds; if a connection lasted that long, its loss counts as a first failure
 
 
 class Parser:
@@ -157,7 +157,7 @@ class Source:
     def leave(self) -> None:
         """Close the connection, from any thread.
 
-        `fill` would reconnect and continue after the last event read.
+        A later `fill` reconnects and continues after the last event that was read.
         """
         if self._reading.acquire(blocking=False):
             try:

@@ -61,7 +61,7 @@ class Request:
 class Call:
     """A call in progress, which another thread may cancel.
 
-    Cancelling closes its connection and ends its pauses.
+    Cancelling the call closes its connection and ends its pauses.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("parley_call", default=None)
-"""The call that the current worker thread carries out; None in the caller's threads."""
+"""The call that the current worker thread executes; None in the caller's threads."""
 
 
 def current() -> Call:
@@ -118,7 +118,7 @@ class Connection:
         self._since = 0.0
 
     def connect(self, address: str) -> None:
-        """Connect if necessary. An error names the address."""
+        """Connect if necessary. An error names the URL."""
         if self.socket is None:
             with _failures(sent=False, where=f"{address}: "):
                 self.link.connect()
@@ -129,16 +129,17 @@ class Connection:
         self.fresh, self._since = False, time.monotonic()
 
     def usable(self) -> bool:
-        """Whether it can carry another request.
+        """Whether the connection can be used for another request.
 
-        A forked child must not use it, and a readable idle connection was closed.
+        A forked child must not use its parent's connection. An idle connection that is readable
+        was closed by the service.
         """
         if self.socket is None or self._process != os.getpid() or time.monotonic() - self._since > _IDLE:
             return False
         return not _readable(self.socket)
 
     def close(self) -> None:
-        """Close it, unless it belongs to the parent process."""
+        """Close the connection, unless it belongs to the parent process."""
         if self._process == os.getpid():
             _hang_up(self.socket)
         self.link.close()
@@ -167,7 +168,7 @@ class Live:
             return self.response.read1(65536)
 
     def abort(self) -> None:
-        """Close the connection while another thread may be reading, whose read then fails."""
+        """Close the connection. If another thread is reading from it, that read fails."""
         _hang_up(self.connection.socket)
 
     def close(self) -> None:
@@ -184,7 +185,7 @@ class Transport:
     ) -> None:
         url = urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
-            raise ValueError(f"base_url must be an address like https://parley.example.com, not {base_url!r}")
+            raise ValueError(f"base_url must be a URL such as https://parley.example.com, not {base_url!r}")
         if timeout <= 0 or max_retries < 0:
             raise ValueError("timeout must be above 0, and max_retries at least 0")
         self.timeout = timeout
@@ -255,8 +256,8 @@ class Transport:
         return self.open(request)
 
     def _exchange(self, call: Call, connection: Connection, request: Request) -> http.client.HTTPResponse:
-        # Encoded as UTF-8, which http.client only accepts as bytes; names of automations may be in
-        # any script.
+        # Encoded as UTF-8, because names of automations may be in any script. http.client accepts
+        # UTF-8 only as bytes.
         headers: Any = {name: value.encode(errors="surrogatepass") for name, value in {**self._headers, **request.headers}.items()}
         connection.connect(self._address)
         with call.using(connection.socket), _failures():

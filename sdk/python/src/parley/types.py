@@ -622,7 +622,7 @@ class HookFilter(TypedDict):
     """
 
     value: NotRequired[Any]
-    """A text, a number, true, false or null; for `in` a list of up to 100; for `exists` true
+    """A string, a number, true, false or null; for `in` a list of up to 100; for `exists` true
     or false, true unless given.
     """
 
@@ -661,7 +661,7 @@ class Hook(TypedDict):
     source: HookSource
 
     url: str
-    """The URL to send deliveries to."""
+    """The URL to which deliveries are sent."""
 
     secret: str
     """`***`, except in the response that created it."""
@@ -732,7 +732,7 @@ class NewHook(TypedDict):
     coalesce: NotRequired[HookCoalesce | None]
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
 
 class HookChange(TypedDict):
@@ -764,14 +764,14 @@ class HookRotation(TypedDict):
     """The new secret, with the same rules as in a new hook; generated if omitted."""
 
     keepSeconds: NotRequired[int]
-    """Seconds for which the previous secret is still accepted. Unless given: `86400`."""
+    """Seconds for which the previous secret is still accepted. Default: `86400`."""
 
 
 class HookTest(TypedDict):
     """A test delivery."""
 
     event: NotRequired[str]
-    """Unless given: `"test"`."""
+    """Default: `"test"`."""
 
     payload: NotRequired[Any]
     """Any JSON; default: a small object."""
@@ -788,8 +788,9 @@ class DeliveryError(TypedDict):
     """Why a delivery was refused."""
 
     code: str
-    """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
-    agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+    """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be
+    added.
     """
 
     message: str
@@ -860,7 +861,7 @@ class DeliveryWithBody(TypedDict):
     """Null if the body is not kept."""
 
     body: str | None
-    """As text; null when it is not kept."""
+    """As text; null if it is not stored."""
 
 
 class TakenDelivery(TypedDict):
@@ -963,8 +964,8 @@ class NewDocument(TypedDict):
     """A document, with exactly one of `content`, `contentBase64` and `url`. The body may be up
     to 28 MiB long.
 
-    Exactly one of these must be there: `name` with `content`, or `name` with
-    `contentBase64`, or `url`.
+    Exactly one of these is required: `name` with `content`, or `name` with `contentBase64`,
+    or `url`.
     """
 
     name: NotRequired[str]
@@ -1168,8 +1169,8 @@ class Switch(TypedDict):
 
 KeepFiles: TypeAlias = bool
 """Keeps the working folder: each call finds the files of earlier calls in the same session,
-while their runs are kept. Otherwise a call finds only the files that it names. Unless
-given: `false`.
+while their runs are kept. Otherwise a call finds only the files that it names. Default:
+`false`.
 """
 
 
@@ -1224,7 +1225,7 @@ keeps them.
 
 class EndpointInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1253,11 +1254,11 @@ class Endpoint(TypedDict):
 
     inputSchema: NotRequired[EndpointInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: SideEffect
-    """Unless given: `"unsafe"`."""
+    """Default: `"unsafe"`."""
 
     signingSecret: NotRequired[SigningSecret]
 
@@ -1406,7 +1407,7 @@ class ToolsChangeKnowledge(TypedDict):
 
 class EndpointChangeInputSchema(TypedDict):
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     type: Literal["object"]
@@ -1423,11 +1424,11 @@ class EndpointChange(TypedDict):
 
     inputSchema: NotRequired[EndpointChangeInputSchema | dict[str, Any]]
     """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable in
-    the URL. Default: the variables as required texts.
+    the URL. Default: the variables as required strings.
     """
 
     sideEffect: NotRequired[SideEffect]
-    """Unless given: `"unsafe"`."""
+    """Default: `"unsafe"`."""
 
     signingSecret: NotRequired[SigningSecret]
 
@@ -1493,7 +1494,7 @@ class WidgetChange(TypedDict):
 class NewAgent(TypedDict):
     """An agent to create. With a template, omitted fields come from the template.
 
-    At least one of these must be there: `name` with `systemPrompt`, or `templateId`.
+    At least one of these is required: `name` with `systemPrompt`, or `templateId`.
     """
 
     name: NotRequired[Name]
@@ -1507,7 +1508,7 @@ class NewAgent(TypedDict):
     tools: NotRequired[ToolsChange | None]
 
     allowedCallers: NotRequired[AllowedCallers | None]
-    """Unless given: `["user"]`."""
+    """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
     templateId: NotRequired[TemplateId]
@@ -1586,7 +1587,7 @@ class OpenApiImport(TypedDict):
     """Operations of an OpenAPI 3 document to add to an agent's endpoints."""
 
     document: dict[str, Any] | str
-    """The document, as an object or as a JSON or YAML text."""
+    """The document, as an object or as a JSON or YAML string."""
 
     operations: NotRequired[list[str]]
     """The operations to import, each as its `operationId` or as `METHOD /path`; default: all."""
@@ -1649,7 +1650,7 @@ class ChatMessage(TypedDict):
     """The person's message, limited only by the size of the body."""
 
     stream: NotRequired[bool]
-    """Answer with server-sent events. Unless given: `false`."""
+    """Answer with server-sent events. Default: `false`."""
 
 
 class AutomationTriggerInput(TypedDict):
@@ -1778,11 +1779,11 @@ RunErrorCode: TypeAlias = Literal[
     "model_unavailable",
     # The provider's rate limit was exceeded until the run's deadline.
     "model_rate_limited",
-    # The model did not answer in time until the run's deadline.
+    # The model did not respond before the run's deadline.
     "model_timeout",
     # The model's answer was interrupted.
     "model_truncated",
-    # The provider rejected the request or the credentials, or gave an unusable response.
+    # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
@@ -2803,7 +2804,7 @@ class NewNotificationEndpoint(TypedDict):
     """
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
 
 class NotificationEndpointChange(TypedDict):
@@ -2825,7 +2826,7 @@ class NotificationEndpointChange(TypedDict):
     """
 
     enabled: NotRequired[bool]
-    """Unless given: `true`."""
+    """Default: `true`."""
 
     id: NotRequired[EndpointId]
     disabledReason: NotRequired[str | None]
@@ -2846,7 +2847,7 @@ all attempts failed.
 
 class NotificationPayload(TypedDict):
     """The request body, the same in every attempt; absent in lists, and if the body is no
-    longer kept.
+    longer stored.
     """
 
     type: str
@@ -2966,7 +2967,7 @@ class KeyRotation(TypedDict):
     """How to rotate a key."""
 
     overlapSeconds: NotRequired[int]
-    """Seconds for which the old key stays valid. Unless given: `86400`."""
+    """Seconds for which the old key stays valid. Default: `86400`."""
 
 
 class Organization(TypedDict):
@@ -3284,7 +3285,7 @@ class LoginSessionList(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The answer to every DELETE."""
+    """The response to every DELETE."""
 
     id: str
     deleted: Literal[True]
@@ -3557,7 +3558,7 @@ class OpenAiContent3Item(TypedDict):
 
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""The content of a message: a text, or parts that are texts."""
+"""The content of a message: a string, or text parts."""
 
 
 class OpenAiMessage(TypedDict):
@@ -3664,7 +3665,7 @@ class OpenAiUsage(TypedDict):
 
 
 class OpenAiRunNames(TypedDict):
-    """The run and session of an answer; an addition to OpenAI's API."""
+    """The run and session of a response; an addition to OpenAI's API."""
 
     runId: RunId
     sessionId: SessionId
@@ -4064,7 +4065,7 @@ class OpenAiResponseEvent(TypedDict):
 
 
 class GetAgentsQuery(TypedDict):
-    """The query of `GET /api/agents`: List agents, or get one."""
+    """The query parameters of `GET /api/agents`: List agents, or get one."""
 
     id: NotRequired[AgentId]
     """Return this agent instead of a list."""
@@ -4073,7 +4074,7 @@ class GetAgentsQuery(TypedDict):
     """Only agents whose name contains this text, ignoring case."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4096,12 +4097,12 @@ GetAgentsHeaders = TypedDict(
 
 
 GetAgentsAnswer: TypeAlias = AgentList | Agent
-"""What `GET /api/agents` answers: List agents, or get one."""
+"""The response to `GET /api/agents`: List agents, or get one."""
 
 
 class PostAgentsQuery(TypedDict):
-    """The query of `POST /api/agents`: Chat with an agent or a template, create an agent, or
-    import endpoints.
+    """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
+    agent, or import endpoints.
     """
 
     action: NotRequired[Literal["chat", "import-openapi"]]
@@ -4155,7 +4156,7 @@ endpoints.
 
 
 PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | Agent
-"""What `POST /api/agents` answers: Chat with an agent or a template, create an agent, or
+"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or
 import endpoints.
 """
 
@@ -4165,7 +4166,7 @@ PostAgentsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PutAgentsQuery(TypedDict):
-    """The query of `PUT /api/agents`: Update an agent."""
+    """The query parameters of `PUT /api/agents`: Update an agent."""
 
     id: AgentId
     """The agent."""
@@ -4190,11 +4191,11 @@ PutAgentsBody: TypeAlias = AgentChange
 
 
 PutAgentsAnswer: TypeAlias = Agent
-"""What `PUT /api/agents` answers: Update an agent."""
+"""The response to `PUT /api/agents`: Update an agent."""
 
 
 class DeleteAgentsQuery(TypedDict):
-    """The query of `DELETE /api/agents`: Delete an agent."""
+    """The query parameters of `DELETE /api/agents`: Delete an agent."""
 
     id: AgentId
     """The agent."""
@@ -4215,7 +4216,7 @@ DeleteAgentsHeaders = TypedDict(
 
 
 DeleteAgentsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/agents` answers: Delete an agent."""
+"""The response to `DELETE /api/agents`: Delete an agent."""
 
 
 class CreateWidgetSessionHeaders(TypedDict):
@@ -4230,24 +4231,24 @@ CreateWidgetSessionBody: TypeAlias = NewWidgetSession
 
 
 CreateWidgetSessionAnswer: TypeAlias = WidgetSession
-"""What `POST /api/widget/sessions` answers: Start a visitor's session."""
+"""The response to `POST /api/widget/sessions`: Start a visitor's session."""
 
 
 class GetTemplatesQuery(TypedDict):
-    """The query of `GET /api/agents/templates`: List templates, or get one."""
+    """The query parameters of `GET /api/agents/templates`: List templates, or get one."""
 
     id: NotRequired[TemplateId]
     """Return this template instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
 
 
 GetTemplatesAnswer: TypeAlias = TemplateList | Template
-"""What `GET /api/agents/templates` answers: List templates, or get one."""
+"""The response to `GET /api/agents/templates`: List templates, or get one."""
 
 
 RunAutomationHeaders = TypedDict(
@@ -4256,7 +4257,7 @@ RunAutomationHeaders = TypedDict(
         # The organization to act in. Required with a user's key, optional with a login session; an
         # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # The kind of trigger. Unless given: `"api"`.
+        # The kind of trigger. Default: `"api"`.
         "x-trigger-type": NotRequired[str],
         # The caller's name for the automation: 1 to 128 printable characters, not only white space.
         # Runs can be listed by it.
@@ -4277,17 +4278,17 @@ RunAutomationBody: TypeAlias = AutomationTrigger
 
 
 RunAutomationAnswer: TypeAlias = Run
-"""What `POST /api/internal/run-automation` answers: Run an agent as a system caller."""
+"""The response to `POST /api/internal/run-automation`: Run an agent as a system caller."""
 
 
 class GetHooksQuery(TypedDict):
-    """The query of `GET /api/hooks`: List hooks, or get one."""
+    """The query parameters of `GET /api/hooks`: List hooks, or get one."""
 
     id: NotRequired[HookId]
     """Return this hook instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4305,11 +4306,13 @@ GetHooksHeaders = TypedDict(
 
 
 GetHooksAnswer: TypeAlias = HookList | Hook
-"""What `GET /api/hooks` answers: List hooks, or get one."""
+"""The response to `GET /api/hooks`: List hooks, or get one."""
 
 
 class PostHooksQuery(TypedDict):
-    """The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
+    """The query parameters of `POST /api/hooks`: Create a hook, rotate its secret, or send a
+    test.
+    """
 
     action: NotRequired[Literal["rotate", "test"]]
     """`rotate` or `test`; omit it to create a hook."""
@@ -4334,11 +4337,11 @@ PostHooksBody: TypeAlias = NewHook | HookRotation | HookTest
 
 
 PostHooksAnswer: TypeAlias = Hook | TakenDelivery
-"""What `POST /api/hooks` answers: Create a hook, rotate its secret, or send a test."""
+"""The response to `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
 
 
 class PutHooksQuery(TypedDict):
-    """The query of `PUT /api/hooks`: Update a hook."""
+    """The query parameters of `PUT /api/hooks`: Update a hook."""
 
     id: HookId
     """The hook."""
@@ -4360,11 +4363,11 @@ PutHooksBody: TypeAlias = HookChange
 
 
 PutHooksAnswer: TypeAlias = Hook
-"""What `PUT /api/hooks` answers: Update a hook."""
+"""The response to `PUT /api/hooks`: Update a hook."""
 
 
 class DeleteHooksQuery(TypedDict):
-    """The query of `DELETE /api/hooks`: Delete a hook."""
+    """The query parameters of `DELETE /api/hooks`: Delete a hook."""
 
     id: HookId
     """The hook."""
@@ -4382,11 +4385,11 @@ DeleteHooksHeaders = TypedDict(
 
 
 DeleteHooksAnswer: TypeAlias = Deleted
-"""What `DELETE /api/hooks` answers: Delete a hook."""
+"""The response to `DELETE /api/hooks`: Delete a hook."""
 
 
 class GetDeliveriesQuery(TypedDict):
-    """The query of `GET /api/hooks/deliveries`: List deliveries, or get one."""
+    """The query parameters of `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
     hookId: NotRequired[HookId]
     """Only deliveries to this hook. Required with `id` if several hooks have a delivery with
@@ -4403,7 +4406,7 @@ class GetDeliveriesQuery(TypedDict):
     """Only deliveries that belong to this run."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4421,11 +4424,11 @@ GetDeliveriesHeaders = TypedDict(
 
 
 GetDeliveriesAnswer: TypeAlias = DeliveryList | DeliveryWithBody
-"""What `GET /api/hooks/deliveries` answers: List deliveries, or get one."""
+"""The response to `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
 
 class PostDeliveriesQuery(TypedDict):
-    """The query of `POST /api/hooks/deliveries`: Deliver again."""
+    """The query parameters of `POST /api/hooks/deliveries`: Deliver again."""
 
     action: Literal["redeliver"]
     """What to do with the delivery."""
@@ -4449,13 +4452,11 @@ PostDeliveriesHeaders = TypedDict(
 
 
 PostDeliveriesAnswer: TypeAlias = TakenDelivery
-"""What `POST /api/hooks/deliveries` answers: Deliver again."""
+"""The response to `POST /api/hooks/deliveries`: Deliver again."""
 
 
 class ReceiveDeliveryPath(TypedDict):
-    """The variables of the path of `POST /api/hooks/receive/{id}`: Receive a source's
-    delivery.
-    """
+    """The path parameters of `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
     id: str
     """The hook."""
@@ -4487,12 +4488,12 @@ class ReceiveDeliveryAnswer1(TypedDict):
 
 
 ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
-"""What `POST /api/hooks/receive/{id}` answers: Receive a source's delivery."""
+"""The response to `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
 class GetRunsQuery(TypedDict):
-    """The query of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
-    timeline.
+    """The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or
+    get its timeline.
     """
 
     id: NotRequired[RunId]
@@ -4526,7 +4527,7 @@ class GetRunsQuery(TypedDict):
     """Only runs in this state."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4548,7 +4549,7 @@ timeline.
 
 
 GetRunsAnswer: TypeAlias = RunList | Run | Timeline
-"""What `GET /api/runs` answers: List runs, get one, wait for it, stream it, or get its
+"""The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
 timeline.
 """
 
@@ -4558,7 +4559,7 @@ GetRunsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PostRunsQuery(TypedDict):
-    """The query of `POST /api/runs`: Cancel a run, or decide its required action."""
+    """The query parameters of `POST /api/runs`: Cancel a run, or decide its required action."""
 
     id: RunId
     """The run."""
@@ -4582,7 +4583,7 @@ PostRunsHeaders = TypedDict(
 
 
 PostRunsAnswer: TypeAlias = Run
-"""What `POST /api/runs` answers: Cancel a run, or decide its required action."""
+"""The response to `POST /api/runs`: Cancel a run, or decide its required action."""
 
 
 GetEventsHeaders = TypedDict(
@@ -4603,13 +4604,13 @@ GetEventsEvent: TypeAlias = ChangeEvent
 
 
 class GetAutomationsQuery(TypedDict):
-    """The query of `GET /api/automations`: List the organization's automations."""
+    """The query parameters of `GET /api/automations`: List the organization's automations."""
 
     id: NotRequired[str]
     """Return this automation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4627,14 +4628,14 @@ GetAutomationsHeaders = TypedDict(
 
 
 GetAutomationsAnswer: TypeAlias = AutomationList | Automation
-"""What `GET /api/automations` answers: List the organization's automations."""
+"""The response to `GET /api/automations`: List the organization's automations."""
 
 
 class GetUsageQuery(TypedDict):
-    """The query of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
+    """The query parameters of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
     days: NotRequired[int]
-    """The number of days. Unless given: `7`."""
+    """The number of days. Default: `7`."""
 
     agentId: NotRequired[str]
     """Only runs of this agent."""
@@ -4661,17 +4662,17 @@ GetUsageHeaders = TypedDict(
 
 
 GetUsageAnswer: TypeAlias = UsageReport
-"""What `GET /api/usage` answers: Get usage: runs, tokens, costs and latencies."""
+"""The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
 
 class GetBudgetsQuery(TypedDict):
-    """The query of `GET /api/budgets`: List budgets, or get one."""
+    """The query parameters of `GET /api/budgets`: List budgets, or get one."""
 
     id: NotRequired[BudgetId]
     """Return this budget instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4689,7 +4690,7 @@ GetBudgetsHeaders = TypedDict(
 
 
 GetBudgetsAnswer: TypeAlias = BudgetList | Budget
-"""What `GET /api/budgets` answers: List budgets, or get one."""
+"""The response to `GET /api/budgets`: List budgets, or get one."""
 
 
 PostBudgetsHeaders = TypedDict(
@@ -4708,11 +4709,11 @@ PostBudgetsBody: TypeAlias = NewBudget
 
 
 PostBudgetsAnswer: TypeAlias = Budget
-"""What `POST /api/budgets` answers: Create a budget."""
+"""The response to `POST /api/budgets`: Create a budget."""
 
 
 class PutBudgetsQuery(TypedDict):
-    """The query of `PUT /api/budgets`: Change a budget's limit."""
+    """The query parameters of `PUT /api/budgets`: Change a budget's limit."""
 
     id: BudgetId
     """The budget."""
@@ -4734,11 +4735,11 @@ PutBudgetsBody: TypeAlias = BudgetChange
 
 
 PutBudgetsAnswer: TypeAlias = Budget
-"""What `PUT /api/budgets` answers: Change a budget's limit."""
+"""The response to `PUT /api/budgets`: Change a budget's limit."""
 
 
 class DeleteBudgetsQuery(TypedDict):
-    """The query of `DELETE /api/budgets`: Delete a budget."""
+    """The query parameters of `DELETE /api/budgets`: Delete a budget."""
 
     id: BudgetId
     """The budget."""
@@ -4756,11 +4757,11 @@ DeleteBudgetsHeaders = TypedDict(
 
 
 DeleteBudgetsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/budgets` answers: Delete a budget."""
+"""The response to `DELETE /api/budgets`: Delete a budget."""
 
 
 class GetSourcesQuery(TypedDict):
-    """The query of `GET /api/sources`: Get a text that an answer cites."""
+    """The query parameters of `GET /api/sources`: Get a text that an answer cites."""
 
     id: SourceId
     """The `sourceId` of a citation."""
@@ -4778,11 +4779,11 @@ GetSourcesHeaders = TypedDict(
 
 
 GetSourcesAnswer: TypeAlias = Source
-"""What `GET /api/sources` answers: Get a text that an answer cites."""
+"""The response to `GET /api/sources`: Get a text that an answer cites."""
 
 
 class GetFilesQuery(TypedDict):
-    """The query of `GET /api/files`: Download a file that a run made."""
+    """The query parameters of `GET /api/files`: Download a file that a run made."""
 
     id: FileId
     """The `id` of a file in `output.files` of a tool call."""
@@ -4807,11 +4808,11 @@ GetFilesHeaders = TypedDict(
 
 
 GetFilesAnswer: TypeAlias = Bytes
-"""What `GET /api/files` answers: Download a file that a run made."""
+"""The response to `GET /api/files`: Download a file that a run made."""
 
 
 class GetKnowledgeQuery(TypedDict):
-    """The query of `GET /api/knowledge`: List documents, get one, or search them."""
+    """The query parameters of `GET /api/knowledge`: List documents, get one, or search them."""
 
     id: NotRequired[DocumentId]
     """The document."""
@@ -4843,7 +4844,7 @@ class GetKnowledgeQuery(TypedDict):
     """
 
     limit: NotRequired[int]
-    """Entries per page. With `query`: passages, at most 50 (default 10). Unless given: `20`."""
+    """Entries per page. With `query`: passages, at most 50 (default 10). Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4875,11 +4876,11 @@ GetKnowledgeAnswer: TypeAlias = (
     | DocumentPassages
     | FoundList
 )
-"""What `GET /api/knowledge` answers: List documents, get one, or search them."""
+"""The response to `GET /api/knowledge`: List documents, get one, or search them."""
 
 
 class PostKnowledgeQuery(TypedDict):
-    """The query of `POST /api/knowledge`: Add documents, or process one again."""
+    """The query parameters of `POST /api/knowledge`: Add documents, or process one again."""
 
     action: NotRequired[Literal["retry"]]
     """`retry`; omit it to add documents."""
@@ -4904,11 +4905,11 @@ PostKnowledgeBody: TypeAlias = NewDocument | DocumentForm
 
 
 PostKnowledgeAnswer: TypeAlias = Document | DocumentBatch
-"""What `POST /api/knowledge` answers: Add documents, or process one again."""
+"""The response to `POST /api/knowledge`: Add documents, or process one again."""
 
 
 class PutKnowledgeQuery(TypedDict):
-    """The query of `PUT /api/knowledge`: Update a document."""
+    """The query parameters of `PUT /api/knowledge`: Update a document."""
 
     id: DocumentId
     """The document."""
@@ -4930,11 +4931,11 @@ PutKnowledgeBody: TypeAlias = DocumentChange | DocumentForm
 
 
 PutKnowledgeAnswer: TypeAlias = Document
-"""What `PUT /api/knowledge` answers: Update a document."""
+"""The response to `PUT /api/knowledge`: Update a document."""
 
 
 class DeleteKnowledgeQuery(TypedDict):
-    """The query of `DELETE /api/knowledge`: Delete a document."""
+    """The query parameters of `DELETE /api/knowledge`: Delete a document."""
 
     id: DocumentId
     """The document."""
@@ -4952,17 +4953,19 @@ DeleteKnowledgeHeaders = TypedDict(
 
 
 DeleteKnowledgeAnswer: TypeAlias = Deleted
-"""What `DELETE /api/knowledge` answers: Delete a document."""
+"""The response to `DELETE /api/knowledge`: Delete a document."""
 
 
 class GetNotificationsQuery(TypedDict):
-    """The query of `GET /api/notifications`: List notification endpoints, or get one."""
+    """The query parameters of `GET /api/notifications`: List notification endpoints, or get
+    one.
+    """
 
     id: NotRequired[EndpointId]
     """Return this endpoint instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -4980,12 +4983,12 @@ GetNotificationsHeaders = TypedDict(
 
 
 GetNotificationsAnswer: TypeAlias = NotificationEndpointList | NotificationEndpoint
-"""What `GET /api/notifications` answers: List notification endpoints, or get one."""
+"""The response to `GET /api/notifications`: List notification endpoints, or get one."""
 
 
 class PostNotificationsQuery(TypedDict):
-    """The query of `POST /api/notifications`: Create an endpoint, rotate its secret, or test
-    it.
+    """The query parameters of `POST /api/notifications`: Create an endpoint, rotate its
+    secret, or test it.
     """
 
     action: NotRequired[Literal["rotate", "test"]]
@@ -5011,11 +5014,13 @@ PostNotificationsBody: TypeAlias = NewNotificationEndpoint
 
 
 PostNotificationsAnswer: TypeAlias = NotificationEndpoint | NotificationMessage
-"""What `POST /api/notifications` answers: Create an endpoint, rotate its secret, or test it."""
+"""The response to `POST /api/notifications`: Create an endpoint, rotate its secret, or test
+it.
+"""
 
 
 class PutNotificationsQuery(TypedDict):
-    """The query of `PUT /api/notifications`: Update an endpoint."""
+    """The query parameters of `PUT /api/notifications`: Update an endpoint."""
 
     id: EndpointId
     """The endpoint."""
@@ -5037,11 +5042,11 @@ PutNotificationsBody: TypeAlias = NotificationEndpointChange
 
 
 PutNotificationsAnswer: TypeAlias = NotificationEndpoint
-"""What `PUT /api/notifications` answers: Update an endpoint."""
+"""The response to `PUT /api/notifications`: Update an endpoint."""
 
 
 class DeleteNotificationsQuery(TypedDict):
-    """The query of `DELETE /api/notifications`: Delete an endpoint."""
+    """The query parameters of `DELETE /api/notifications`: Delete an endpoint."""
 
     id: EndpointId
     """The endpoint."""
@@ -5059,11 +5064,13 @@ DeleteNotificationsHeaders = TypedDict(
 
 
 DeleteNotificationsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/notifications` answers: Delete an endpoint."""
+"""The response to `DELETE /api/notifications`: Delete an endpoint."""
 
 
 class GetNotificationMessagesQuery(TypedDict):
-    """The query of `GET /api/notifications/messages`: List messages to endpoints, or get one."""
+    """The query parameters of `GET /api/notifications/messages`: List messages to endpoints,
+    or get one.
+    """
 
     id: NotRequired[NotificationId]
     """Return this message instead of a list."""
@@ -5075,7 +5082,7 @@ class GetNotificationMessagesQuery(TypedDict):
     """Only messages with this status."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5093,11 +5100,11 @@ GetNotificationMessagesHeaders = TypedDict(
 
 
 GetNotificationMessagesAnswer: TypeAlias = NotificationMessageList | NotificationMessage
-"""What `GET /api/notifications/messages` answers: List messages to endpoints, or get one."""
+"""The response to `GET /api/notifications/messages`: List messages to endpoints, or get one."""
 
 
 class PostNotificationMessagesQuery(TypedDict):
-    """The query of `POST /api/notifications/messages`: Send a message again."""
+    """The query parameters of `POST /api/notifications/messages`: Send a message again."""
 
     action: Literal["resend"]
     """What to do with the message."""
@@ -5118,11 +5125,13 @@ PostNotificationMessagesHeaders = TypedDict(
 
 
 PostNotificationMessagesAnswer: TypeAlias = NotificationMessage
-"""What `POST /api/notifications/messages` answers: Send a message again."""
+"""The response to `POST /api/notifications/messages`: Send a message again."""
 
 
 class GetSessionsQuery(TypedDict):
-    """The query of `GET /api/sessions`: List sessions, or get one with its messages."""
+    """The query parameters of `GET /api/sessions`: List sessions, or get one with its
+    messages.
+    """
 
     id: NotRequired[SessionId]
     """The session id that the client chose."""
@@ -5139,7 +5148,7 @@ class GetSessionsQuery(TypedDict):
     """
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5157,11 +5166,11 @@ GetSessionsHeaders = TypedDict(
 
 
 GetSessionsAnswer: TypeAlias = SessionList | SessionWithMessages
-"""What `GET /api/sessions` answers: List sessions, or get one with its messages."""
+"""The response to `GET /api/sessions`: List sessions, or get one with its messages."""
 
 
 class DeleteSessionsQuery(TypedDict):
-    """The query of `DELETE /api/sessions`: Erase a session."""
+    """The query parameters of `DELETE /api/sessions`: Erase a session."""
 
     id: SessionId
     """The session."""
@@ -5188,17 +5197,17 @@ DeleteSessionsHeaders = TypedDict(
 
 
 DeleteSessionsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/sessions` answers: Erase a session."""
+"""The response to `DELETE /api/sessions`: Erase a session."""
 
 
 class GetKeysQuery(TypedDict):
-    """The query of `GET /api/keys`: List API keys."""
+    """The query parameters of `GET /api/keys`: List API keys."""
 
     id: NotRequired[KeyId]
     """Return this key instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5216,11 +5225,11 @@ GetKeysHeaders = TypedDict(
 
 
 GetKeysAnswer: TypeAlias = KeyList | Key
-"""What `GET /api/keys` answers: List API keys."""
+"""The response to `GET /api/keys`: List API keys."""
 
 
 class PostKeysQuery(TypedDict):
-    """The query of `POST /api/keys`: Create an API key, or rotate one."""
+    """The query parameters of `POST /api/keys`: Create an API key, or rotate one."""
 
     action: NotRequired[Literal["rotate"]]
     """`rotate`; omit it to create a key."""
@@ -5245,11 +5254,11 @@ PostKeysBody: TypeAlias = NewKey | KeyRotation
 
 
 PostKeysAnswer: TypeAlias = KeyWithSecret
-"""What `POST /api/keys` answers: Create an API key, or rotate one."""
+"""The response to `POST /api/keys`: Create an API key, or rotate one."""
 
 
 class DeleteKeysQuery(TypedDict):
-    """The query of `DELETE /api/keys`: Revoke an API key."""
+    """The query parameters of `DELETE /api/keys`: Revoke an API key."""
 
     id: KeyId
     """The key."""
@@ -5267,17 +5276,19 @@ DeleteKeysHeaders = TypedDict(
 
 
 DeleteKeysAnswer: TypeAlias = Deleted
-"""What `DELETE /api/keys` answers: Revoke an API key."""
+"""The response to `DELETE /api/keys`: Revoke an API key."""
 
 
 class GetOrganizationsQuery(TypedDict):
-    """The query of `GET /api/organizations`: List the caller's organizations, or get one."""
+    """The query parameters of `GET /api/organizations`: List the caller's organizations, or
+    get one.
+    """
 
     id: NotRequired[OrganizationId]
     """Return this organization instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5295,7 +5306,7 @@ GetOrganizationsHeaders = TypedDict(
 
 
 GetOrganizationsAnswer: TypeAlias = MembershipList | Membership
-"""What `GET /api/organizations` answers: List the caller's organizations, or get one."""
+"""The response to `GET /api/organizations`: List the caller's organizations, or get one."""
 
 
 PostOrganizationsHeaders = TypedDict(
@@ -5314,11 +5325,11 @@ PostOrganizationsBody: TypeAlias = OrganizationName
 
 
 PostOrganizationsAnswer: TypeAlias = Membership
-"""What `POST /api/organizations` answers: Create an organization."""
+"""The response to `POST /api/organizations`: Create an organization."""
 
 
 class PutOrganizationsQuery(TypedDict):
-    """The query of `PUT /api/organizations`: Rename an organization."""
+    """The query parameters of `PUT /api/organizations`: Rename an organization."""
 
     id: OrganizationId
     """The organization."""
@@ -5340,7 +5351,7 @@ PutOrganizationsBody: TypeAlias = OrganizationChange
 
 
 PutOrganizationsAnswer: TypeAlias = Membership
-"""What `PUT /api/organizations` answers: Rename an organization."""
+"""The response to `PUT /api/organizations`: Rename an organization."""
 
 
 GetLimitsHeaders = TypedDict(
@@ -5355,17 +5366,17 @@ GetLimitsHeaders = TypedDict(
 
 
 GetLimitsAnswer: TypeAlias = Limits
-"""What `GET /api/organizations/limits` answers: Get the organization's limits."""
+"""The response to `GET /api/organizations/limits`: Get the organization's limits."""
 
 
 class GetMembersQuery(TypedDict):
-    """The query of `GET /api/organizations/members`: List members and invitations."""
+    """The query parameters of `GET /api/organizations/members`: List members and invitations."""
 
     id: NotRequired[UserId | InvitationId]
     """Return this member or invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5383,12 +5394,12 @@ GetMembersHeaders = TypedDict(
 
 
 GetMembersAnswer: TypeAlias = MemberList | Member
-"""What `GET /api/organizations/members` answers: List members and invitations."""
+"""The response to `GET /api/organizations/members`: List members and invitations."""
 
 
 class PostMembersQuery(TypedDict):
-    """The query of `POST /api/organizations/members`: Invite a member, change a role, or
-    create a password reset link.
+    """The query parameters of `POST /api/organizations/members`: Invite a member, change a
+    role, or create a password reset link.
     """
 
     action: NotRequired[Literal["reset"]]
@@ -5418,14 +5429,14 @@ password reset link.
 
 
 PostMembersAnswer: TypeAlias = Member | Invitation | ResetLink
-"""What `POST /api/organizations/members` answers: Invite a member, change a role, or create a
-password reset link.
+"""The response to `POST /api/organizations/members`: Invite a member, change a role, or create
+a password reset link.
 """
 
 
 class DeleteMembersQuery(TypedDict):
-    """The query of `DELETE /api/organizations/members`: Remove a member or an invitation, or
-    leave.
+    """The query parameters of `DELETE /api/organizations/members`: Remove a member or an
+    invitation, or leave.
     """
 
     id: UserId | InvitationId
@@ -5446,7 +5457,7 @@ leave.
 
 
 DeleteMembersAnswer: TypeAlias = Deleted
-"""What `DELETE /api/organizations/members` answers: Remove a member or an invitation, or
+"""The response to `DELETE /api/organizations/members`: Remove a member or an invitation, or
 leave.
 """
 
@@ -5456,7 +5467,7 @@ SignUpBody: TypeAlias = Signup
 
 
 SignUpAnswer: TypeAlias = Login
-"""What `POST /api/auth/signup` answers: Sign up."""
+"""The response to `POST /api/auth/signup`: Sign up."""
 
 
 LogInBody: TypeAlias = Credentials
@@ -5464,7 +5475,7 @@ LogInBody: TypeAlias = Credentials
 
 
 LogInAnswer: TypeAlias = Login
-"""What `POST /api/auth/login` answers: Log in."""
+"""The response to `POST /api/auth/login`: Log in."""
 
 
 AcceptInvitationBody: TypeAlias = Acceptance
@@ -5472,7 +5483,7 @@ AcceptInvitationBody: TypeAlias = Acceptance
 
 
 AcceptInvitationAnswer: TypeAlias = Login
-"""What `POST /api/auth/accept` answers: Accept an invitation."""
+"""The response to `POST /api/auth/accept`: Accept an invitation."""
 
 
 ResetPasswordBody: TypeAlias = PasswordReset
@@ -5480,7 +5491,7 @@ ResetPasswordBody: TypeAlias = PasswordReset
 
 
 ResetPasswordAnswer: TypeAlias = Login
-"""What `POST /api/auth/reset` answers: Choose a new password."""
+"""The response to `POST /api/auth/reset`: Choose a new password."""
 
 
 GetSessionHeaders = TypedDict(
@@ -5495,17 +5506,17 @@ GetSessionHeaders = TypedDict(
 
 
 GetSessionAnswer: TypeAlias = CallerView
-"""What `GET /api/auth/session` answers: Get the caller."""
+"""The response to `GET /api/auth/session`: Get the caller."""
 
 
 class GetLoginSessionsQuery(TypedDict):
-    """The query of `GET /api/auth/sessions`: List login sessions."""
+    """The query parameters of `GET /api/auth/sessions`: List login sessions."""
 
     id: NotRequired[LoginSessionId]
     """Return this login session instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5523,11 +5534,11 @@ GetLoginSessionsHeaders = TypedDict(
 
 
 GetLoginSessionsAnswer: TypeAlias = LoginSessionList | LoginSession
-"""What `GET /api/auth/sessions` answers: List login sessions."""
+"""The response to `GET /api/auth/sessions`: List login sessions."""
 
 
 class DeleteLoginSessionsQuery(TypedDict):
-    """The query of `DELETE /api/auth/sessions`: End a login session."""
+    """The query parameters of `DELETE /api/auth/sessions`: End a login session."""
 
     id: LoginSessionId
     """The login session."""
@@ -5545,17 +5556,19 @@ DeleteLoginSessionsHeaders = TypedDict(
 
 
 DeleteLoginSessionsAnswer: TypeAlias = Deleted
-"""What `DELETE /api/auth/sessions` answers: End a login session."""
+"""The response to `DELETE /api/auth/sessions`: End a login session."""
 
 
 class GetOwnInvitationsQuery(TypedDict):
-    """The query of `GET /api/auth/invitations`: List invitations to your email address."""
+    """The query parameters of `GET /api/auth/invitations`: List invitations to your email
+    address.
+    """
 
     id: NotRequired[InvitationId]
     """Return this invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries per page. Unless given: `20`."""
+    """Entries per page. Default: `20`."""
 
     cursor: NotRequired[str]
     """The `nextCursor` of the previous page."""
@@ -5573,12 +5586,12 @@ GetOwnInvitationsHeaders = TypedDict(
 
 
 GetOwnInvitationsAnswer: TypeAlias = OwnInvitationList | OwnInvitation
-"""What `GET /api/auth/invitations` answers: List invitations to your email address."""
+"""The response to `GET /api/auth/invitations`: List invitations to your email address."""
 
 
 class AnswerInvitationQuery(TypedDict):
-    """The query of `POST /api/auth/invitations`: Accept or decline an invitation to your email
-    address.
+    """The query parameters of `POST /api/auth/invitations`: Accept or decline an invitation to
+    your email address.
     """
 
     id: InvitationId
@@ -5602,13 +5615,13 @@ address.
 
 
 AnswerInvitationAnswer: TypeAlias = AnsweredInvitation
-"""What `POST /api/auth/invitations` answers: Accept or decline an invitation to your email
+"""The response to `POST /api/auth/invitations`: Accept or decline an invitation to your email
 address.
 """
 
 
 class LogOutQuery(TypedDict):
-    """The query of `POST /api/auth/logout`: Log out."""
+    """The query parameters of `POST /api/auth/logout`: Log out."""
 
     everywhere: NotRequired[Literal["1"]]
     """`1` ends all login sessions of the person."""
@@ -5626,19 +5639,21 @@ LogOutHeaders = TypedDict(
 
 
 class BeginOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc`: Log in with an identity provider."""
+    """The query parameters of `GET /api/auth/oidc`: Log in with an identity provider."""
 
     next: NotRequired[str]
-    """The path of this site to return to; default `/dashboard`."""
+    """The path on this site to return to; default `/dashboard`."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` creates a new account if another account has the person's email address without
-    proof. The other account keeps its data and its password.
+    """`1` creates a new account if an account with the person's email address exists but has
+    not proven it. The other account keeps its data and its password.
     """
 
 
 class FinishOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc/callback`: Return from the identity provider."""
+    """The query parameters of `GET /api/auth/oidc/callback`: Return from the identity
+    provider.
+    """
 
     state: NotRequired[str]
     """The state sent to the provider."""
@@ -5662,11 +5677,11 @@ ListModelsHeaders = TypedDict(
 
 
 ListModelsAnswer: TypeAlias = OpenAiModelList
-"""What `GET /v1/models` answers: List models."""
+"""The response to `GET /v1/models`: List models."""
 
 
 class GetModelPath(TypedDict):
-    """The variables of the path of `GET /v1/models/{id}`: Get a model."""
+    """The path parameters of `GET /v1/models/{id}`: Get a model."""
 
     id: str
     """An agent or a template."""
@@ -5684,7 +5699,7 @@ GetModelHeaders = TypedDict(
 
 
 GetModelAnswer: TypeAlias = OpenAiModel
-"""What `GET /v1/models/{id}` answers: Get a model."""
+"""The response to `GET /v1/models/{id}`: Get a model."""
 
 
 CreateCompletionHeaders = TypedDict(
@@ -5706,7 +5721,7 @@ CreateCompletionBody: TypeAlias = OpenAiCompletionRequest | dict[str, Any]
 
 
 CreateCompletionAnswer: TypeAlias = OpenAiCompletion
-"""What `POST /v1/chat/completions` answers: Create a chat completion."""
+"""The response to `POST /v1/chat/completions`: Create a chat completion."""
 
 
 CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
@@ -5732,7 +5747,7 @@ CreateResponseBody: TypeAlias = OpenAiResponseRequest | dict[str, Any]
 
 
 CreateResponseAnswer: TypeAlias = OpenAiResponse
-"""What `POST /v1/responses` answers: Create a response."""
+"""The response to `POST /v1/responses`: Create a response."""
 
 
 CreateResponseEvent: TypeAlias = OpenAiResponseEvent
@@ -5740,14 +5755,14 @@ CreateResponseEvent: TypeAlias = OpenAiResponseEvent
 
 
 class GetResponsePath(TypedDict):
-    """The variables of the path of `GET /v1/responses/{id}`: Get a response."""
+    """The path parameters of `GET /v1/responses/{id}`: Get a response."""
 
     id: str
     """The id of a response: `resp_` followed by the run's id without `run_`."""
 
 
 class GetResponseQuery(TypedDict):
-    """The query of `GET /v1/responses/{id}`: Get a response."""
+    """The query parameters of `GET /v1/responses/{id}`: Get a response."""
 
     stream: NotRequired[Literal["false"]]
     """Streaming is not supported here."""
@@ -5765,11 +5780,11 @@ GetResponseHeaders = TypedDict(
 
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
-"""What `GET /v1/responses/{id}` answers: Get a response."""
+"""The response to `GET /v1/responses/{id}`: Get a response."""
 
 
 class CancelResponsePath(TypedDict):
-    """The variables of the path of `POST /v1/responses/{id}/cancel`: Cancel a response."""
+    """The path parameters of `POST /v1/responses/{id}/cancel`: Cancel a response."""
 
     id: str
     """The id of a response: `resp_` followed by the run's id without `run_`."""
@@ -5787,11 +5802,11 @@ CancelResponseHeaders = TypedDict(
 
 
 CancelResponseAnswer: TypeAlias = OpenAiResponse
-"""What `POST /v1/responses/{id}/cancel` answers: Cancel a response."""
+"""The response to `POST /v1/responses/{id}/cancel`: Cancel a response."""
 
 
 class ConnectRealtimeQuery(TypedDict):
-    """The query of `GET /v1/realtime`: Open a voice connection."""
+    """The query parameters of `GET /v1/realtime`: Open a voice connection."""
 
     model: NotRequired[str]
     """The id of the agent or template. A client secret already names it."""
@@ -5825,7 +5840,7 @@ ConnectRealtimeHeaders = TypedDict(
 
 
 class CreateClientSecretQuery(TypedDict):
-    """The query of `POST /v1/realtime/client_secrets`: Create a client secret."""
+    """The query parameters of `POST /v1/realtime/client_secrets`: Create a client secret."""
 
     session_id: NotRequired[SessionId]
     """The session of the secret. Without it a new session is used, whose runs are kept for 30
@@ -5849,7 +5864,7 @@ CreateClientSecretBody: TypeAlias = OpenAiClientSecretRequest | dict[str, Any]
 
 
 CreateClientSecretAnswer: TypeAlias = OpenAiClientSecret
-"""What `POST /v1/realtime/client_secrets` answers: Create a client secret."""
+"""The response to `POST /v1/realtime/client_secrets`: Create a client secret."""
 
 
 PostMcpHeaders = TypedDict(
@@ -5871,7 +5886,7 @@ PostMcpBody: TypeAlias = McpRequest
 
 
 PostMcpAnswer: TypeAlias = McpMessage
-"""What `POST /mcp` answers: Use agents as the tools of an MCP server."""
+"""The response to `POST /mcp`: Use agents as the tools of an MCP server."""
 
 
 PostMcpEvent: TypeAlias = McpEvent
@@ -5879,15 +5894,15 @@ PostMcpEvent: TypeAlias = McpEvent
 
 
 HealthzAnswer: TypeAlias = Health
-"""What `GET /healthz` answers: Check that the process is alive."""
+"""The response to `GET /healthz`: Check that the process is alive."""
 
 
 ReadyzAnswer: TypeAlias = Readiness
-"""What `GET /readyz` answers: Check that the instance accepts requests."""
+"""The response to `GET /readyz`: Check that the instance accepts requests."""
 
 
 MetricsAnswer: TypeAlias = str
-"""What `GET /metrics` answers: Get Prometheus metrics."""
+"""The response to `GET /metrics`: Get Prometheus metrics."""
 
 
 OpenapiHeaders = TypedDict(
@@ -5901,16 +5916,16 @@ OpenapiHeaders = TypedDict(
 
 
 OpenapiAnswer: TypeAlias = OpenApiDocument | dict[str, Any]
-"""What `GET /openapi.json` answers: Get this document."""
+"""The response to `GET /openapi.json`: Get this document."""
 
 
 DocsAnswer: TypeAlias = str
-"""What `GET /docs` answers: Get this document as a web page."""
+"""The response to `GET /docs`: Get this document as a web page."""
 
 
 DocsErrorsAnswer: TypeAlias = str
-"""What `GET /docs/errors` answers: List all error codes."""
+"""The response to `GET /docs/errors`: List all error codes."""
 
 
 LlmsAnswer: TypeAlias = str
-"""What `GET /llms.txt` answers: Get a description of this service for language models."""
+"""The response to `GET /llms.txt`: Get a description of this service for language models."""

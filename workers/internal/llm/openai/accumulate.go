@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/remote"
 )
@@ -30,15 +28,14 @@ type partialCall struct {
 
 // add processes one chunk and emits its text. It ignores choices other than the first, because n
 // is 1.
-func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) error {
-	if chunk.JSON.Usage.Valid() {
+func (a *accumulator) add(c chunk, emit func(llm.Delta)) error {
+	if in, out := c.Usage.PromptTokens, c.Usage.CompletionTokens; in != nil && out != nil {
 		a.reported = true
-		a.usage.InputTokens = max(chunk.Usage.PromptTokens, 0)
-		a.usage.OutputTokens = max(chunk.Usage.CompletionTokens, 0)
+		a.usage.InputTokens, a.usage.OutputTokens = max(*in, 0), max(*out, 0)
 	}
 
-	for i := range chunk.Choices {
-		choice := &chunk.Choices[i]
+	for i := range c.Choices {
+		choice := &c.Choices[i]
 		if choice.Index != 0 {
 			continue
 		}
@@ -65,7 +62,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 }
 
 // addCall adds a piece of a tool call.
-func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
+func (a *accumulator) addCall(d *callPiece) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
 		if len(a.calls) >= remote.MaxToolCalls {

@@ -95,7 +95,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	defer watch.Stop()
 
 	var res *http.Response
-	stream := m.provider.chat.NewStreaming(callCtx, params, option.WithResponseInto(&res))
+	stream := m.provider.stream(callCtx, params, &res)
 	defer func() { _ = stream.Close() }()
 	if stream.Err() == nil {
 		if err := remote.CheckStream(res); err != nil {

@@ -137,6 +137,7 @@ func overOpenAI() *protocol {
 			"changing_ids":           `"one two" end 6/3 estimated`,
 			"control_characters":     `"ab" end 6/1 estimated`,
 			"negative_usage":         `"x" end 0/0`,
+			"unexpected_types":       `"330 m" end 7/3`,
 			"empty_answer":           `"" end 5/0`,
 		},
 		failures: map[string]failure{

@@ -168,8 +168,8 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place returns the part of a book that an address refers to, relative to folder dir. It returns ""
-// for an address outside of the book.
+// place returns the part of a book that a link refers to, relative to folder dir. It returns "" for
+// a link that leads outside of the book.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {

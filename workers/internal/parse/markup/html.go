@@ -25,7 +25,7 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	info := metadata(doc)
 	skipped, err := writePage(doc, out)
 	if skipped {
-		info.Notes = append(info.Notes, "Navigation menus of the page were omitted.")
+		info.Notes = append(info.Notes, "The page's navigation menus were omitted.")
 	}
 	return info, err
 }
@@ -77,7 +77,7 @@ func page(content []byte, said string) (*html.Node, error) {
 	}
 	doc, err := html.ParseWithOptions(strings.NewReader(stripRepeated(text)), html.ParseOptionEnableScripting(false))
 	if err != nil {
-		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page are nested too deeply."}
+		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements in the page are nested too deeply."}
 	}
 	return doc, nil
 }
@@ -86,8 +86,8 @@ func page(content []byte, said string) (*html.Node, error) {
 // tags into the first tag, which takes quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is the number of html and body tags that keep their attributes. Pages that were
-// concatenated have only a few.
+// maxOutermost is the number of html and body tags that keep their attributes. Concatenated pages
+// have only a few such tags.
 const maxOutermost = 20
 
 // stripRepeated removes the attributes of the html and body tags after the first maxOutermost.
@@ -104,7 +104,7 @@ func stripRepeated(text string) string {
 // selfClosing matches self-closing elements of XHTML.
 var selfClosing = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
 
-// expandSelfClosing rewrites self-closing elements as start and end tags, which HTML requires.
+// expandSelfClosing rewrites self-closing elements as pairs of start and end tags, which HTML requires.
 func expandSelfClosing(text string) string {
 	return selfClosing.ReplaceAllStringFunc(text, func(tag string) string {
 		name := strings.ToLower(selfClosing.FindStringSubmatch(tag)[1])

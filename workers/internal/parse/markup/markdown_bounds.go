@@ -10,13 +10,13 @@ import (
 	"parley/workers/internal/document"
 )
 
-// These limits keep the time for Markdown linear. The parser compares each delimiter of a block
-// with those before it, scans the rest of the line for each link, and searches the list of
-// footnotes for each footnote mark. Real texts are far below the limits.
+// These limits keep the time for parsing Markdown linear. The parser compares each delimiter in a
+// block with all previous delimiters, scans the rest of the line for each link, and searches the
+// list of footnotes for each footnote mark. Real texts are far below the limits.
 const (
-	maxSteps       = 100_000_000 // comparisons of delimiters and links: about half a second
+	maxSteps       = 100_000_000 // maximum number of comparisons of delimiters and links: about half a second
 	maxDestination = 4096        // bytes of a link's address
-	maxFootnotes   = 50_000_000  // footnote marks times footnotes: about a second
+	maxFootnotes   = 50_000_000  // maximum product of the numbers of footnote marks and footnotes: about a second
 	maxTableCells  = 1_000_000   // including missing cells at the ends of rows
 	maxPipes       = 10_000      // escaped pipes
 	maxDefinitions = 200         // link definitions in consecutive lines
@@ -27,13 +27,13 @@ const (
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested too deeply.",
+			Code: document.TooLarge, Message: "Quotes, lists or brackets in the document are nested too deeply.",
 		}
 	}
 
 	if tooWide(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "The tables of the document have more cells than the maximum.",
+			Code: document.TooLarge, Message: "The tables in the document have more cells than the maximum.",
 		}
 	}
 
@@ -43,8 +43,8 @@ func bounded(text string) (string, error) {
 	return separateDefinitions(text), nil
 }
 
-// tooWide reports whether the tables of a text have too many cells. The parser gives each row as
-// many cells as the delimiter row has.
+// tooWide reports whether the tables of a text have too many cells. The parser adds cells to each
+// row until it has as many as the delimiter row.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {

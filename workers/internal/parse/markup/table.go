@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// Limits of tables. Columns beyond maxColumns are dropped.
+// Limits on tables. Columns beyond maxColumns are dropped.
 const (
 	maxColumns = 1000
 	maxSpan    = 1000
@@ -34,7 +34,7 @@ func (w *walk) table(n *html.Node) {
 		}
 	}
 
-	var below map[int]int // columns occupied by cells of earlier rows, and for how many more rows
+	var below map[int]int // columns occupied by cells from earlier rows, and the number of further rows that each one occupies
 	for _, row := range rows {
 		if w.err != nil {
 			return
@@ -47,7 +47,7 @@ func (w *walk) table(n *html.Node) {
 	}
 }
 
-// rowsFor returns the rows of a table, without those of nested tables.
+// rowsFor returns the rows of a table, without the rows of nested tables.
 func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -100,8 +100,8 @@ func cellsFor(row *html.Node) []*html.Node {
 	return cells
 }
 
-// row returns the texts of a row by column. below contains the columns that cells of earlier rows
-// occupy, and left is its value for the next row. head reports that the row is a header row.
+// row returns the texts of a row by column. below contains the columns that cells from earlier rows
+// occupy, and left is the value of below for the next row. head is true if the row is a header row.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// walk writes the blocks of a page while it visits the page's elements once.
+// walk visits each element of a page once, and writes the page's blocks.
 type walk struct {
 	hidden  invisible.Names // class names and ids that the page's style sheets hide
 	out     *parse.Writer
@@ -229,8 +229,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// permalink reports whether a link's text is only a sign. Such links lead from a heading to itself,
-// or between a text and its footnotes.
+// permalink reports whether a link's text is only a symbol. Such links lead from a heading to
+// itself, or between a text and its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

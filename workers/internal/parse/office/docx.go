@@ -20,9 +20,9 @@ type word struct {
 	styles  styles
 	chosen  choices
 	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
-	holding int                 // above 0: blocks are collected in held instead of written
+	holding int                 // if above 0, blocks are collected in held instead of being written
 	held    []document.Block
-	due     []string                    // ids of notes whose marks were read
+	due     []string                    // ids of notes whose marks have been read
 	page    int                         // 0: the document has no page breaks
 	breaks  func(xml.StartElement) bool // reports whether an element ends a page
 	row     *tableRow                   // the innermost open row
@@ -136,7 +136,7 @@ func on(s xml.StartElement) bool {
 }
 
 // readNotes reads footnotes or endnotes. Each note is written after the paragraph that refers to
-// it.
+// the note.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
@@ -159,8 +159,8 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls read and returns the texts of the blocks that read would write. It writes none of
-// them.
+// hold calls read, and returns the texts of the blocks that read would write instead of writing the
+// blocks.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -227,7 +227,7 @@ func (w *word) put(b document.Block) error {
 	return w.out.Put(b)
 }
 
-// flushNotes writes the notes that the text since the last call refers to.
+// flushNotes writes the notes to which the text since the last call refers.
 func (w *word) flushNotes() error {
 	if w.holding > 0 {
 		return nil

@@ -10,11 +10,12 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan bounds the columns of a row and the columns that one cell spans.
+// maxSpan is the maximum number of columns in a row, and of columns that one cell spans.
 const maxSpan = 1000
 
-// tableRow is a row that is being read. A page break inside a row is moved before the row if
-// nothing in the row was read yet, and otherwise after it. Several cells may report the same break.
+// tableRow is a row that is being read. A page break inside a row is moved before the row if no
+// part of the row was read yet, and otherwise after the row. Several cells may report the same
+// break.
 type tableRow struct {
 	cells         []string
 	head          bool
@@ -82,8 +83,8 @@ func (w *word) table() error {
 	return w.flushNotes()
 }
 
-// writeRows writes row r. If first, the table's first row, was held back, writeRows writes it
-// before r, as a header if it looks like a header.
+// writeRows writes row r. If the table's first row was held back, writeRows first writes that row
+// (first), as a header if it looks like a header.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
@@ -143,7 +144,7 @@ func (w *word) tableRow() (*tableRow, error) {
 	return r, err
 }
 
-// headRow reads a row's properties and reports a header row.
+// headRow reads a row's properties, and reports whether the row is a header row.
 func (w *word) headRow() (head bool, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "tblHeader" {
@@ -154,7 +155,7 @@ func (w *word) headRow() (head bool, err error) {
 	return head, err
 }
 
-// cell reads a cell. A cell that spans several columns is followed by empty ones.
+// cell reads a cell. A cell that spans several columns is followed by empty cells.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {

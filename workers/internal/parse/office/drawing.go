@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the length of a title in bytes above which no further paragraph is added, because
+// maxTitle is the length of a title, in bytes, above which no further paragraphs are added, because
 // each addition copies the title.
 const maxTitle = 10_000
 
@@ -61,7 +61,7 @@ func (d *drawing) element(s xml.StartElement) error {
 }
 
 // paragraph reads a paragraph. In a title placeholder, its text becomes the title. In a body
-// placeholder, it is a list item unless it has no bullet.
+// placeholder, the paragraph is a list item unless it has no bullet.
 func (d *drawing) paragraph() error {
 	text, bullet, err := d.words()
 	if err != nil || strings.TrimSpace(text) == "" {
@@ -153,7 +153,7 @@ func (d *drawing) tableRow() error {
 		if len(cells) > maxSpan {
 			return &document.Failure{
 				Code:    document.TooLarge,
-				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, the maximum.",
+				Message: "A table in the document has more than the maximum of " + strconv.Itoa(maxSpan) + " columns.",
 			}
 		}
 		return nil

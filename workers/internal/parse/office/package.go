@@ -84,7 +84,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 	return info, nil
 }
 
-// ignoreMissing returns nil for the error of a missing part.
+// ignoreMissing returns nil if the error is that of a missing part.
 func ignoreMissing(err error) error {
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -92,9 +92,9 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// choices selects one of several alternatives. Documents contain alternatives of the same content
-// for different versions of programs. The keys are the depths of groups of alternatives; a value
-// reports whether an alternative of the group was taken.
+// choices selects one of several alternatives. Documents contain alternative forms of the same
+// content for different versions of programs. The keys are the depths of groups of alternatives;
+// the values say whether an alternative in the group has been taken.
 type choices map[int]bool
 
 // skip reports whether an element at a depth is an alternative that is not selected.

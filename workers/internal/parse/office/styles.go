@@ -23,8 +23,8 @@ type styles map[string]*style
 var headingName = regexp.MustCompile(`(?i)^(?:heading|überschrift|berschrift|titre|título|titulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|nagwek|` +
 	`címsor|cmsor|başlık|balk|titlu|naslov|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목|หัวเรื่อง)[ _-]?([1-9])$`)
 
-// readStyles reads the paragraph styles. It ignores the language in them, which is usually that of
-// the program and not of the text.
+// readStyles reads the paragraph styles. It ignores the language in the styles, which is usually
+// that of the program and not that of the text.
 func readStyles(a *pack.Archive, part string) (styles, error) {
 	all := styles{}
 	e, err := a.XML(part)
@@ -50,8 +50,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName bounds the length of a style's names and values in bytes, because they are examined again
-// for every paragraph.
+// maxName is the maximum length, in bytes, of a style's names and values, because these are
+// examined for every paragraph.
 const maxName = 200
 
 func (s *style) set(what, val string) {

@@ -18,8 +18,8 @@ import (
 const (
 	maxUnzipped = 256 << 20  // bytes of all parts
 	maxCells    = 10_000_000 // includes empty cells before filled cells
-	maxText     = 256 << 20  // bytes of cell texts, including spaces: many cells may share one text
-	lookAhead   = 20         // rows from which a table's width is determined
+	maxText     = 256 << 20  // maximum number of bytes in the texts of cells, including spaces: many cells may share one text
+	lookAhead   = 20         // number of rows from which a table's width is determined
 )
 
 // XLSX reads an Excel workbook. Each sheet is a page with its name as heading.
@@ -131,7 +131,7 @@ func (w *workbook) sheet(name string) error {
 		}
 		if w.cells += len(cells) + 1; w.cells > maxCells {
 			return &document.Failure{
-				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, the maximum.", maxCells),
+				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than the maximum of %d cells.", maxCells),
 			}
 		}
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
@@ -154,7 +154,7 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows writes the rows of a sheet. It holds the first rows back until the width of the table
+// sheetRows writes the rows of a sheet. It holds back the first rows until the width of the table
 // is known.
 type sheetRows struct {
 	out   *parse.Writer
@@ -162,7 +162,7 @@ type sheetRows struct {
 	begun bool
 }
 
-// add writes a row. Before begin is called, it holds the row back.
+// add writes a row. Until begin is called, it holds back the row.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil

@@ -149,7 +149,7 @@ func key(name string) string {
 
 func tooMany() error {
 	return &document.Failure{
-		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, the maximum.", maxEntries),
+		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive with more than the maximum of %d parts.", maxEntries),
 	}
 }
 

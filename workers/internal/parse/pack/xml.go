@@ -62,7 +62,7 @@ func (e *Elements) Next() (xml.Token, error) {
 			if e.depth++; e.depth > maxDepth {
 				return nil, &document.Failure{
 					Code:    document.TooLarge,
-					Message: fmt.Sprintf("Elements of the document are nested more than %d levels deep, the maximum.", maxDepth),
+					Message: fmt.Sprintf("Elements in the document are nested deeper than the maximum of %d levels.", maxDepth),
 				}
 			}
 			return t, nil

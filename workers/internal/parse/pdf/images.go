@@ -21,15 +21,15 @@ import (
 const (
 	ocrDPI     = 300
 	ocrPixels  = 3500 // pixels of an image's longer side
-	lookPixels = 300  // pixels for a check whether a page is blank
+	lookPixels = 300  // size, in pixels, of the image that is used to check whether a page is blank
 	maxLooks   = 40
-	// ocrShare is the share of the time limit after which no further images are read.
+	// ocrShare is the fraction of the time limit after which no further images are read.
 	ocrShare     = 0.75
 	maxLanguages = 8
 	tsvSize      = 16 << 20
 	// minConfidence is the minimum confidence, out of 100, of a recognized word.
 	minConfidence = 20
-	// recognizedScale enlarges the body height of recognized pages. There, the height of a line
+	// recognizedScale enlarges the body height of recognized pages, on which the height of a line
 	// depends on its letters and is less precise.
 	recognizedScale = 1.25
 )
@@ -43,7 +43,7 @@ type images struct {
 	looks      int
 	blank      []int // pages without content, or on which no words were recognized
 	unread     []int // pages not read because tesseract is missing
-	late       []int // pages that were not read because the time was up
+	late       []int // pages that were not read because time had run out
 	failed     []int // pages on which pdftoppm or tesseract failed
 	recognized []int
 	scratch    string
@@ -131,7 +131,7 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// outOfTime reports whether the share ocrShare of the time limit has passed.
+// outOfTime reports whether the fraction ocrShare of the time limit has passed.
 func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
@@ -142,7 +142,7 @@ func (m *images) outOfTime() bool {
 
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render writes a page as a grey image. It returns nil for image if that fails.
+// render writes a page as a grey image. If that fails, the result image is nil.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
 		dir, err := os.MkdirTemp("", "pages-")
@@ -222,8 +222,8 @@ func (p *page) recognizedBody() float64 {
 	return recognizedScale * own.body()
 }
 
-// notes returns notes for the person who uploaded the document, about pages that were not read or
-// may contain errors.
+// notes returns notes about pages that were not read or may contain errors, for the person who
+// uploaded the document.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -233,7 +233,10 @@ func (m *images) notes() (list []string) {
 		{m.unread, "is an image; without tesseract its text was not read", "are images; without tesseract their text was not read"},
 		{m.late, "is an image; there was no time to recognize its text", "are images; there was no time to recognize their text"},
 		{m.failed, "is an image whose text could not be read", "are images whose text could not be read"},
-		{m.recognized, "is an image: its text was recognized, and may have errors", "are images: their text was recognized, and may have errors"},
+		{
+			m.recognized, "is an image: its text was recognized and may contain errors",
+			"are images: their text was recognized and may contain errors",
+		},
 	} {
 		switch len(n.pages) {
 		case 0:

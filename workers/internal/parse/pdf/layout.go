@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxHeadingLines and maxHeadingSize (in bytes) bound a heading. Longer text of the same size
-	// is not a heading but text in large print.
+	// maxHeadingLines and maxHeadingSize (in bytes) limit the length of a heading. Longer text with
+	// the height of a heading is text in large print.
 	maxHeadingLines = 4
 	maxHeadingSize  = 250
 	stepsPerPoint   = 4 // heights are rounded to quarters of a point
 )
 
-// levels contains the minimum height of headings of each level from 1, as a multiple of the body
-// height.
+// levels contains the minimum height of the headings of each level, starting with level 1, as a
+// multiple of the body height.
 var levels = []float64{1.7, 1.38, 1.17}
 
-// sizes counts the bytes of text of each height. The most frequent height is the body height, that
-// of normal text.
+// sizes counts the bytes of text of each height. The most frequent height is the body height: the
+// height of normal text.
 type sizes map[int]int
 
 // add adds the text of a page to the counts.
@@ -113,7 +113,7 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 }
 
 // enoughOwn is the number of bytes of text above which a page has its own body height. A page may
-// use a font that is higher, at the same size, than the document's main font.
+// use a font whose letters are higher, at the same size, than those of the document's main font.
 const enoughOwn = 300
 
 // ownBody returns the page's own body height, or 0 if the page has too little text.
@@ -184,9 +184,9 @@ func (l *layout) end() {
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }
 
-// join joins lines to running text. It removes a hyphen at a line's end if it is between lower-case
-// letters; other hyphens are part of numbers and names. It inserts spaces between lines, except in
-// scripts without spaces.
+// join joins lines to running text. It removes a hyphen at the end of a line if the letters on both
+// sides are lower-case; other hyphens are part of numbers and names. It inserts spaces between
+// lines, except in scripts without spaces.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -307,8 +307,8 @@ func itemNumber(mark string) (int, bool) {
 	return n, true
 }
 
-// indented reports whether line i of a block begins a paragraph: it is indented, and the lines
-// before and after it are not.
+// indented reports whether line i of a block begins a paragraph: the line is indented, and the
+// lines before and after it are not.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

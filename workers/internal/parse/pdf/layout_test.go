@@ -21,7 +21,7 @@ func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	return mustRead(t, path)
 }
 
-// at returns the content operators for a text at x and y from the upper left corner.
+// at returns the PDF operators that draw a text at x and y, measured from the upper left corner.
 func at(size, x, y int, text string) string {
 	return fmt.Sprintf("BT /F1 %d Tf 1 0 0 1 %d %d Tm (%s) Tj ET\n", size, x, 792-y, text)
 }
@@ -129,8 +129,8 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// On a page rotated clockwise, a position 72 from the left and 80 from the top becomes 80 from
-	// the right.
+	// On a page rotated clockwise, a position 72 from the left and 80 from the top becomes a
+	// position 80 from the right.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
 		t.Errorf("box %v", first)

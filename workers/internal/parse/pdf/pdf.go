@@ -18,8 +18,8 @@ const MIMEType = "application/pdf"
 type Config struct {
 	Path  string // path of the document's file, for poppler
 	NoOCR bool   // do not read images, even if tesseract is installed
-	// CPU and Wall are the time limits of the whole process. When most of one is used, no further
-	// images are read. 0 means no limit.
+	// CPU and Wall are the time limits of the whole process. When most of either limit is used up,
+	// no further images are read. 0 means no limit.
 	CPU, Wall time.Duration
 }
 
@@ -36,7 +36,7 @@ func Reader(c Config) parse.Reader {
 
 const (
 	// ahead is the number of pages from which the body height is determined before the first page
-	// is written. It is smaller if fewer pages contain enoughText.
+	// is written. Fewer pages suffice if they contain enoughText.
 	ahead      = 5
 	enoughText = 4000 // bytes
 )
@@ -48,7 +48,7 @@ type reading struct {
 	ranges  *rangeReader
 	sizes   sizes
 	seen    int     // bytes of text read
-	waiting []*page // pages that were read and not yet written
+	waiting []*page // pages that were read but not yet written
 	last    int     // last page read
 	damaged bool
 }
@@ -126,7 +126,7 @@ func (r *reading) follow(ctx context.Context, part *pageRange) error {
 	return part.err
 }
 
-// take adds a page to the waiting pages. When the body height is known, it writes them.
+// take adds a page to the waiting pages. Once the body height is known, it writes all of these.
 func (r *reading) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
@@ -163,7 +163,7 @@ func (r *reading) flush(ctx context.Context) error {
 	return nil
 }
 
-// maxInfo bounds the output of pdfinfo. The output for a normal document is much shorter.
+// maxInfo is the maximum number of bytes read from the output of pdfinfo. For a normal document, the output is much shorter.
 const maxInfo = 64 << 10
 
 // ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext cannot open it either and

@@ -26,7 +26,7 @@ type program struct {
 // complaint keeps the beginning of a program's error output.
 type complaint struct{ kept bytes.Buffer }
 
-// Write accepts all bytes but keeps only the first ones.
+// Write accepts all bytes but keeps only the first complaintSize bytes.
 func (c *complaint) Write(p []byte) (int, error) {
 	c.kept.Write(p[:min(len(p), complaintSize-c.kept.Len())])
 	return len(p), nil
@@ -66,8 +66,8 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 	return text, errors.Join(err, p.finish())
 }
 
-// finish waits until the program has exited. It returns the reason if the program could not read
-// the document.
+// finish waits until the program has exited. If the program could not read the document, finish
+// returns the reason.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -99,7 +99,7 @@ var (
 		Code: document.Encrypted, Message: "The PDF does not permit copying its text. Send it without that protection.",
 	}
 	errDamaged = &document.Failure{
-		Code: document.Damaged, Message: "The PDF is damaged: its pages are not found.",
+		Code: document.Damaged, Message: "The PDF is damaged: its pages cannot be found.",
 	}
 	errCrashed = &document.Failure{
 		Code: document.Damaged, Message: "The PDF is damaged in a way that makes its reader crash.",
@@ -123,7 +123,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // sent only by the kernel, for lack of memory or far above the CPU limit
+		case syscall.SIGKILL: // sent only by the kernel, if memory runs out or the CPU limit is far exceeded
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {
@@ -140,7 +140,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1: the file cannot be opened; other codes: no pages
+	default: // 1: the file cannot be opened; other codes: the file has no pages
 		return errDamaged
 	}
 }

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// firstPages is the number of pages that are read before the number of all pages is known. A
+	// firstPages is the number of pages that are read before the total number of pages is known. A
 	// document with fewer pages needs only one process.
 	firstPages = 16
 	// rangePages is the number of pages in each further range. It is small enough to keep all
-	// processes busy. It is large enough that opening the document once per range costs little.
+	// processes busy, and large enough that opening the document once per range costs little.
 	rangePages = 32
 	// maxProcesses is the number of processes that read one document at the same time. Other
 	// documents are read concurrently, too.
 	maxProcesses = 4
-	// roomAhead is the number of bytes of a range that may wait in memory until the earlier ranges
-	// are written. Beyond that, the range's process waits.
+	// roomAhead is the maximum number of bytes in a range that wait in memory until the earlier
+	// ranges are written. Beyond that, the range's process waits.
 	roomAhead = 8 << 20 // bytes
 )
 
@@ -87,7 +87,7 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put passes a page on. It waits if too many bytes of the range are in memory.
+// put passes a page on. It waits if too many bytes from the range are in memory.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -124,7 +124,7 @@ func (r *pageRange) take() (*page, bool) {
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed. It returns why.
+// abandon kills a program whose output is no longer needed. It returns the error why.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
 	_ = p.cmd.Wait()         // it was killed

@@ -19,8 +19,8 @@ const (
 	sameLine = 0.35
 )
 
-// row is a row of a table. It consists of the blocks from first up to, but not including, end. They
-// are side by side, and each is a single line.
+// row is a row of a table. It consists of the blocks from first up to, but not including, end.
+// These blocks are side by side, and each is a single line.
 type row struct{ first, end int }
 
 // cells returns the number of cells in rows.
@@ -68,8 +68,8 @@ func (l *layout) rowEnd(first int) int {
 	return end
 }
 
-// fits reports whether each cell of a row is in a different column. It widens the columns to the
-// cells. The first row defines the columns.
+// fits reports whether each cell in a row belongs to a different column, and widens the columns to
+// fit the cells. The first row defines the columns.
 func (l *layout) fits(r row, columns *[]box) bool {
 	found := make([]int, 0, r.end-r.first)
 	for _, cell := range l.page.blocks[r.first:r.end] {
@@ -87,7 +87,7 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
-// widen widens the columns to the cells of a row. found contains the column of each cell. widen
+// widen widens the columns to fit the cells in a row. found contains the column of each cell. widen
 // returns false if a cell has no column, or if two cells have the same column.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0

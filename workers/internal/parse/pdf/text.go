@@ -105,8 +105,8 @@ func class(r rune) bidi.Class {
 }
 
 // reorder converts a line from visual order, beginning at the left, to reading order. It reverses
-// the characters in runs of right-to-left text. On a right-to-left page, it also reverses the order
-// of the runs. Neutral characters inside a run belong to the run.
+// the characters within each run of right-to-left text. On a right-to-left page, it also reverses
+// the order of the runs. Neutral characters inside a run belong to the run.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -146,8 +146,8 @@ func along(r rune, leftToRight bool) bool {
 }
 
 // marksBehind moves the vowel signs of right-to-left letters behind their letters. After the
-// reversal they are before them, unless the document stores its lines backwards. If a word begins
-// with a sign, the signs must be moved.
+// reversal, the signs precede their letters, unless the document stores its lines backwards. A word
+// that begins with a sign shows that the signs must be moved.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {

@@ -100,20 +100,20 @@ const (
 )
 
 // scanner reads the rows that pdftotext -tsv and tesseract print. There is a row for each page,
-// block, line and word, followed by the rows for its parts. The scanner trusts neither program,
-// because the words of a document may contain line ends and tabs.
+// block, line and word, and the rows for its parts follow. The scanner does not trust the output,
+// because the words in a document may contain line ends and tabs.
 type scanner struct {
 	in    *bufio.Reader
 	unit  float64 // size of the program's unit of length, in points
 	long  []byte  // a row longer than the buffer
 	read  int     // number of the last page that began
-	ahead box     // box of that page, until next returns it
+	ahead box     // box of that page, until next returns the page
 	begun bool    // ahead is valid
 
 	flow       []byte // flow of the last row
 	block      bool   // the next word begins a block
 	line       bool   // the next word begins a line
-	insideWord bool   // the last row was a word, and continues after a line end
+	insideWord bool   // the last row was a word that continues after a line end
 }
 
 // newScanner returns a scanner. first is the number of the first page, and unit the size of the
@@ -178,8 +178,8 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	return nil
 }
 
-// begin begins the next page. A word may look like the row of a page. Pages are numbered
-// consecutively, so the page numbers nevertheless stay correct.
+// begin begins the next page. A word may look like the row of a page. The page numbers stay correct
+// nevertheless, because pages are numbered consecutively here.
 func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
 		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
@@ -261,7 +261,7 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 
 const maxPlace = 1e6 // in points; larger than any page
 
-// maxDigits is the maximum number of digits of a number that always fits into an int64.
+// maxDigits is the maximum number of digits with which a number always fits into an int64.
 const maxDigits = 18
 
 // decimal parses a number as poppler prints it. It returns 0 for any other text, and for numbers

@@ -11,10 +11,10 @@ import (
 // limit.
 var startMutex sync.Mutex
 
-// startWithinLimit starts a program that may use the processor time remaining of this process's
-// limit. The kernel applies the limit to each process separately. The program inherits this
-// process's soft limit, so startWithinLimit lowers the soft limit during the start. If this process
-// reaches the lowered limit meanwhile, nothing happens, because Go ignores SIGXCPU.
+// startWithinLimit starts a program that may use the processor time that remains within this
+// process's limit. The kernel applies the limit to each process separately. The program inherits
+// this process's soft limit, so startWithinLimit lowers the soft limit during the start. If this
+// process reaches the lowered limit during the start, nothing happens, because Go ignores SIGXCPU.
 func startWithinLimit(start func() error) error {
 	startMutex.Lock()
 	defer startMutex.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rationOf is an environment variable. It contains the limit of processor time, in seconds, that
+// rationOf is an environment variable that contains the limit of processor time, in seconds, that
 // the process of this test sets for itself.
 const rationOf = "PARLEY_TEST_RATION"
 
@@ -43,7 +43,7 @@ func testRation(t *testing.T) {
 	}
 	limit(seconds)
 	said, err := output(t.Context(), 100, nil, "sh", "-c", "ulimit -S -t")
-	if err != nil || strings.TrimSpace(string(said)) != "8" { // some of the nine seconds were used
+	if err != nil || strings.TrimSpace(string(said)) != "8" { // some of the nine seconds have been used
 		t.Errorf("%s, %v", said, err)
 	}
 	var is syscall.Rlimit

@@ -11,10 +11,10 @@ import (
 
 // Limits of delimited values.
 const (
-	maxQuoted  = 256 << 10 // bytes of a quoted cell; if no closing quote follows within them, the quote is ordinary text
-	maxScanned = 32 << 20  // bytes scanned in vain for closing quotes; beyond, quotes are text
+	maxQuoted  = 256 << 10 // maximum number of bytes in a quoted cell; if no closing quote follows within them, the quote is ordinary text
+	maxScanned = 32 << 20  // maximum number of bytes scanned in vain for closing quotes; beyond that, quotes are text
 	maxCells   = 16_384    // cells of a row
-	sampleRows = 50        // rows from which the delimiter is detected
+	sampleRows = 50        // number of rows from which the delimiter is detected
 )
 
 // CSV reads delimited values and detects the delimiter.
@@ -89,7 +89,7 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell. end reports that it was the last cell of its row.
+// cell reads a cell. end is true if it was the last cell in its row.
 func (r *records) cell() (cell string, end bool) {
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
 	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
@@ -119,8 +119,8 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote. ok is false if there is no closing quote, which must
-// be followed by a delimiter or the end of the row.
+// quoted reads a cell up to its closing quote. ok is false if there is no closing quote that is
+// followed by a delimiter or the end of the row.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
@@ -141,7 +141,7 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	return "", "", false
 }
 
-// delimiterFor returns the delimiter with which the first rows have the most even numbers of cells.
+// delimiterFor returns the delimiter with which the numbers of cells in the first rows differ the least.
 func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {

@@ -14,13 +14,13 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Limits of a JSON document, and of an object that becomes a row.
+// Limits on a JSON document, and on an object that becomes a row.
 const (
 	maxNesting = 200
 	maxPairs   = 1000 // values collected from one object
 	maxColumns = 40
-	maxCell    = 400  // bytes of a value in a row
-	maxLines   = 1500 // bytes of a paragraph that consists of values
+	maxCell    = 400  // maximum number of bytes in a value of a row
+	maxLines   = 1500 // maximum number of bytes in a paragraph that consists of values
 )
 
 // JSON reads JSON and JSON Lines. An object in an array becomes a row; any other value becomes a
@@ -31,7 +31,7 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if deep {
 		return document.Info{}, &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("Values of the document are nested more than %d levels deep, the maximum.", maxNesting),
+			Message: fmt.Sprintf("Values in the document are nested deeper than the maximum of %d levels.", maxNesting),
 		}
 	}
 
@@ -54,12 +54,12 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, r.lines(&top)
 }
 
-// tokens returns a decoder that allows duplicate names and replaces unpaired surrogates by U+FFFD.
+// tokens returns a decoder that allows duplicate names and replaces unpaired surrogates with U+FFFD.
 func tokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// survey counts the consecutive JSON values in a text. deep reports that they are nested too
+// survey counts the consecutive JSON values in a text. deep is true if the values are nested too
 // deeply. values is 0 if the text is not JSON. If there are several values and the first is a
 // scalar, the text does not count as JSON.
 func survey(text string) (values int, deep bool) {

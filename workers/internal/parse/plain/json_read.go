@@ -26,7 +26,7 @@ type jsonReader struct {
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs contains values of an object that were read and not yet written.
+// pairs contains values of an object that were read but not yet written.
 type pairs struct {
 	all     []pair
 	flushed bool // some values were already written as lines, so the object cannot become a row
@@ -76,7 +76,7 @@ func (r *jsonReader) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath bounds the path of a value in bytes, because every value is written with its path.
+// maxPath is the maximum length, in bytes, of the path of a value. It is limited because every value is written with its path.
 const maxPath = 1000
 
 // join returns the path of the value with this name in an object. path is the object's path. If
@@ -133,7 +133,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index returns the path of element i of an array. Like join, it returns path itself if that is too
+// index returns the path of element i of an array. Like join, it returns path itself if path is too
 // long.
 func index(path string, i int) string {
 	if len(path) > maxPath {
@@ -219,7 +219,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 	return nil
 }
 
-// lines writes values as lines, each with its path at the beginning.
+// lines writes values as lines, each of which begins with the value's path.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

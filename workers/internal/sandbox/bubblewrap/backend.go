@@ -21,14 +21,14 @@ import (
 
 // Config configures a Backend.
 type Config struct {
-	Bwrap  string // path of bwrap; "" means the bwrap found on PATH
+	Bwrap  string // path of bwrap; "" means the bwrap in PATH
 	Python string // the interpreter in sandboxes; "" means /usr/bin/python3
 }
 
 // Backend creates sandboxes with bwrap.
 type Backend struct {
 	bwrap  []string // the command that starts bwrap, without bwrap's own arguments
-	view   []string // bwrap's arguments for the files of the host that every sandbox contains
+	view   []string // bwrap's arguments for the host files that every sandbox contains
 	filter []byte
 	groups *cgroup.Root // nil without cgroups
 	notes  []string
@@ -44,8 +44,8 @@ type Backend struct {
 
 var errClosed = errors.New("the sandbox backend is closed")
 
-// Open runs a sandbox to check that this machine supports sandboxes. If not, the error states the
-// reason in one sentence.
+// Open runs a sandbox to check that this machine supports sandboxes. If it does not, the error
+// states the reason in one sentence.
 func Open(c Config) (*Backend, error) {
 	groups, whyNot := cgroup.Open()
 	b, err := open(c, groups, whyNot)
@@ -132,7 +132,7 @@ func interpreter(path string) (string, error) {
 			return target, nil
 		}
 	}
-	return "", fmt.Errorf("the Python interpreter %s is outside of /usr, which is the only folder visible in a sandbox", target)
+	return "", fmt.Errorf("the Python interpreter %s is outside /usr, the only folder that is visible in a sandbox", target)
 }
 
 // Name returns the backend's name in the settings.
@@ -188,7 +188,7 @@ func (b *Backend) forget(x *box) {
 	delete(b.boxes, x)
 }
 
-// Close ends all sandboxes. No more can be started.
+// Close ends all sandboxes. Afterwards, no sandbox can be started.
 func (b *Backend) Close() error {
 	b.end()
 	if b.groups == nil {

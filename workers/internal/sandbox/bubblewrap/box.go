@@ -16,17 +16,17 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// firstFile is the descriptor of the first of exec.Cmd.ExtraFiles in the child.
+// firstFile is the descriptor that the first of exec.Cmd.ExtraFiles has in the child.
 const firstFile = 3
 
 // box is one sandbox.
 type box struct {
 	backend    *Backend
-	owner      int // id of the user that owns its processes
+	owner      int // id of the user who owns its processes
 	limits     sandbox.Limits
 	cmd        *exec.Cmd
 	childFiles []*os.File // files passed to the child, which this process does not use
-	gate       *os.File   // write end of the list of arguments for which bwrap waits
+	gate       *os.File   // write end of the pipe with the arguments for which bwrap waits
 	stdin      *os.File
 	stdout     *host.Output
 	stderr     host.Head
@@ -38,7 +38,7 @@ type box struct {
 	folders  []*os.File // the sandbox's folders, once they exist
 	last     sandbox.Usage
 	final    bool // last is the final usage
-	givesWay bool // lower the priority after sandbox.GiveWayAfter of processor time
+	givesWay bool // lower the priority after the processor time sandbox.GiveWayAfter
 }
 
 // prepare creates everything that is needed to start the sandbox.
@@ -96,7 +96,7 @@ func (x *box) pipes() error {
 }
 
 // openGate creates a pipe from which bwrap reads its last arguments, including the program to run.
-// If this process dies before it writes them, bwrap runs nothing. This covers the time until the
+// If this process dies before it writes them, bwrap runs nothing. This covers the time before the
 // kernel has registered that bwrap must die with this process.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
@@ -107,8 +107,8 @@ func (x *box) openGate() (int, error) {
 	return x.passFile(waits), nil
 }
 
-// passContent passes content to the child as a file. It returns the number of the file's descriptor
-// in the child.
+// passContent passes content to the child as a file, and returns the file's descriptor in the
+// child.
 func (x *box) passContent(name string, content []byte) (int, error) {
 	f, err := memoryFile(name, content)
 	if err != nil {
@@ -152,7 +152,7 @@ func (x *box) launch() error {
 	return err
 }
 
-// listed encodes arguments in the form in which bwrap reads them from a file.
+// listed encodes arguments in the form that bwrap reads from a file.
 func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
 
 // closeChildFiles closes the child's files and the gate.
@@ -179,7 +179,7 @@ func (x *box) abandon() {
 	close(x.done)
 }
 
-// wait waits until no process is left in the sandbox, and then releases its resources. When the
+// wait waits until no process is left in the sandbox, and then releases its resources. Once the
 // first process of a PID namespace has ended, the kernel has killed all others.
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // bwrap's exit status adds nothing to its standard error
@@ -206,7 +206,7 @@ func (x *box) Stdin() io.WriteCloser { return x.stdin }
 // Stdout returns the command's standard output.
 func (x *box) Stdout() io.Reader { return x.stdout }
 
-// Done returns a channel that is closed when nothing in the sandbox is alive.
+// Done returns a channel that is closed when no process in the sandbox is alive.
 func (x *box) Done() <-chan struct{} { return x.done }
 
 // Stderr returns the first part of standard error.

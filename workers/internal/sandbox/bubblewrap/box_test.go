@@ -28,7 +28,7 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = syscall.Close(leak) }() // of a file that was read from
+		defer func() { _ = syscall.Close(leak) }() // of a file from which bytes were read
 		c := code(`
 import fcntl, json, os, resource
 descriptors = []

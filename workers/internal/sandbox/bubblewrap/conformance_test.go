@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/sandbox/sandboxtest"
 )
 
-func TestConformance(t *testing.T) { //nolint:paralleltest // it examines all processes that this one has started
+func TestConformance(t *testing.T) { //nolint:paralleltest // it examines all processes that this process has started
 	if testkit.Race {
 		t.Skip("NOT TESTED under the race detector: the suite examines other programs, without the detector; it runs in normal tests")
 	}

@@ -25,12 +25,12 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// envWorker makes the test binary act as a worker that repeatedly starts sandboxes. Its value is an
-// argument of the commands in these sandboxes.
+// envWorker makes the test binary act as a worker that repeatedly starts sandboxes. Its value is
+// passed as an argument to the commands in these sandboxes.
 const envWorker = "PARLEY_TEST_BUBBLEWRAP_WORKER"
 
-// hostile is a program that forks processes that ignore signals and leave their parent. It prints a
-// line when they exist.
+// hostile is a program that forks processes which ignore signals and leave their parent. It prints
+// a line once these processes exist.
 const hostile = `
 import os, signal, sys, time
 for s in range(1, 64):
@@ -63,7 +63,7 @@ print("ready", flush=True)
 while True:
     time.sleep(1000)`
 
-// marked lists this machine's processes with the word in their arguments.
+// marked lists the processes on this machine that have the word in their arguments.
 func marked(tb testing.TB, word string) (pids []int) {
 	tb.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -142,7 +142,7 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	})
 }
 
-// A program has the same user as bwrap, the first process of its namespace, but cannot kill it.
+// A program runs as the same user as bwrap, the first process of its namespace, but cannot kill bwrap.
 func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -275,7 +275,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	}
 }
 
-// The tests also pass for an unprivileged user, whose sandboxes must give the same guarantees.
+// The tests also pass for an unprivileged user, whose sandboxes must provide the same guarantees.
 func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the other tests
 	if os.Geteuid() != 0 {
 		t.Skip("this user is already unprivileged")

@@ -23,8 +23,8 @@ func numbered(t *testing.T, number int) *Backend {
 	return b
 }
 
-// number returns a pid, at least 3, that is in use on this machine if taken is true, and otherwise
-// one that is not.
+// number returns a pid, at least 3. If taken is true, the pid is in use on this machine; otherwise
+// it is free.
 func number(t *testing.T, taken bool) int {
 	t.Helper()
 	for n := 3; n < 5000; n++ {
@@ -57,7 +57,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	}
 }
 
-// Without the workaround in countingLauncher, bwrap fails in a container in this way.
+// This is how bwrap fails in a container without the workaround in countingLauncher.
 func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)

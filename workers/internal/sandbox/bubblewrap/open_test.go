@@ -34,13 +34,13 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	}{
 		"no bwrap":           {Config{Bwrap: "/nonexistent/bwrap"}, "bubblewrap is not installed: program /nonexistent/bwrap not found"},
 		"no interpreter":     {Config{Python: "/usr/bin/python0"}, "no Python interpreter at /usr/bin/python0"},
-		"interpreter hidden": {Config{Python: script(t, 0o755, "exit")}, "is outside of /usr"},
-		"no interpreter but": {Config{Python: "/usr/bin/true"}, "cannot start a sandbox on this machine: /usr/bin/true prints nothing (exit status 0)"},
+		"interpreter hidden": {Config{Python: script(t, 0o755, "exit")}, "is outside /usr"},
+		"no interpreter but": {Config{Python: "/usr/bin/true"}, "cannot start a sandbox on this machine: /usr/bin/true printed no output (exit status 0)"},
 		"namespaces forbidden": {
 			Config{Bwrap: script(t, 0o755, "echo 'bwrap: No permissions to create new namespace.' >&2; echo more >&2; exit 1")},
 			"cannot start a sandbox on this machine: bwrap: No permissions to create new namespace",
 		},
-		"no isolation": {Config{Bwrap: script(t, 0o755, "exit 0")}, "cannot start a sandbox on this machine: /usr/bin/python3.11 prints nothing (exit status 0)"},
+		"no isolation": {Config{Bwrap: script(t, 0o755, "exit 0")}, "cannot start a sandbox on this machine: /usr/bin/python3.11 printed no output (exit status 0)"},
 		"setuid":       {Config{Bwrap: script(t, 0o755|os.ModeSetuid, "exit 0")}, "is setuid, so its sandboxes would outlive this process"},
 	} {
 		b, err := Open(c.config)

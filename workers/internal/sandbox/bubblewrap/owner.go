@@ -8,15 +8,15 @@ import (
 )
 
 // If the worker is root, each sandbox runs as a different user, so that the kernel's limits per
-// user apply to a single sandbox. The ids are between the ranges that systemd assigns, so no other
-// user has them.
+// user apply to a single sandbox. The ids lie between the ranges that systemd assigns, so no other
+// user has such an id.
 const (
 	firstOwner = 60706
 	ownerCount = 61183 - firstOwner + 1
 )
 
 // owners assigns users to sandboxes. Several workers on one machine may assign the same user. Their
-// sandboxes then share the limits per user, which only makes these stricter.
+// sandboxes then share the limits per user, which only makes the limits stricter.
 type owners struct {
 	own bool // all sandboxes run as this process's user
 
@@ -29,8 +29,8 @@ func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
 
-// take returns the user with the fewest sandboxes. If there are several, it returns the one that
-// was unused for longest.
+// take returns the user with the fewest sandboxes. If there are several, it returns the user that
+// has been unused for the longest time.
 func (o *owners) take() int {
 	if o.own {
 		return os.Geteuid()
@@ -54,7 +54,7 @@ func (o *owners) take() int {
 	return best
 }
 
-// isOne reports whether a user id belongs to this package's range.
+// isOne reports whether a user id lies in this package's range.
 func (o *owners) isOne(uid int) bool {
 	if o.own {
 		return uid == os.Geteuid()

@@ -45,9 +45,9 @@ const countUp = `n=1; while [ "$n" -lt "$0" ]; do : & n=$!; wait; done; exec "$@
 //
 // bwrap looks up its child in /proc by the pid in the namespace that isolation creates, which is 2.
 // /proc shows this process's namespace, and bwrap exits if it finds no process with that pid there.
-// It does not use what it finds unless it was asked to report it. On a host, pid 2 is always a
-// kernel thread. In a container it may not exist; then processes are started until the child gets
-// the pid of this thread, which lives as long as sandboxes do.
+// bwrap uses that process's data only for reports, which are not requested here. On a host, pid 2
+// is always a kernel thread. In a container, pid 2 may not exist; then processes are started until
+// the child gets the pid of this thread, which lives as long as the sandboxes.
 func launcher(bwrap string) []string {
 	name, err := os.ReadFile("/proc/2/comm")
 	if err == nil && string(name) == "kthreadd\n" {
@@ -56,16 +56,15 @@ func launcher(bwrap string) []string {
 	return countingLauncher(bwrap, unix.Gettid())
 }
 
-// countingLauncher returns a command that starts bwrap in such a way that bwrap's child gets this
-// pid, which must be at least 2.
+// countingLauncher returns a command that starts bwrap so that bwrap's child gets the pid number,
+// which must be at least 2.
 func countingLauncher(bwrap string, number int) []string {
 	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
 }
 
-// setAttributes sets process attributes that bwrap and everything it starts inherit; bwrap waits for it.
-// When the host runs out of memory, sandboxes are killed first. A crashing program's memory is not
-// piped to a core dump handler of the host, because the limit is 1 byte; 0 would only forbid core
-// files. Root without CAP_SYS_RESOURCE may not set that limit, and then it is left to the command.
+// setAttributes sets process attributes that bwrap and everything it starts inherit; bwrap waits for it. When the host runs out of memory,
+// sandboxes are killed first. A crashing program's memory is not piped to a core dump handler of the host, because the limit is 1 byte; 0
+// would only forbid core files. Root without CAP_SYS_RESOURCE may not set that limit; in that case the command has to set it.
 func setAttributes(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 	if err != nil {
@@ -78,11 +77,11 @@ func setAttributes(pid int) error {
 	return nil
 }
 
-// memoryFile creates a file in memory with the given content. Its offset is at the beginning.
+// memoryFile creates a file in memory with the given content. The file's offset is at the beginning.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("making a file in memory: %w", err)
+		return nil, fmt.Errorf("creating a file in memory: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.Write(content)
@@ -96,11 +95,12 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 }
 
 // openFolders opens the folders of the sandbox that the process bwrap has created. It returns nil
-// while they do not exist, or if they are inaccessible.
+// while the folders do not exist, or if they are inaccessible.
 //
-// The program controls these paths. They are opened only as paths (O_PATH), without following
-// links, and each must be a tmpfs that belongs to the sandbox's user and has the expected size.
-// While a sandbox is being created, its paths still lead to the host's folders, which do not match.
+// The program controls these paths. The folders are opened only as paths (O_PATH), without
+// following links. Each must be a tmpfs that belongs to the sandbox's user and has the expected
+// size. While a sandbox is being created, its paths still lead to the host's folders, which do not
+// match.
 func openFolders(bwrap, owner int, size int64) []*os.File {
 	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandFor(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -142,7 +142,7 @@ const lowPriority = 10
 
 // giveWay lowers the priority of a sandbox's command and its process group. Where the kernel
 // schedules by session (autogroup), it lowers the session's priority as well. If neither is
-// permitted, the priority stays.
+// permitted, the priority does not change.
 func giveWay(bwrap int) {
 	command := commandFor(bwrap)
 	if command == 0 {

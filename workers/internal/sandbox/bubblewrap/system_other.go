@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Open fails on other systems because they have no system call filter, so these functions are never
-// called.
+// On other systems Open fails, because they have no system call filter. So these functions are
+// never called.
 
 var errLinux = errors.New("bubblewrap needs Linux")
 

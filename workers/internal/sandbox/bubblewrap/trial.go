@@ -40,7 +40,7 @@ func (b *Backend) try(python string) error {
 
 	why, _, _ := strings.Cut(strings.TrimSpace(x.Stderr()), "\n")
 	if why == "" {
-		why = fmt.Sprintf("%s prints nothing (%s)", python, x.cmd.ProcessState)
+		why = fmt.Sprintf("%s printed no output (%s)", python, x.cmd.ProcessState)
 	}
 	return fmt.Errorf("cannot start a sandbox on this machine: %s", strings.TrimSuffix(why, "."))
 }

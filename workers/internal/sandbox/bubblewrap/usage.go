@@ -17,14 +17,14 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
 		if x.group != nil {
-			_ = x.group.GiveWay() // if this fails, the group keeps its share
+			_ = x.group.GiveWay() // if this fails, the group keeps its share of the processors
 		}
 		giveWay(x.cmd.Process.Pid)
 	}
 	return x.last, err
 }
 
-// measure updates the usage. It excludes bwrap's process, and bwrap's memory if that is known.
+// measure updates the usage, which excludes bwrap's process, and bwrap's memory if known.
 func (x *box) measure() error {
 	var u sandbox.Usage
 	var err error
@@ -57,7 +57,7 @@ func (x *box) measureFolders() (bytes int64, count int) {
 	return bytes, count
 }
 
-// settleUsage reads the final usage and closes the folders. A cgroup still contains the usage after
+// settleUsage reads the final usage and closes the folders. A cgroup still reports the usage after
 // all its processes have exited.
 func (x *box) settleUsage() {
 	x.mu.Lock()
@@ -65,7 +65,7 @@ func (x *box) settleUsage() {
 	if u := x.last; x.group != nil && x.measure() == nil {
 		x.last.Files, x.last.FileCount = max(u.Files, x.last.Files), max(u.FileCount, x.last.FileCount)
 	}
-	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // the usage of a short program may never have been measured
+	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // the usage of a short program may not have been measured before
 		x.last.CPU = max(x.last.CPU, ended.UserTime()+ended.SystemTime())
 	}
 	x.last.Processes = 0

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// viewFor returns bwrap's arguments for the files of the host that all sandboxes contain.
+// viewFor returns bwrap's arguments for the host files that all sandboxes contain.
 func viewFor(python string, devices []string) []string {
 	var args []string
 	for _, path := range slices.Concat(host.Folders(python), host.Files) {
@@ -34,9 +34,9 @@ func viewFor(python string, devices []string) []string {
 }
 
 // devicesFor returns the devices that sandboxes contain. They are bound individually, because
-// devices that bwrap creates cannot be opened on a read-only mount. watched reports that memory is
-// measured per process. Then /dev/zero is omitted: once a process has released a shared mapping of
-// it, the mapping's memory is not counted.
+// devices that bwrap creates cannot be opened on a read-only mount. watched is true if memory is
+// measured per process. In that case /dev/zero is omitted: once a process has released a shared
+// mapping of /dev/zero, the mapping's memory is not counted.
 func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
@@ -45,13 +45,13 @@ func devicesFor(watched bool) []string {
 	return devices
 }
 
-// checkDevices returns an error if a device is owned by a user of sandboxes, because that user
-// could change the device for the whole host.
+// checkDevices returns an error if a device belongs to one of the users of sandboxes, because that
+// user could change the device for the whole host.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
 		uid, err := ownerFor(path)
 		if err != nil {
-			return fmt.Errorf("looking at a device: %w", err)
+			return fmt.Errorf("inspecting a device: %w", err)
 		}
 		if o.isOne(uid) {
 			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could change it: it must belong to root", path, uid)
@@ -86,8 +86,8 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 // folders are the writable folders.
 var folders = []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 
-// folderSize returns the size limit of one writable folder. The sum of the folders is watched
-// separately. The limit is at least one page, because bwrap rejects the size 0.
+// folderSize returns the size limit of one writable folder. The total size of the folders is
+// watched separately. The limit is at least one page, because bwrap rejects the size 0.
 func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesize())) }
 
 // check returns an error for commands that bwrap would misinterpret.
@@ -122,7 +122,7 @@ func check(c sandbox.Command) error {
 	return nil
 }
 
-// checkPlace returns an error for paths at which a file would not be kept.
+// checkPlace returns an error for paths at which a file would not survive.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
 		return fmt.Errorf("data %q must have a clean absolute path", path)

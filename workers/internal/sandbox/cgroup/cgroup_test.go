@@ -123,8 +123,8 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
-// roughly returns the memory that a child with this usage may appear to use: the race detector adds
-// shadow memory.
+// roughly returns the maximum memory that a child with this usage may appear to use, because the
+// race detector adds shadow memory.
 func roughly(bytes int64) int64 {
 	if testkit.Race {
 		return 4 * bytes
@@ -303,8 +303,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// The group of a process that was killed is removed. The group of a process that is still alive is
-// not.
+// The group of a killed process is removed. The group of a process that is still alive is kept.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	openRoot(t)
@@ -322,7 +321,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 		t.Fatal("nothing was left to clean: ", err)
 	}
 	mine := openRoot(t)
-	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing it
+	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing the group
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)
 	})

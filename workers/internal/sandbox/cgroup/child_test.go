@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// asChild is set if the test binary acts as a program in a sandbox. Its value consists of the
-// program's name and a number.
+// asChild is the environment variable that makes the test binary act as a program in a sandbox. Its
+// value consists of the program's name and a number.
 const asChild = "PARLEY_CGROUP_CHILD"
 
 // The main goroutine, on which the children below run, keeps the process's first thread.
@@ -71,7 +71,7 @@ func child(what string, n int) {
 		}
 	case "fork": // n children that wait
 		for range n {
-			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // small, because this program has the race detector's shadow memory
+			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // small, because the race detector's shadow memory is added in this program
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if err := cmd.Start(); err != nil {
 				fmt.Println("failed:", err)
@@ -91,7 +91,7 @@ func child(what string, n int) {
 			})
 		}
 		all.Wait()
-	case "root": // a process with one group and one process in it, after n others
+	case "root": // a process with one group and one process in it, after n other groups
 		r, err := Open()
 		if err != nil {
 			panic(err)
@@ -111,7 +111,7 @@ func child(what string, n int) {
 			if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) || syscall.Gettid() != os.Getpid() {
 				panic("the first thread was moved")
 			}
-			if n > 0 { // the group with the largest number stays
+			if n > 0 { // the group with the largest number is kept
 				n--
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()

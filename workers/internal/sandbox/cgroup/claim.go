@@ -17,28 +17,28 @@ import (
 // removed.
 const mainName = "parley-main"
 
-// claimed matches the folder names of Roots.
+// claimed matches the names of the folders that Roots have claimed.
 var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 
 // claim creates a folder for this process's groups and locks it. The lock ends with the process,
 // even after a crash.
 func claim(parent string) (dir string, lock *os.File, err error) {
-	for range 3 { // another process may clean the folder up before it is locked
+	for range 3 { // another process may clean up the folder before it is locked
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		dir = filepath.Join(parent, "parley-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(random[:]))
 		if err = os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // G301: the kernel's own mode of cgroups
-			return "", nil, fmt.Errorf("making a cgroup in %s: %w", parent, reason(err))
+			return "", nil, fmt.Errorf("creating a cgroup in %s: %w", parent, reason(err))
 		}
 		if lock, err = lockFolder(dir); err == nil || !errors.Is(err, errTaken) {
 			return dir, lock, err
 		}
 	}
-	return "", nil, fmt.Errorf("creating a cgroup in %s: it disappears immediately", parent)
+	return "", nil, fmt.Errorf("creating a cgroup in %s: it disappeared immediately", parent)
 }
 
 // errTaken means that another process holds the lock, or that the folder was removed.
-var errTaken = errors.New("it belongs to another user")
+var errTaken = errors.New("the folder belongs to another process")
 
 // lockFolder locks a folder.
 func lockFolder(dir string) (*os.File, error) {
@@ -84,7 +84,7 @@ func clean(parent string) {
 	}
 }
 
-// removeTree removes a cgroup and all cgroups below it. None may contain processes.
+// removeTree removes a cgroup and all cgroups below it. None of them may contain processes.
 func removeTree(dir string) error {
 	names, err := folders(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +104,7 @@ func removeTree(dir string) error {
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return errors.New("it is mounted read-only, as in unprivileged containers")
+		return errors.New("mounted read-only, as in unprivileged containers")
 	case errors.Is(err, fs.ErrPermission):
 		return errors.New("permission denied for this process's user")
 	default:

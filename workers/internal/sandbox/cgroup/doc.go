@@ -2,7 +2,7 @@
 // process create cgroups. It uses version 2 if the memory and pids controllers are delegated to
 // this process, and otherwise version 1.
 //
-// All cgroups are created below the one of this process, in one folder for each Root:
+// All cgroups are created below the cgroup of this process, in one folder for each Root:
 //
 //	<own cgroup>/parley-<pid>-<random>/   the folder of a Root, locked (flock) while its process lives
 //	<own cgroup>/parley-<pid>-<random>/7  a Group: one sandbox

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// write writes to an existing file of the kernel. It never creates a file.
+// write writes to an existing kernel file. It never creates a file.
 func write(dir, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -20,8 +20,7 @@ func write(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeIfThere writes to a file of the kernel. It does nothing if this kernel does not have the
-// file.
+// writeIfThere writes to a kernel file. It does nothing if this kernel does not have the file.
 func writeIfThere(dir, name, value string) error {
 	if err := write(dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -42,7 +41,7 @@ func number(dir, name string) (int64, error) {
 	return n, nil
 }
 
-// keyed returns the number of a key from a file with lines of the form "key number". It returns 0
+// keyed returns the number for a key from a file with lines of the form "key number". It returns 0
 // if the key is missing.
 func keyed(dir, name, key string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
@@ -70,8 +69,8 @@ func words(dir, name string) []string {
 	return strings.Fields(string(text))
 }
 
-// pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. Pid 0 is a
-// process in another PID namespace that this process cannot see.
+// pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. Pid 0 stands
+// for a process in another PID namespace that this process cannot see.
 func pidsIn(dir string) (pids []int, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed.
 type Group struct {
 	root *Root
-	dirs []string // one folder for each part of the root
+	dirs []string // one folder for each part (hierarchy) of the root
 }
 
 // Add moves a single process into the group, without the processes that it has started. It takes
@@ -65,11 +65,11 @@ func (g *Group) GiveWay() error {
 func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 
 // Kill kills all processes in the group and waits until they are gone, usually within milliseconds.
-// It returns an error if a process is still alive after killTime. Afterwards, no process can be
+// It returns an error if a process is still alive after killTime. After Kill, no process can be
 // started in the group.
 func (g *Group) Kill() error {
 	var all []error
-	for _, dir := range g.dirs { // all parts: a process may have been added to only some of them
+	for _, dir := range g.dirs { // in all parts, because a process may have been added to only some of them
 		_ = writeIfThere(dir, "pids.max", "0") // forbid forks first, in the part that has the pids controller
 	}
 	for _, dir := range g.dirs {

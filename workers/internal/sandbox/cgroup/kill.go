@@ -19,8 +19,8 @@ const (
 // errAlive means that a process in a cgroup is still alive.
 var errAlive = errors.New("a process is still running")
 
-// retry calls f with increasing delays. It stops when f succeeds, when f fails because of anything
-// other than a live process, or after killTime.
+// retry calls f with increasing delays. It stops when f succeeds, when f fails for a reason other
+// than a live process, or after killTime.
 func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)
@@ -39,9 +39,9 @@ func retry(f func() error) error {
 	}
 }
 
-// end kills every process in a cgroup and below it, and waits until they are gone.
+// end kills every process in a cgroup and in the cgroups below it, and waits until these processes are gone.
 func end(dir string) error {
-	// From here on no process in the cgroup can fork, so no child escapes. On kernels without this
+	// From here on, no process in the cgroup can fork, so no child escapes. On kernels without this
 	// file, cgroup.kill has the same effect.
 	_ = write(dir, "pids.max", "0")
 	return retry(func() error {
@@ -64,8 +64,8 @@ func end(dir string) error {
 }
 
 // killAll kills the processes pids that are still in the cgroup. It first opens a handle for each
-// process, and then lists the cgroup again. So it never kills another process that has reused a
-// pid.
+// process, and then lists the cgroup again. In this way it never kills another process that has
+// reused a pid.
 func killAll(dir string, pids []int) {
 	held := make(map[int]*os.Process, len(pids))
 	for _, pid := range pids {

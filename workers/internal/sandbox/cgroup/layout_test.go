@@ -52,8 +52,8 @@ func TestHomeOfThisProcess(t *testing.T) {
 	}
 }
 
-// made creates a folder with the files of a cgroup. The behaviour of the kernel is tested on
-// machines with cgroups.
+// made creates a folder with the files of a cgroup. The kernel's behavior is tested on machines
+// with cgroups.
 func made(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -185,7 +185,7 @@ func TestControllersAreDelegatedOnce(t *testing.T) {
 	if got := words(dir, "cgroup.subtree_control"); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {
 		t.Error("written without need: ", got)
 	}
-	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
+	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "delegating memory") {
 		t.Error(err)
 	}
 }
@@ -222,7 +222,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	}
 }
 
-// GiveWay reduces a group's share of the processors to a tenth, in the units of both versions.
+// GiveWay reduces a group's share of the processors to a tenth, in the units of each version.
 func TestGroupsGiveWay(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[int]struct{ file, want string }{1: {"cpu.shares", "25"}, 2: {"cpu.weight", "10"}} {

@@ -36,7 +36,7 @@ func mountsIn(mountinfo string) (mounts []mount) {
 	return mounts
 }
 
-// unescape decodes the kernel's escapes of spaces and similar characters in paths.
+// unescape decodes the kernel's escapes for spaces and similar characters in paths.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
 // home returns the folder of this process's cgroup. controller selects the hierarchy in version 1;
@@ -59,12 +59,12 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 		}
 	}
 	if found {
-		return "", true, fmt.Errorf("the cgroup %s of this process is outside of the mounted hierarchy", path)
+		return "", true, fmt.Errorf("the cgroup %s of this process is outside the mounted hierarchy", path)
 	}
 	return "", false, nil
 }
 
-// pathIn returns the path of this process's cgroup from own, the text of /proc/self/cgroup.
+// pathIn finds the path of this process's cgroup in own, the text of /proc/self/cgroup.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)

@@ -42,9 +42,9 @@ type Root struct {
 	thread chan func() // version 1 only; started when first needed
 }
 
-// Open finds the folder in which this process may create groups. It also removes the groups of
-// processes that no longer run. If there is no such folder, the error states the reason in one
-// sentence.
+// Open finds the folder in which this process may create groups. If there is no such folder, the
+// error states the reason in one sentence. Open also removes the groups of processes that no longer
+// run.
 func Open() (*Root, error) {
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -86,7 +86,7 @@ func open(mountinfo, own string) (*Root, error) {
 	return nil, whyNot
 }
 
-// try creates a group and starts a program in it that does not exist. This requires the same
+// try creates a group, and starts a nonexistent program in the group. This requires the same
 // permissions as starting a sandbox.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
@@ -102,9 +102,9 @@ func (r *Root) try() error {
 // Version returns the version of the kernel's interface: 1 or 2.
 func (r *Root) Version() int { return r.version }
 
-// New creates a group with these limits; a limit of zero means none. The memory limit is that of
-// the program and its files plus 64 MiB. The limit on processes and threads is that of the program
-// plus 8. Processes in the group may belong to any user.
+// New creates a group with these limits; a limit of zero means none. The group's memory limit is
+// the limit on the program and its files plus 64 MiB. Its limit on processes and threads is that of
+// the program plus 8. Processes in the group may belong to any user.
 func (r *Root) New(l sandbox.Limits) (*Group, error) {
 	g := &Group{root: r}
 	name := strconv.FormatInt(r.last.Add(1), 10)
@@ -120,7 +120,7 @@ func (r *Root) New(l sandbox.Limits) (*Group, error) {
 			}
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("making a cgroup: %w", err), g.Remove())
+			return nil, errors.Join(fmt.Errorf("creating a cgroup: %w", err), g.Remove())
 		}
 	}
 	return g, nil

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Start starts a command as a member of the group. So none of its processes is ever outside of the
-// group. Unlike Add, it does not wait for the kernel.
+// Start starts a command as a member of the group. As a result, none of its processes is ever
+// outside the group. Unlike Add, it does not wait for the kernel.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.root.version == 2 {
 		return g.startV2(cmd)
@@ -35,8 +35,8 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 
 // startV1 starts a command in the group. A new process joins the cgroup of the thread that creates
 // it, so startV1 moves the calling thread into the group, starts the command, and moves the thread
-// back. A thread that moves itself does not wait for other processes. The calling thread must be
-// used, because the command may be set to die with it.
+// back. A thread that moves itself does not wait for other processes. It must be the calling
+// thread, because the command may be set to die with that thread.
 func (g *Group) startV1(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -96,8 +96,8 @@ func moveThread(dirs []string) error {
 	return nil
 }
 
-// trialStart starts a program that does not exist. All steps are the same as for a sandbox until
-// the new process, which is already in the group, looks for its program.
+// trialStart starts a program that does not exist. All steps are the same as for a sandbox, up to
+// the point where the new process, which is already in the group, looks for its program.
 func (g *Group) trialStart() error {
 	cmd := &exec.Cmd{Path: "/nonexistent/parley", Args: []string{"parley"}}
 	err := g.Start(cmd)

@@ -44,7 +44,7 @@ func (r *Root) join(dir, controller string) error {
 	return err
 }
 
-// cpuShares is the share of the processors of each group. The default for other cgroups is 1024.
+// cpuShares is each group's share of the processors. The default for other cgroups is 1024.
 const cpuShares = 256
 
 // limitV1 sets the limits of a folder's controllers.
@@ -55,7 +55,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
 			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // limits memory plus swap to the same value, so swap is not used
-			writeIfThere(dir, "memory.swappiness", "0"))             // for kernels that do not count swap
+			writeIfThere(dir, "memory.swappiness", "0"))             // missing in kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))

@@ -77,7 +77,7 @@ func isDelegate(base string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// delegate enables controllers for the cgroups directly below a cgroup.
+// delegate enables the controllers in give for the cgroups directly below a cgroup.
 func delegate(dir string, give []string) error {
 	have := words(dir, "cgroup.subtree_control")
 	for _, controller := range give {
@@ -89,30 +89,30 @@ func delegate(dir string, give []string) error {
 			return fmt.Errorf("%s has processes, so the cgroups below it get no controllers", dir)
 		}
 		if err != nil {
-			return fmt.Errorf("handing %s on below %s: %w", controller, dir, reason(err))
+			return fmt.Errorf("delegating %s below %s: %w", controller, dir, reason(err))
 		}
 	}
 	return nil
 }
 
 // moveToMain moves this process and the processes that it has started from base to the cgroup
-// parley-main below it. If base contains other processes, moveToMain moves nothing and fails,
-// because their owner may depend on the cgroup.
+// parley-main below it. If base contains other processes, moveToMain fails without moving any
+// process, because the owner of these processes may depend on the cgroup.
 func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
 	if err := os.Mkdir(target, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: the kernel's own mode of cgroups
-		return undo, fmt.Errorf("making a cgroup in %s: %w", base, reason(err))
+		return undo, fmt.Errorf("creating a cgroup in %s: %w", base, reason(err))
 	}
 	var moved []int
 	undo = func() {
 		for _, pid := range moved {
 			_ = write(base, "cgroup.procs", strconv.Itoa(pid)) // a process that has ended need not be moved
 		}
-		_ = syscall.Rmdir(target) // another process of Parley may be in it
+		_ = syscall.Rmdir(target) // it may contain another process of Parley
 	}
 
-	for range 5 { // processes that were started meanwhile are found in the next iteration
+	for range 5 { // processes that are started in the meantime are found in the next iteration
 		pids, err := directPids(base)
 		if err != nil {
 			return undo, err
@@ -130,7 +130,7 @@ func moveToMain(base string) (undo func(), err error) {
 			moved = append(moved, pid)
 		}
 	}
-	return undo, fmt.Errorf("processes keep being started in %s", base)
+	return undo, fmt.Errorf("new processes keep being started in %s", base)
 }
 
 // directPids lists the processes of a cgroup itself.
@@ -159,8 +159,7 @@ func checkProcesses(base string, pids []int) error {
 	return nil
 }
 
-// parentFor returns the pid of a process's parent. It returns 0 if there is none or the process has
-// ended.
+// parentFor returns the pid of a process's parent, or 0 if it has no parent or has ended.
 func parentFor(pid int) int {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

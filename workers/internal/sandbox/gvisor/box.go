@@ -17,14 +17,14 @@ import (
 
 const (
 	// spareMemory is the memory of gVisor itself: its kernel, the process that opens files, and the
-	// page tables of the program's processes. It is added to the reserve in package cgroup.
+	// page tables of the program's processes. It is added to the memory reserve in package cgroup.
 	spareMemory = 64 << 20
-	// hostProcesses and hostProcessesEach limit gVisor's processes and threads on the host: its
-	// own, and those that it needs for each process of the program.
+	// hostProcesses and hostProcessesEach limit the number of gVisor's processes and threads on the
+	// host: those of gVisor itself, and those that it needs for each process of the program.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is the time that the kernel gets to end the namespace. After it, processes are
+	// killTime is the time that the kernel gets to end the namespace. Afterwards, processes are
 	// killed individually.
 	killTime = 600 * time.Millisecond
 )
@@ -41,7 +41,7 @@ type box struct {
 	stdin   *os.File
 	stdout  *host.Output
 	said    host.Head
-	first   *os.Process   // runsc, for Kill; nil if it had ended before it was found
+	first   *os.Process   // the runsc process, for Kill; nil if it ended before it was found
 	found   chan struct{} // closed when first is set
 	done    chan struct{}
 
@@ -69,9 +69,9 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 		return err
 	}
 	args := b.tool.command(x.name, x.dir)
-	// All three streams must be pipes; exec creates the third. A runsc that runs as root changes
-	// the owner of devices that it finds here to the sandbox's user, even of the host's /dev/null
-	// or the worker's terminal.
+	// All three streams must be pipes; exec creates the third. If runsc runs as root and finds a
+	// device here, even the host's /dev/null or the worker's terminal, it makes the sandbox's user
+	// the owner of the device.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
 		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
@@ -121,7 +121,7 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 func (x *box) wait() {
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
-	_ = x.command.Wait() // runsc's exit status is not part of the box's interface
+	_ = x.command.Wait() // the interface of a box does not include runsc's exit status
 	x.settleUsage()
 	_ = x.stdin.Close()
 	x.stdout.Settle()
@@ -132,7 +132,7 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// forget removes the group and the files of a box that has ended.
+// forget removes the cgroup and the files of a box that has ended.
 func (x *box) forget() {
 	if x.group != nil {
 		_ = x.group.Remove() // a group that cannot be removed now is removed when the backend is closed
@@ -155,8 +155,8 @@ func (x *box) Done() <-chan struct{} { return x.done }
 // Stderr returns the first part of standard error.
 func (x *box) Stderr() string { return x.said.String() }
 
-// Kill kills all processes in the sandbox and waits until they are gone. It kills only runsc. The
-// kernel ends runsc's namespace before runsc itself, and unshare waits for that. If Kill killed
+// Kill kills all processes in the sandbox and waits until they are gone. Kill kills only runsc. The
+// kernel ends runsc's namespace before runsc itself, and unshare waits for runsc. If Kill killed
 // unshare, another process would have to reap runsc, and the sandbox would seem to end too early.
 func (x *box) Kill() {
 	<-x.found

@@ -26,7 +26,7 @@ const (
 	// spareProcesses is added to the limit on processes, for the processes that prepare and watch
 	// the program.
 	spareProcesses = 8
-	// oomScore makes the kernel kill sandboxes before anything else when memory is short.
+	// oomScore makes the kernel kill sandboxes before other processes when memory is short.
 	oomScore = 1000
 )
 
@@ -39,10 +39,10 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 
 	root := filepath.Join(dir, rootDir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("making a sandbox's folder: %w", err)
+		return fmt.Errorf("creating a sandbox's folder: %w", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, stateDir), 0o700); err != nil {
-		return fmt.Errorf("making a sandbox's folder: %w", err)
+		return fmt.Errorf("creating a sandbox's folder: %w", err)
 	}
 
 	mounts, err := b.show(root)
@@ -77,7 +77,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	return nil
 }
 
-// show adds the host's folders that sandboxes contain. A symbolic link stays the same link in the
+// show adds the host folders that sandboxes contain. A symbolic link becomes the same link in the
 // sandbox.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
@@ -86,7 +86,7 @@ func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("looking for what sandboxes see: %w", err)
+			return nil, fmt.Errorf("looking for the folders that sandboxes contain: %w", err)
 		case is.IsDir():
 			mounts = append(mounts, specs.Mount{Destination: name, Type: "bind", Source: name, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
 			continue
@@ -101,13 +101,13 @@ func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 			err = os.Symlink(target, filepath.Join(root, name))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("making a link in a sandbox: %w", err)
+			return nil, fmt.Errorf("creating a link in a sandbox: %w", err)
 		}
 	}
 	return mounts, nil
 }
 
-// hostFiles reads the host's files that are copied into sandboxes. Unreadable files are omitted.
+// hostFiles reads the host files that are copied into sandboxes. Unreadable files are omitted.
 func hostFiles() (list []sandbox.Data) {
 	for _, name := range host.Files {
 		if content, err := os.ReadFile(name); err == nil {
@@ -117,7 +117,7 @@ func hostFiles() (list []sandbox.Data) {
 	return list
 }
 
-// placeholders returns empty files on which the files of the host are mounted.
+// placeholders returns empty files on which host files are mounted.
 func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	for _, file := range shown {
 		list = append(list, sandbox.Data{Path: file.Path})
@@ -125,8 +125,8 @@ func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	return list
 }
 
-// memoryMounts returns mounts in memory, without files of the host. gVisor always provides its own
-// /proc, /sys, terminals and network devices; empty mounts hide them.
+// memoryMounts returns mounts that are in memory and have no host files. gVisor always provides its
+// own /proc, /sys, terminals and network devices; empty mounts hide these.
 func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
 	user := strconv.Itoa(host.User)
@@ -145,11 +145,11 @@ func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 // put writes a file that the sandbox may read.
 func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
-		return fmt.Errorf("file of a sandbox: %q must be the absolute path of a file in a folder", d.Path)
+		return fmt.Errorf("sandbox file %q must be the absolute path of a file in a folder", d.Path)
 	}
 	for _, m := range append(memoryMounts(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {
-			return fmt.Errorf("file of a sandbox: %q is below %s, where it would not be visible", d.Path, m.Destination)
+			return fmt.Errorf("sandbox file %q is below %s, where it would not be visible", d.Path, m.Destination)
 		}
 	}
 	if err := makeFolder(root, path.Dir(d.Path)); err != nil {
@@ -159,13 +159,13 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
-	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; other users cannot enter the parent
+	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads the file; others cannot enter the parent
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
 	return nil
 }
 
-// makeFolder creates a folder below root, with its parents, that all users may enter.
+// makeFolder creates a folder, with its parents, below root. All users may enter these folders.
 func makeFolder(root, name string) error {
 	if name != "/" {
 		if err := makeFolder(root, path.Dir(name)); err != nil {
@@ -178,10 +178,10 @@ func makeFolder(root, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; other users cannot enter the parent
+		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user must enter the folders; other users cannot enter the parent
 	}
 	if err != nil {
-		return fmt.Errorf("making a sandbox's folder: %w", err)
+		return fmt.Errorf("creating a sandbox's folder: %w", err)
 	}
 	return nil
 }
@@ -216,8 +216,8 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	return config
 }
 
-// withoutHome returns the command in a form that has no HOME variable. runsc would otherwise add
-// it.
+// withoutHome returns the command in a form without the variable HOME, which runsc would otherwise
+// add.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

@@ -15,8 +15,8 @@ const (
 	freshPrefix = "parley-new-gvisor-"
 )
 
-// folder contains the files of all sandboxes of a backend. Its owner holds a file lock on it. The
-// lock ends with the process, even after a crash.
+// folder contains the files of all sandboxes of a backend. The owner holds a file lock on the
+// folder. The lock ends with the process, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
@@ -27,7 +27,7 @@ func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for sandboxes: %w", err)
+		return nil, fmt.Errorf("creating a folder for sandboxes: %w", err)
 	}
 	lock, err := lockFolder(fresh)
 	path := filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))
@@ -36,7 +36,7 @@ func newFolder(parent string) (*folder, error) {
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
-		return nil, fmt.Errorf("making a folder for sandboxes: %w", err)
+		return nil, fmt.Errorf("creating a folder for sandboxes: %w", err)
 	}
 	return &folder{path: path, lock: lock}, nil
 }
@@ -84,7 +84,7 @@ func (f *folder) remove() error {
 	_ = f.lock.Close() // no data can be lost
 	f.lock = nil
 	if err != nil {
-		return fmt.Errorf("removing what sandboxes kept: %w", err)
+		return fmt.Errorf("removing the files of sandboxes: %w", err)
 	}
 	return nil
 }

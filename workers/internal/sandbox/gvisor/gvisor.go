@@ -22,12 +22,12 @@ import (
 // Config configures a Backend. Empty fields have defaults.
 type Config struct {
 	Python string // the interpreter in sandboxes; default /usr/bin/python3
-	Runsc  string // path of runsc; default $RUNSC, or runsc on PATH
+	Runsc  string // path of runsc; default: $RUNSC, or runsc in PATH
 	Folder string // parent folder for files on the host; default: the system's temporary folder
 }
 
-// trialTime is the time limit of the first sandbox. It is long because machines are slow just after
-// they have started.
+// trialTime is the time limit of the first sandbox. It is generous because machines are slow just
+// after they have started.
 const trialTime = 30 * time.Second
 
 // Backend creates sandboxes with runsc.
@@ -42,7 +42,7 @@ type Backend struct {
 
 	mu       sync.Mutex
 	closed   bool
-	starting sync.WaitGroup // calls of Start that have not returned
+	starting sync.WaitGroup // calls to Start that have not returned
 	boxes    map[*box]struct{}
 }
 
@@ -91,7 +91,7 @@ func (b *Backend) prepare(c Config) (err error) {
 
 func notes(noGroups error) []string {
 	list := []string{
-		"Processes in gVisor are not processes of the host: gVisor's kernel limits their number, and it is not monitored from outside.",
+		"Processes in gVisor are not processes of the host: gVisor's kernel limits their number, which is not monitored from outside.",
 		"Files in a gVisor sandbox count as memory: the memory limit applies to both together.",
 	}
 	if noGroups != nil {
@@ -150,7 +150,7 @@ func lastLine(complaint string) string {
 // Name returns the backend's name in the settings.
 func (b *Backend) Name() string { return "gvisor" }
 
-// Notes lists the limits that this machine does not enforce.
+// Notes lists the limits that are not enforced on this machine.
 func (b *Backend) Notes() []string { return b.notes }
 
 // Start starts a command in a new sandbox.
@@ -177,7 +177,7 @@ func (b *Backend) enter(l sandbox.Limits) (*box, error) {
 	if b.closed {
 		return nil, errors.New("starting a sandbox: the backend is closed")
 	}
-	name := "parley-" + rand.Text() // unique on the machine, because older versions listen on this name
+	name := "parley-" + rand.Text() // unique on the machine, because older versions of runsc listen on this name
 	x := &box{backend: b, name: name, dir: filepath.Join(b.kept.path, name), limits: l, found: make(chan struct{}), done: make(chan struct{})}
 	b.boxes[x] = struct{}{}
 	b.starting.Add(1)

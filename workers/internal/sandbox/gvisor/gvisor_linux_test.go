@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is the id of a user that owns no files.
+// nobody is the id of a user who owns no files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
@@ -87,7 +87,7 @@ time.sleep(600)`
 	if err != nil {
 		t.Fatalf("reading the program's output: %v; standard error: %s", err, started.Stderr())
 	}
-	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and the reserve, without the first process
+	if got := strings.TrimSpace(string(said[:n])); got != "23" { // the limit on processes and the reserve, without the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
 	}
 	u, err := started.Usage()

@@ -88,7 +88,7 @@ func TestOptionsOfVersions(t *testing.T) {
 	}
 }
 
-// TestFilterIsWhole checks that runsc's filter contains all rules.
+// TestFilterIsWhole checks that the filter for runsc contains all rules.
 func TestFilterIsWhole(t *testing.T) {
 	t.Parallel()
 	f, err := newFilter()

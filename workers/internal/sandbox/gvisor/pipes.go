@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// pipe has one end for the sandbox and one for this process.
+// pipe has one end for the sandbox and one end for this process.
 type pipe struct{ child, ours *os.File }
 
 // pipes are the pipes of a sandbox's standard input and output.

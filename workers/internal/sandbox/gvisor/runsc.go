@@ -49,7 +49,7 @@ func childFor(unshare int, tree proctree.Tree) int {
 		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if there is none
 		return child
 	}
-	pids, err := tree.Pids() // some kernels do not have that file
+	pids, err := tree.Pids() // some kernels lack that file
 	if err != nil || len(pids) < 2 {
 		return 0
 	}

@@ -9,13 +9,13 @@ import (
 	"parley/workers/internal/sandbox/seccomp"
 )
 
-// Actions of the system call filter in OCI format. runsc applies the filter in its own kernel
-// before it executes a call.
+// Actions of the system call filter in OCI format. runsc's own kernel applies the filter before it
+// executes a call.
 const (
 	actRefuse = specs.ActErrno // EPERM; runsc supports no other error
 	actAllow  = specs.ActAllow
-	// actAbsent returns ENOSYS if the process is not traced. It cannot be, because ptrace is
-	// forbidden.
+	// actAbsent makes a call return ENOSYS if the process is not traced. No process can be traced,
+	// because ptrace is forbidden.
 	actAbsent = specs.ActTrace
 )
 
@@ -26,7 +26,7 @@ var alias = map[string]string{"pselect6": "pselect"}
 // newFilter converts the common rules to OCI format. Calls without conditions form one entry, which
 // runsc compiles to a search tree. runsc evaluates the entries in order.
 func newFilter() (*specs.LinuxSeccomp, error) {
-	list := seccomp.Rules(false) // the sentry reports all of a sandbox's memory
+	list := seccomp.Rules(false) // the sentry reports all memory of a sandbox
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
@@ -36,7 +36,7 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 		switch {
 		case r.Errno != 0:
 			others = append(others, specs.LinuxSyscall{Names: []string{r.Name}, Action: actAbsent})
-		case len(r.Conditions) == 0: // OCI filters cannot pretend, so these calls are executed; they affect only gVisor's own files
+		case len(r.Conditions) == 0: // OCI filters cannot fake success, so these calls are executed; they affect only gVisor's files
 			allowed.Names = append(allowed.Names, r.Name)
 			if other, is := alias[r.Name]; is {
 				allowed.Names = append(allowed.Names, other)
@@ -48,8 +48,9 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 	return &specs.LinuxSeccomp{DefaultAction: actRefuse, Syscalls: append([]specs.LinuxSyscall{allowed}, others...)}, nil
 }
 
-// conditions converts conditions, all of which must be true. In runsc, only one of several
-// conditions for the same argument must be true, so each must apply to a different argument.
+// conditions converts conditions, all of which must be true. In runsc, it is enough if one of
+// several conditions for the same argument is true, so each condition must apply to a different
+// argument.
 func conditions(list []seccomp.Condition) (args []specs.LinuxSeccompArg) {
 	for _, c := range list {
 		args = append(args, specs.LinuxSeccompArg{

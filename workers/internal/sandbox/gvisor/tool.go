@@ -20,7 +20,7 @@ type tool struct {
 	path    string
 	unshare string
 	options []string // options for this version
-	root    bool     // it may create namespaces without a user namespace
+	root    bool     // this process may create namespaces without a user namespace
 }
 
 // option matches the name and the description of each option in runsc's help.
@@ -90,11 +90,11 @@ func choose(known map[string]string, root bool) ([]string, error) {
 	}
 
 	for _, o := range []string{
-		"-directfs=false",               // the gofer opens the host's files, not the sentry
+		"-directfs=false",               // the gofer opens host files, not the sentry
 		"-host-uds=none",                // the default, like the next
 		"-host-fifo=none",               //
 		"-file-access-mounts=exclusive", // the mounts are read-only, so files need not be checked for changes
-		"-host-settings=ignore",         // otherwise it prints advice to standard error
+		"-host-settings=ignore",         // otherwise runsc prints advice to standard error
 	} {
 		if _, is := known[optionName(o)]; is {
 			options = append(options, o)
@@ -110,7 +110,7 @@ func optionName(o string) string {
 
 // command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
 // namespace. unshare also gives runsc a separate mount namespace, because newer versions of runsc
-// leave a mount in their folder.
+// leave a mount in that folder.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

@@ -59,7 +59,7 @@ func readsFull(r io.Reader, into []byte) bool {
 }
 
 // endsForWantOfMemory makes the program exhaust its memory. It reads the usage continuously until
-// after the end of the sandbox, and each read must succeed.
+// after the sandbox has ended. Each read must succeed.
 func endsForWantOfMemory(t *testing.T, x *box) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -109,7 +109,7 @@ func TestUsageWhenRunscIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The kernel kills no other process of the sandbox before it.
+	// The kernel must not kill another process of the sandbox first.
 	later := filepath.Join(t.TempDir(), "runsc")
 	writeProgram(t, later, strings.NewReader(`#!/bin/sh
 for option; do case $option in -bundle=*)

@@ -76,7 +76,7 @@ func child(what string, n int) {
 			}
 			bufio.NewScanner(out).Scan()
 		}
-	case "daemons": // n grandchildren whose parents have ended; in a PID namespace this process adopts them
+	case "daemons": // n grandchildren whose parents have ended; in a PID namespace, this process adopts them
 		for range n {
 			_ = again("daemon", 0).Run()
 		}
@@ -122,7 +122,7 @@ func child(what string, n int) {
 	}
 }
 
-// begin starts a child and waits until it is ready. All of its processes have mark in their
+// begin starts a child and waits until it is ready. All of the child's processes have mark in their
 // environment.
 func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tree, cmd *exec.Cmd, mark string) {
 	t.Helper()
@@ -153,7 +153,7 @@ func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tr
 	return tree, cmd, mark
 }
 
-// marked lists the live processes with this mark, wherever they are.
+// marked lists the live processes with this mark, wherever they are in the process tree.
 func marked(t *testing.T, mark string) (pids []int) {
 	t.Helper()
 	every, err := allProcesses()

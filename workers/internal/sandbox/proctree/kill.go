@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	killTime = 5 * time.Second // a hundred times the usual duration, for busy machines
+	killTime = 5 * time.Second // a hundred times the usual duration, to allow for busy machines
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
@@ -27,10 +27,10 @@ func Kill(pid int) error {
 	return t.Kill()
 }
 
-// Kill kills every process of the tree and waits until they are gone: usually for milliseconds, on
-// a busy machine for a second. It returns an error if some are still alive after killTime. The
-// first process must be reaped by its parent. Kill begins with the first processes of PID
-// namespaces, because all other processes in the namespaces die with them.
+// Kill kills every process in the tree and waits until all of them are gone, which usually takes
+// milliseconds, but up to a second on a busy machine. It returns an error if processes are still
+// alive after killTime. The first process must be reaped by its parent. Kill begins with the first
+// processes of PID namespaces, because all other processes in the namespaces die with them.
 func (t Tree) Kill() error {
 	k := killer{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
@@ -55,7 +55,7 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // all processes in the tree now or in the last round, because the parents of some have died since
+	seen  map[int]process     // the processes of this and the last round, because the parents of some may have died since then
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
@@ -63,9 +63,9 @@ type killer struct {
 }
 
 // round lists the tree once, kills or stops the processes in it, and returns the number of live
-// processes. Processes outside of inner PID namespaces are first stopped. They are killed when no
-// new process is found. If they were killed immediately, init could adopt children that were not
-// listed yet.
+// processes. Processes outside inner PID namespaces are first stopped, and killed when no new
+// process is found. If they were killed immediately, init could adopt children that were not listed
+// yet.
 func (k *killer) round(late bool) (living int, err error) {
 	members, err := k.tree.members(k.seen)
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // otherwise most of them die with their namespace
+	case firsts == 0: // otherwise most processes die with their namespace
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 
@@ -110,7 +110,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	return living, nil
 }
 
-// hold opens a handle for a process. It reports whether there already was one.
+// hold opens a handle for a process. It reports whether a handle was already open.
 func (k *killer) hold(p process) (known bool) {
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {
 		return true
@@ -140,8 +140,8 @@ func (k *killer) signal(list []process, s syscall.Signal) {
 	}
 }
 
-// reap reaps a dead process that this process has adopted, which happens if this is the first
-// process of a container. It does not reap the tree's first process, which its parent reaps. A
+// reap reaps a dead process that this process has adopted, which happens if this process is the
+// first of a container. It does not reap the tree's first process, which its parent reaps. A
 // process with a parent in the tree is handled in a later round.
 func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
@@ -160,7 +160,7 @@ func (k *killer) release() {
 	}
 }
 
-// isFirst reports whether a process is the first of a PID namespace below this one.
+// isFirst reports whether a process is the first process of a PID namespace below the current one.
 func isFirst(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {

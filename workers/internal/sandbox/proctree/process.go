@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// process is a process as /proc shows it.
+// process contains the data that /proc shows about a process.
 type process struct {
 	pid, parent int
 	state       byte
@@ -19,7 +19,7 @@ type process struct {
 	start       uint64        // in ticks since the machine's start
 }
 
-// tick is the kernel's unit of time in /proc, the same on every machine.
+// tick is the kernel's unit of time in /proc, which is the same on every machine.
 const tick = time.Second / 100
 
 // gone reports whether the process has ended. It may still wait to be reaped by its parent.
@@ -34,7 +34,7 @@ func readProcess(pid int) (process, error) {
 	return parse(pid, text)
 }
 
-// The fields of /proc/<pid>/stat, counted from the first one after the name.
+// The fields of /proc/<pid>/stat, counted from the first field after the name.
 const (
 	fieldState   = 0
 	fieldParent  = 1

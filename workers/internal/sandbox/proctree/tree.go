@@ -40,8 +40,8 @@ func (t Tree) Pids() ([]int, error) {
 }
 
 // members lists the processes of the tree, including zombies, each after its parent. It also
-// includes the descendants of others, which are processes found in the tree before. If all have
-// ended, the list is empty; this is not an error.
+// includes the descendants of others, which are processes that were found in the tree earlier. If
+// all processes have ended, the list is empty; this is not an error.
 func (t Tree) members(others map[int]process) ([]process, error) {
 	every, err := allProcesses()
 	if err != nil {
@@ -65,8 +65,8 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 }
 
 // Usage returns the usage of the whole tree. Memory does not include files. Shared memory is
-// counted once for each process. If the sum exceeds enough, it is measured again with shared memory
-// counted once, which takes longer.
+// counted once for each process. If the sum exceeds enough, memory is measured again with shared
+// memory counted only once, which takes longer.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {
@@ -116,5 +116,5 @@ func memory(pid int, file string, keys ...string) (bytes int64) {
 	return bytes
 }
 
-// errAlive means that a tree did not end in time.
+// errAlive means that the processes of a tree did not end in time.
 var errAlive = errors.New("processes are still running")

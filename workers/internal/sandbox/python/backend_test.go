@@ -31,7 +31,7 @@ type shared struct {
 	err         error
 }
 
-// one is an interpreter that all tests share that only run programs.
+// one is an interpreter that is shared by all tests that only run programs.
 var one = sync.OnceValue(func() (s shared) {
 	if s.backend, s.err = bubblewrap.Open(bubblewrap.Config{}); s.err != nil {
 		return s

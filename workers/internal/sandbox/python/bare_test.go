@@ -15,7 +15,8 @@ import (
 )
 
 // bareBackend is bubblewrap with only its namespaces. A runner that kills all visible processes
-// does no harm in it. It enforces no limits. It counts starts, and tests can make them fail.
+// does no harm in such a sandbox. bareBackend enforces no limits. It counts starts, and tests can
+// make starts fail.
 type bareBackend struct {
 	dir string
 
@@ -75,7 +76,7 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 		}
 		args = append(args, "--ro-bind", path, d.Path)
 	}
-	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives ctx, which is of the start
+	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // the command outlives ctx, which applies only to the start
 	box := &bareBox{cmd: cmd, errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
 	in, out, err := box.start()
 	if err != nil {
@@ -119,7 +120,7 @@ func (x *bareBox) Kill() {
 	select {
 	case <-x.done:
 	default:
-		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // its child too, which outlives it if it is very young
+		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // kill the child, too, which outlives bwrap if it was started a moment ago
 		<-x.done
 	}
 }

@@ -14,11 +14,12 @@ import (
 )
 
 // errNotBegun means that a sandbox was lost before its program began, so another sandbox may be
-// tried. A sandbox that is lost later was lost because of the program.
+// tried. If a sandbox is lost later, the program is the cause.
 var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// Maximum size of the runner's own files. The kernel stops a program exactly at the size limit of
-// one folder. The watch detects that several folders together exceed the limit.
+// The maximum size of the runner's own files, which are added to limits. The kernel stops a program
+// exactly at the size limit of a single folder. The watch detects that several folders together
+// exceed the limit.
 const (
 	ownBytes = 2 << 20
 	ownFiles = 64
@@ -37,7 +38,7 @@ type box struct {
 func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	made, err := i.backend.Start(ctx, i.command)
 	if err != nil {
-		return nil, fmt.Errorf("making a sandbox: %w", err)
+		return nil, fmt.Errorf("creating a sandbox: %w", err)
 	}
 	b := &box{Box: made, frames: newFrameReader(made.Stdout()), taken: make(chan struct{})}
 	if !ready {
@@ -78,7 +79,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	defer e.cancel()
 	defer func() {
 		if e.complete {
-			i.ending.Go(b.Kill) // no program is running in it, so the caller need not wait
+			i.ending.Go(b.Kill) // no program is running in the box, so the caller need not wait
 			return
 		}
 		b.Kill()
@@ -128,7 +129,7 @@ func order(b *box, l sandbox.Limits, p Program) {
 	_ = w.flush()
 }
 
-// exchange is the state of a program's execution in a box.
+// exchange is the state of one execution of a program in a box.
 type exchange struct {
 	*resultReader
 
@@ -203,7 +204,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may not have seen the latest value
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may have missed the latest value
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

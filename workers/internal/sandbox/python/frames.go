@@ -26,7 +26,7 @@ const (
 	frameStop   = 'S'
 )
 
-// maxFrame is larger than any frame of the runner.
+// maxFrame is larger than every frame that the runner sends.
 const maxFrame = 1 << 20
 
 const frameHead = 5

@@ -29,7 +29,7 @@ const (
 	collectWithin = 20 * time.Second
 )
 
-// ErrClosed is the error of a run after or during Close.
+// ErrClosed is the error for a run that is started after Close, or in progress during Close.
 var ErrClosed = errors.New("the interpreter is closed")
 
 // Config configures an Interpreter.
@@ -40,7 +40,7 @@ type Config struct {
 	Report func(error) // called with the reason if a sandbox cannot be kept ready; may be nil
 }
 
-// Package is a package that programs can import, or the interpreter itself as "python".
+// Package is a package that programs can import, or the interpreter itself, whose name is "python".
 type Package struct {
 	Name, Version string
 }
@@ -54,13 +54,13 @@ type Interpreter struct {
 	pool     *pool
 	ctx      context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
 	cancel   context.CancelFunc
-	ending   sync.WaitGroup // runs in progress, and sandboxes that are being removed
+	ending   sync.WaitGroup // counts runs in progress and sandboxes that are being removed
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// Open starts an interpreter. It runs a first program, which tests the backend and determines the
+// Open starts an interpreter. Open runs a first program, which tests the backend and determines the
 // available packages, and then begins to keep sandboxes ready.
 func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	if c.Path == "" {
@@ -73,7 +73,7 @@ func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	if err := i.probe(c.Path); err != nil {
 		i.cancel()
-		return nil, fmt.Errorf("trying the sandbox: %w", err)
+		return nil, fmt.Errorf("testing the sandbox: %w", err)
 	}
 	i.pool = newPool(c.Warm, func(ctx context.Context) (*box, error) { return i.start(ctx, true) }, c.Report)
 	return i, nil
@@ -139,8 +139,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles returns an error if a file's name is invalid, or is also the name of another file's
-// folder.
+// checkFiles returns an error if a file's name is invalid, or if it is also the name of a folder
+// that contains another file.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -160,8 +160,8 @@ func checkFiles(files []File) error {
 }
 
 // command returns the command that starts the interpreter. The site module is disabled, because it
-// takes most of the start time. The environment contains only the variables listed here, so nothing
-// else affects the imports at the start.
+// takes most of the start time. The environment contains only the variables listed here, so other
+// variables cannot affect the imports at the start.
 func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sandbox.Command {
 	return sandbox.Command{
 		Args: []string{path, "-s", "-S", "-B", "-X", "utf8", home + "/" + runner},

@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	if len(backend.Notes()) > 0 {
 		shared = "" // if memory is watched, shared anonymous memory is refused
 	}
-	//nolint:paralleltest // each needs a core, and some have time limits
+	//nolint:paralleltest // each program needs a core, and some have time limits
 	for name, c := range map[string]struct {
 		code      string
 		limit     sandbox.Limit
@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 		"files, one":             {"print('seen')\nf = open('x', 'wb')\nwhile True: f.write(bytes(1 << 20))", sandbox.LimitFiles, "OSError"},
 		"files, many":            {"print('seen')\nfor n in range(100): open(f'/tmp/{n}', 'wb').write(bytes(1 << 20))", sandbox.LimitFiles, "OSError"},
 		"number of files":        {"print('seen')\nfor n in range(10**9): open(f'{n}', 'wb').close()", sandbox.LimitFiles, ""},
-		"number of files, ended": {"print('seen')\nfor n in range(1500): open(f'/tmp/{n}', 'wb').close()", sandbox.LimitFiles, "any"}, // or killed, if it is seen before
+		"number of files, ended": {"print('seen')\nfor n in range(1500): open(f'/tmp/{n}', 'wb').close()", sandbox.LimitFiles, "any"}, // the program may also be killed earlier, if the watch sees it first
 		"output":                 {"print('seen')\nfor n in range(5000): print('x' * 99)", sandbox.LimitOutput, "none"},
 		"limit that is handled":  {"print('seen')\ntry: x = bytearray(100 << 30)\nexcept MemoryError: pass", "", "none"},
 		"error like a limit's":   {"print('seen')\nraise BlockingIOError(11, 'try again')", "", "BlockingIOError"},
@@ -92,7 +92,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 }
 
 // TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before the watch
-// notices that. The program then ends, and the limit is reported.
+// notices that. The program then ends, and the outcome names the limit.
 func TestTimeOfSubprocesses(t *testing.T) {
 	t.Parallel()
 	limits := testLimits

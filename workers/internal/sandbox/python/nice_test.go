@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLongProgramsGiveWay compares the priorities with this process's, which sandboxes inherit. A
-// lower priority is kept.
+// TestLongProgramsGiveWay compares the priorities of programs with the priority of this process,
+// which sandboxes inherit. If that priority is already lower, it is kept.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)

@@ -24,7 +24,7 @@ type pool struct {
 
 	mu       sync.Mutex
 	idle     []*box
-	failures int // consecutive sandboxes that could not be created or that ended unused
+	failures int // number of consecutive sandboxes that could not be created or that ended unused
 	closed   bool
 }
 
@@ -94,7 +94,7 @@ func (p *pool) wake() {
 	}
 }
 
-// put adds a box to the ready ones, until it is taken or ends.
+// put adds a box to the ready boxes, where it stays until it is taken or ends.
 func (p *pool) put(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +142,7 @@ func (p *pool) take() *box {
 	return b
 }
 
-// close ends all idle sandboxes and waits for the background work.
+// close ends all idle sandboxes and waits for the background work to end.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// openBare opens an interpreter on a backend that can be made to fail.
+// openBare opens an interpreter on a backend that tests can make fail.
 func openBare(t *testing.T, warm int, report func(error)) (*bareBackend, *Interpreter) {
 	t.Helper()
 	backend := newBare(t)
@@ -182,7 +182,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	rests(t, b)
 }
 
-// rests waits until a warm box has finished its preparation, which is when it no longer uses
+// rests waits until a warm box has finished its preparation, that is, until it no longer uses
 // processor time.
 func rests(t *testing.T, b *box) {
 	t.Helper()

@@ -17,15 +17,15 @@ var probeLimits = sandbox.Limits{
 	CPU: 50 * time.Second, Wall: 50 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
 }
 
-// knownPackages are the packages that Packages reports.
+// knownPackages lists the packages that Packages reports.
 var knownPackages = []string{
 	"python", "numpy", "pandas", "matplotlib", "scipy", "sympy", "scikit-learn", "statsmodels", "seaborn", "networkx", "pillow",
 	"openpyxl", "xlsxwriter", "lxml", "beautifulsoup4", "pyyaml", "requests", "tabulate",
 }
 
-// probe runs the first program, with the source code of the runner. The program compiles the
+// probe runs the first program, together with the runner's source code. The program compiles the
 // runner, so that later starts take a third less time. It also creates matplotlib's list of fonts,
-// so that the first plot in a sandbox takes a second less.
+// so that the first plot in a sandbox takes one second less.
 func (i *Interpreter) probe(path string) error {
 	ctx, cancel := context.WithTimeout(i.ctx, openWithin)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 )
 
 // expected is the expected outcome of a program. If a text begins or ends with "…", the output may
-// have any text there.
+// have any text in that place.
 type expected struct {
 	stdout, stderr, value, traceback string
 	exitCode                         int

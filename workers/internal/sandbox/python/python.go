@@ -10,7 +10,7 @@ import (
 type Program struct {
 	Code  string
 	Files []File
-	Wall  time.Duration // limit on the duration if less than Limits.Wall; 0 means Limits.Wall
+	Wall  time.Duration // limit on the duration, if shorter than Limits.Wall; 0 means Limits.Wall
 }
 
 // File is a file in the working folder. Its name is relative to the folder, with slashes.
@@ -19,22 +19,22 @@ type File struct {
 	Content []byte
 }
 
-// Outcome is the result of a program. If the program itself fails, this is an outcome and not an
+// Outcome is the result of a program. A failure of the program itself is an outcome and not an
 // error.
 type Outcome struct {
-	Stdout, Stderr string // valid UTF-8; together at most Limits.Output bytes
+	Stdout, Stderr string // valid UTF-8; at most Limits.Output bytes in total
 	Written        int64  // total bytes printed
-	Value          string // repr of the last expression; "" if there is none or it is None
+	Value          string // repr of the last expression's value; "" if there is none or the value is None
 	Traceback      string // traceback of the exception that ended the program, reduced to the program's own lines; "" if there is none
-	ExitCode       int    // of the interpreter; -9 if it was killed
+	ExitCode       int    // exit code of the interpreter; -9 if it was killed
 	Limit          sandbox.Limit
-	// Files are the files that are new or changed, by name. They include plots that were left open,
-	// as figure-1.png and so on.
+	// Files are the new or changed files, ordered by name. They include plots that the program left
+	// open, as figure-1.png and so on.
 	Files []File
-	// Removed are names of Program.Files that no longer exist.
+	// Removed lists the names of files in Program.Files that no longer exist.
 	Removed []string
-	// LeftOut names files that are not returned: too many, too large, not plain files, or with
-	// names that are not UTF-8. It contains at most 100 names.
+	// LeftOut lists the names of files that are not returned, because there are too many, they are
+	// too large or not plain files, or their names are not UTF-8. It contains at most 100 names.
 	LeftOut []string
 	Took    time.Duration
 	CPU     time.Duration

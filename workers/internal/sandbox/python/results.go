@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Limits on a program's results, in addition to its own limits.
+// Limits on the results of a program, in addition to the program's own limits.
 const (
 	maxFiles     = 100
 	maxLeftOut   = 100
@@ -23,10 +23,10 @@ const (
 	maxTraceback = 128 << 10
 )
 
-var errFrame = errors.New("unexpected message of the sandbox")
+var errFrame = errors.New("unexpected message from the sandbox")
 
 // resultReader collects a program's results from frames. The program could send frames itself, so
-// the reader enforces all limits again.
+// the reader enforces all limits once more.
 type resultReader struct {
 	limits  sandbox.Limits
 	initial map[string][]byte // the program's initial files
@@ -81,14 +81,14 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print appends output to kept, as far as the limit allows.
+// print appends as much of the output to kept as the limit allows.
 func (r *resultReader) print(kept, more []byte) []byte {
 	room := max(r.limits.Output-r.seen, 0)
 	r.seen += int64(len(more))
 	return append(kept, more[:min(int64(len(more)), room)]...)
 }
 
-// takeEnd parses the program's end: its exit code, value and traceback.
+// takeEnd parses the frame for the program's end: exit code, value and traceback.
 func (r *resultReader) takeEnd(payload []byte) error {
 	head, body, found := bytes.Cut(payload, []byte("\n"))
 	var exitCode, written, cpu, value, traceback int64
@@ -119,7 +119,7 @@ func knownLimit(s string) sandbox.Limit {
 	}
 }
 
-// takeFile processes a frame after the program's end: its files.
+// takeFile processes a frame that follows the program's end and contains a part of its files.
 func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	switch kind {
 	case frameFile:
@@ -152,7 +152,7 @@ func (r *resultReader) begin(name []byte) error {
 	return nil
 }
 
-// more appends a part to the current file. If the file exceeds a limit, more drops the file.
+// more appends data to the current file. If the file exceeds a limit, more drops it.
 func (r *resultReader) more(part []byte) error {
 	if r.skipping {
 		return nil
@@ -203,7 +203,7 @@ func (r *resultReader) outcome() Outcome {
 	return o
 }
 
-// texts converts the output to text. The text is truncated again, because an invalid byte becomes
+// texts converts the output to text. The text is truncated again, because each invalid byte becomes
 // three bytes.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
@@ -212,7 +212,7 @@ func (r *resultReader) texts() (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// trimTail removes a partial character at the end of b, unless b is the whole output.
+// trimTail removes an incomplete character at the end of b, unless b is the whole output.
 func trimTail(b []byte, whole bool) []byte {
 	if whole {
 		return b
@@ -228,7 +228,7 @@ func trimTail(b []byte, whole bool) []byte {
 	return b
 }
 
-// start returns at most n bytes from the beginning of s, without a partial character.
+// start returns at most n bytes from the beginning of s, without an incomplete character.
 func start(s string, n int64) string {
 	if int64(len(s)) <= n {
 		return s

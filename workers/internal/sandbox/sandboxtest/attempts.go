@@ -20,25 +20,25 @@ var (
 	attemptRest string
 )
 
-// attempt is an action that must fail in a sandbox.
+// attempt is an action that must be refused in a sandbox.
 type attempt struct {
 	name string
 	// probe is a function of the program, call a system call. args are their arguments.
 	probe, call string
 	args        []any
-	// must is the required refusal: an error number, or "SIGSYS"; "" accepts any.
+	// must is the required refusal: the name of an error number, or "SIGSYS"; "" accepts any refusal.
 	must string
-	// control are the arguments in the control if they differ.
+	// control contains the arguments for the control (the same attempt without a sandbox), if they differ.
 	control []any
 	// needs states the requirement of the control: nothing, all privileges of the host, or a
 	// feature that some hosts lack.
 	needs need
-	// inline means that the attempt is made in the program's own process.
+	// inline means that the program makes the attempt in its own process.
 	inline bool
-	// fatal means that any signal that ends the attempt is a refusal.
+	// fatal means that any signal that ends the attempt counts as a refusal.
 	fatal bool
-	// ownKernel is the reason why the attempt may succeed if the sandbox has its own kernel: it
-	// does not reach the host.
+	// ownKernel, if not empty, says why the attempt may succeed in a sandbox with its own kernel
+	// without reaching the host.
 	ownKernel string
 }
 
@@ -48,7 +48,7 @@ type need int
 const (
 	nothingNeeded need = iota
 	privileges
-	optional // the host may lack it or have disabled it; the control logs what it finds
+	optional // the host may lack the feature or have disabled it; the control logs what it finds
 )
 
 // result is the outcome of an attempt, as the program prints it.
@@ -83,13 +83,13 @@ const sigsys = int(syscall.SIGSYS)
 func (a attempt) escaped(r result) error {
 	switch {
 	case r.Broken != "":
-		return fmt.Errorf("the attempt is broken: %s", r.Broken)
+		return fmt.Errorf("the attempt is faulty: %s", r.Broken)
 	case r.Ok:
 		return fmt.Errorf("succeeded: %s", r.Detail)
 	case a.must == "" && a.fatal && r.Signal != 0 && r.Signal != int(syscall.SIGALRM):
 		return nil
 	case r.Errno == "" && r.Refused == "" && r.Signal != sigsys:
-		return fmt.Errorf("it did not come to its end, so it proves nothing: %s", r)
+		return fmt.Errorf("the attempt did not finish, so it proves nothing: %s", r)
 	case a.must == "":
 		return nil
 	case a.must == "SIGSYS" && r.Signal == sigsys:
@@ -97,7 +97,7 @@ func (a attempt) escaped(r result) error {
 	case a.must == r.Errno:
 		return nil
 	default:
-		return fmt.Errorf("was refused by %s, not by the filter (%s)", r, a.must)
+		return fmt.Errorf("refused by %s, want the filter (%s)", r, a.must)
 	}
 }
 
@@ -116,9 +116,9 @@ func attemptCode(attempts []attempt) string {
 	}
 	encoded, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // the arguments are numbers, texts and lists of them
+		panic(err) // the arguments are numbers, texts, and lists of numbers and texts
 	}
-	// Encoded, so that the program does not find the canary in its own text.
+	// The text is encoded, so that the program does not find the canary in its own source.
 	text := base64.StdEncoding.EncodeToString(encoded)
 	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptFiles + "\n\n" + attemptRest
 }

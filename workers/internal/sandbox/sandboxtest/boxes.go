@@ -24,11 +24,11 @@ var neighbourProgram string
 
 // boxes tests a backend's promises about one sandbox, without python.Interpreter.
 func (s *suite) boxes(t *testing.T) {
-	t.Run("two see nothing of each other", s.twoBoxes)
+	t.Run("two programs see nothing of each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
-	t.Run("as the host sees it", s.seenFromHost)
-	t.Run("the end of a command ends all", s.endOfCommand)
-	t.Run("kill ends all, again and again", s.killEndsAll)
+	t.Run("a program, as the host sees it", s.seenFromHost)
+	t.Run("the end of a command ends all its processes", s.endOfCommand)
+	t.Run("kill ends all processes, and may be repeated", s.killEndsAll)
 	t.Run("a talkative command", s.talkative)
 	t.Run("usage", s.usage)
 }
@@ -60,7 +60,7 @@ func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	t.Helper()
 	text, err := from.ReadString('\n')
 	if err != nil {
-		t.Fatalf("reading what the program prints: %v, after %q; it complained %q", err, text, box.Stderr())
+		t.Fatalf("reading the program's output: %v, after %q; stderr %q", err, text, box.Stderr())
 	}
 	return strings.TrimSpace(text)
 }
@@ -73,7 +73,7 @@ func ended(t *testing.T, box sandbox.Box) {
 	select {
 	case <-box.Done():
 	case <-ctx.Done():
-		t.Fatalf("the sandbox has not ended; it complained %q", box.Stderr())
+		t.Fatalf("the sandbox has not ended; stderr %q", box.Stderr())
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *suite) twoBoxes(t *testing.T) {
 	second := s.start(t, neighbourProgram, slices.Concat([]string{others, mine}, folders)...)
 	for box, told := range meet(t, first, second) {
 		if len(told) > 0 {
-			t.Errorf("program %d found of the other: %v", box, told)
+			t.Errorf("program %d found traces of the other: %v", box, told)
 		}
 	}
 }
@@ -95,14 +95,14 @@ type conversation interface {
 	Stdout() io.Reader
 }
 
-// meet lets neighbours search for each other, and returns what each found.
+// meet lets programs that run side by side search for each other, and returns what each of them found.
 func meet[C conversation](t *testing.T, programs ...C) [][]string {
 	t.Helper()
 	var readers []*bufio.Reader
 	for _, p := range programs {
 		readers = append(readers, bufio.NewReader(p.Stdout()))
 		if said, err := readers[len(readers)-1].ReadString('\n'); said != "ready\n" {
-			t.Fatalf("the program says %q: %v", said, err)
+			t.Fatalf("unexpected output %q: %v", said, err)
 		}
 	}
 	found := make([][]string, len(programs))
@@ -113,7 +113,7 @@ func meet[C conversation](t *testing.T, programs ...C) [][]string {
 			err = json.Unmarshal(said, &found[i])
 		}
 		if err != nil {
-			t.Fatalf("the program says %q: %v", said, err)
+			t.Fatalf("unexpected output %q: %v", said, err)
 		}
 	}
 	return found
@@ -155,30 +155,30 @@ print(json.dumps({
 	}
 	text := line(t, bufio.NewReader(box.Stdout()), box)
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
-		t.Fatalf("the program says %q: %v", text, err)
+		t.Fatalf("unexpected output %q: %v", text, err)
 	}
 
 	environment := slices.DeleteFunc(said.Environment, func(v string) bool { return strings.HasPrefix(v, "PWD=/") })
 	if !slices.Equal(environment, c.Env) {
-		t.Errorf("the environment is %q, not %q", said.Environment, c.Env)
+		t.Errorf("environment = %q, want %q", said.Environment, c.Env)
 	}
 	if !slices.Equal(said.Descriptors, []int{0, 1, 2}) {
-		t.Errorf("open descriptors are %v", said.Descriptors)
+		t.Errorf("unexpected open descriptors: %v", said.Descriptors)
 	}
 	if said.Data != "content" || said.Changed {
-		t.Errorf("data is %q, changed: %v", said.Data, said.Changed)
+		t.Errorf("data = %q, changed = %v", said.Data, said.Changed)
 	}
 	if said.Folder != sandbox.WorkDir || said.User == 0 || len(said.Work) > 0 {
-		t.Errorf("it runs in %s as %d, and finds %v", said.Folder, said.User, said.Work)
+		t.Errorf("folder %s, user %d, files %v are not as expected", said.Folder, said.User, said.Work)
 	}
 	ended(t, box)
 }
 
-// seenFromHost checks the isolation of a program from the host's side. Some of it has no visible
-// effect within the sandbox while the rest works.
+// seenFromHost checks the isolation of a program from the host's side. Some kinds of isolation have
+// no visible effect within the sandbox as long as the others work.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
-		t.Log("programs in gVisor are no processes of the host")
+		t.Log("programs in gVisor are not processes of the host")
 		return
 	}
 	mark := newMark()
@@ -186,9 +186,9 @@ func (s *suite) seenFromHost(t *testing.T) {
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
-	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // other processes have it in their arguments
+	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // others have the mark in their arguments
 	if len(found) != 1 {
-		t.Fatalf("the program's processes are %v", found)
+		t.Fatalf("unexpected processes of the program: %v", found)
 	}
 
 	folder := fmt.Sprintf("/proc/%d/", found[0].pid)
@@ -198,7 +198,7 @@ sys.stdin.read()`)
 			t.Fatalf("reading a namespace of this process: %v", err)
 		}
 		if its, err := os.Readlink(folder + "ns/" + name); err != nil || its == own {
-			t.Errorf("its namespace %s is the host's: %v", name, err)
+			t.Errorf("namespace %s is the host's: %v", name, err)
 		}
 	}
 
@@ -213,12 +213,12 @@ sys.stdin.read()`)
 	}
 	for name, value := range want {
 		if fields[name] != value {
-			t.Errorf("%s is %s, not %s", name, fields[name], value)
+			t.Errorf("%s = %s, want %s", name, fields[name], value)
 		}
 	}
 
 	if strings.HasPrefix(fields["Uid"], "0\t") || strings.HasPrefix(fields["Gid"], "0\t") {
-		t.Errorf("it is root on the host: users %s, groups %s", fields["Uid"], fields["Gid"])
+		t.Errorf("the program is root on the host: users %s, groups %s", fields["Uid"], fields["Gid"])
 	}
 }
 
@@ -256,7 +256,7 @@ func (s *suite) endOfCommand(t *testing.T) {
 	mark := newMark()
 	box := s.start(t, lingering(mark))
 	if _, err := io.ReadAll(box.Stdout()); err != nil {
-		t.Errorf("reading to the end: %v", err)
+		t.Errorf("reading the remaining output: %v", err)
 	}
 	ended(t, box)
 	s.nothingFor(t, mark)
@@ -269,18 +269,18 @@ func (s *suite) killEndsAll(t *testing.T) {
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
 		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not processes of the host
-			t.Error("the host does not see the program: this test would see nothing")
+			t.Error("the host does not see the program, so this test could not find its processes")
 		}
 		box.Kill()
 		select {
 		case <-box.Done():
 		default:
-			t.Error("after Kill the sandbox has not ended")
+			t.Error("the sandbox has not ended after Kill")
 		}
 		s.nothingFor(t, mark)
 		box.Kill()
 		if _, err := io.ReadAll(output); err != nil {
-			t.Errorf("reading to the end: %v", err)
+			t.Errorf("reading the remaining output: %v", err)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 func (s *suite) nothingFor(t *testing.T, mark string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
-		t.Errorf("%s after the end live: %v", goneTimeout, left)
+		t.Errorf("processes still alive %s after the end: %v", goneTimeout, left)
 	}
 }
 
@@ -298,11 +298,11 @@ func (s *suite) talkative(t *testing.T) {
 sys.stderr.write("x" * 8_000_000)
 print("through", flush=True)`)
 	if said := line(t, bufio.NewReader(box.Stdout()), box); said != "through" {
-		t.Errorf("the program says %q", said)
+		t.Errorf("unexpected output %q", said)
 	}
 	ended(t, box)
 	if n := len(box.Stderr()); n == 0 || n > 16<<10 {
-		t.Errorf("of its complaint %d bytes are kept", n)
+		t.Errorf("%d bytes of the error output were kept", n)
 	}
 }
 
@@ -323,27 +323,27 @@ sys.stdin.read()`)
 
 	u, err := box.Usage()
 	if err != nil {
-		t.Fatalf("asking for the usage: %v", err)
+		t.Fatalf("reading the usage: %v", err)
 	}
 	if u.CPU < 200*time.Millisecond || u.CPU > 30*time.Second {
-		t.Errorf("CPU time is %s", u.CPU)
+		t.Errorf("unexpected CPU time %s", u.CPU)
 	}
 	if u.Memory < 50<<20 || u.Memory > 300<<20 {
-		t.Errorf("memory is %d MiB", u.Memory>>20)
+		t.Errorf("unexpected memory usage of %d MiB", u.Memory>>20)
 	}
 	if !s.brief && (u.Processes < 4 || u.Processes > 12) {
-		t.Errorf("processes are %d", u.Processes)
+		t.Errorf("unexpected number of processes: %d", u.Processes)
 	}
 	if u.Files != 0 && (u.Files < 5<<20 || u.Files > 8<<20) {
-		t.Errorf("files are %d MiB", u.Files>>20)
+		t.Errorf("unexpected size of files: %d MiB", u.Files>>20)
 	}
 	box.Kill()
 	if _, err := box.Usage(); err != nil {
-		t.Errorf("asking for the usage of what has ended: %v", err)
+		t.Errorf("reading the usage after the end: %v", err)
 	}
 }
 
-// victimVariable is set in a process that is started to be killed.
+// victimVariable is set in the environment of a process that is started only to be killed.
 const victimVariable = "PARLEY_SANDBOX_VICTIM"
 
 // beVictim keeps a sandbox until this process is killed, which must end the sandbox.
@@ -353,7 +353,7 @@ func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	box := s.start(t, lingering(os.Getenv(victimVariable))+"time.sleep(600)")
 	line(t, bufio.NewReader(box.Stdout()), box)
 	if _, err := os.Stdout.WriteString("victim ready\n"); err != nil {
-		t.Fatalf("saying so: %v", err)
+		t.Fatalf("reporting that the sandbox runs: %v", err)
 	}
 	ended(t, box)
 }
@@ -377,14 +377,14 @@ func workerDies(t *testing.T) {
 		t.Log(output.Text())
 	}
 	if output.Text() != "victim ready" {
-		t.Error("the victim has no sandbox")
+		t.Error("the victim did not start a sandbox")
 	}
 
 	_ = command.Process.Kill()
 	_ = command.Wait() // killed
 	for _, sign := range []string{mark, temporary} {
 		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
-			t.Errorf("%s after its worker's death live: %v", goneTimeout, left)
+			t.Errorf("processes still alive %s after the worker's death: %v", goneTimeout, left)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type suite struct {
 	watched bool
 
 	mu sync.Mutex
-	// baseline is the longest duration of a trivial honest program. It measures how busy this
+	// baseline is the longest duration of a trivial honest program, which shows how busy this
 	// machine is.
 	baseline time.Duration
 }
@@ -45,7 +45,7 @@ func Watched(t *testing.T, b sandbox.Backend) {
 	t.Helper()
 	s := newSuite(b)
 	if !s.watched {
-		t.Fatal("the backend does not say that it watches memory")
+		t.Fatal("the backend does not report that it watches memory")
 	}
 	s.exceedAll(t, excessMemory())
 }
@@ -61,7 +61,7 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	h := newHost(t)
 	t.Setenv("PARLEY_CANARY", h.canary) // present in any environment that a sandbox inherits
 	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary) // contains any file that a backend keeps on the host
+	t.Setenv("TMPDIR", temporary) // contains every file that a backend keeps on the host
 	known := map[int]bool{}
 	for _, p := range descendants(os.Getpid(), nil) {
 		known[p.pid] = true
@@ -82,19 +82,19 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	}
 	nothingLeft(t, known, before, temporary)
 	if after := deviceNodes(t); !slices.Equal(nodes, after) {
-		t.Errorf("devices of the host have changed: before %v, after %v", nodes, after)
+		t.Errorf("the host's devices have changed: before %v, after %v", nodes, after)
 	}
 }
 
-// deviceNodes returns owner, mode and number of the host's devices that sandboxes may show. A
-// device's owner could change them.
+// deviceNodes returns the owner, mode and number of each host device that sandboxes may show. The
+// owner of a device could change its mode.
 func deviceNodes(t *testing.T) []string {
 	t.Helper()
 	var found []string
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		var stat unix.Stat_t
 		if err := unix.Stat("/dev/"+name, &stat); err != nil {
-			t.Fatalf("looking at /dev/%s: %v", name, err)
+			t.Fatalf("inspecting /dev/%s: %v", name, err)
 		}
 		found = append(found, fmt.Sprintf("%s %d:%d %o %x", name, stat.Uid, stat.Gid, stat.Mode, stat.Rdev))
 	}
@@ -105,29 +105,29 @@ func deviceNodes(t *testing.T) []string {
 func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return descendants(os.Getpid(), known) }); left != nil {
-		t.Errorf("processes are left: %v", left)
+		t.Errorf("processes left: %v", left)
 	}
 	if left := gone(t.Context(), func() []process { return marked(temporary) }); left != nil {
-		t.Errorf("processes of the backend are left: %v", left)
+		t.Errorf("processes of the backend left: %v", left)
 	}
 	entries, err := os.ReadDir(temporary)
 	if err != nil || len(entries) > 0 {
-		t.Errorf("in the folder for temporary files are left: %v, %v", entries, err)
+		t.Errorf("entries left in the folder for temporary files: %v, %v", entries, err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || strings.Contains(string(mounts), temporary) {
-		t.Errorf("mounts are left (%v):\n%s", err, mounts)
+		t.Errorf("mounts left (%v):\n%s", err, mounts)
 	}
 	left := slices.DeleteFunc(cgroups(t), func(name string) bool { return slices.Contains(groups, name) })
 	if len(left) > 0 {
-		t.Errorf("control groups are left: %v", left)
+		t.Errorf("control groups left: %v", left)
 	}
 }
 
 // python opens an interpreter with these limits until the end of the test.
 func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter {
 	t.Helper()
-	warm := 2 // as in production: some sandboxes are warm, others are started on demand
+	warm := 2 // as in production: some sandboxes are started ahead of time, others on demand
 	if s.brief {
 		warm = 0
 	}
@@ -180,7 +180,7 @@ func (s *suite) mustFail(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			r, ok := found[a.name]
 			if !ok {
-				t.Fatal("the attempt was not made")
+				t.Fatal("the program did not make the attempt")
 			}
 			if s.brief && a.fatal { // gVisor rejects such calls before its filter
 				a.must = ""
@@ -196,6 +196,6 @@ func (s *suite) mustFail(t *testing.T) {
 	}
 
 	if reached := s.host.reached.Load() - before; reached > 0 {
-		t.Errorf("servers of this host were reached %d times", reached)
+		t.Errorf("servers on this host were reached %d times", reached)
 	}
 }

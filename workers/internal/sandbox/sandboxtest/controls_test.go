@@ -45,8 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours makes two programs search for each other without isolation. Each must find
-// everything of the other.
+// TestControlNeighbours makes two programs search for each other without isolation. Each of them
+// must find all traces of the other.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()
@@ -64,8 +64,8 @@ func TestControlNeighbours(t *testing.T) {
 	}
 }
 
-// TestControlMarks searches for processes that are alive, in the same way in which the suite
-// searches for processes that are left.
+// TestControlMarks searches for live processes in the same way in which the suite searches for
+// leftover processes.
 func TestControlMarks(t *testing.T) {
 	t.Parallel()
 	mark := newMark()
@@ -88,8 +88,8 @@ func TestControlMarks(t *testing.T) {
 	}
 }
 
-// TestGeneratedPrograms runs the programs of a storm without a sandbox. Their answers must be
-// right.
+// TestGeneratedPrograms runs the programs for the storm test without a sandbox. Their answers must
+// be right.
 func TestGeneratedPrograms(t *testing.T) {
 	t.Parallel()
 	h := &host{canary: "canary"}
@@ -121,7 +121,7 @@ func (p program) Stdout() io.Reader     { return p.stdout }
 func startProgram(t *testing.T, code string, args ...string) program {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, slices.Concat([]string{"-I", "-S", "-c", code}, args)...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with its children as a group
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the program and its children are ended as a group
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)

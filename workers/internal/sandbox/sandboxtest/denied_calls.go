@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deniedCalls are system calls that the filter refuses regardless of their arguments. The arguments
-// are harmless if a call is executed. In gVisor, the same filter precedes its own kernel.
+// deniedCalls returns system calls that the filter refuses regardless of their arguments. The
+// arguments are harmless in case a call is executed. In gVisor, calls pass the same filter before
+// they reach gVisor's own kernel.
 func deniedCalls() []attempt {
 	calls := slices.Concat(callsOnProcesses(), callsOnSystem())
 	for i, c := range calls {
@@ -24,8 +25,8 @@ func deniedCalls() []attempt {
 
 const bad = 1 // not a valid address
 
-// callsOnProcesses are calls that affect other processes, namespaces, and rarely used parts of the
-// kernel.
+// callsOnProcesses returns calls that affect other processes, namespaces, and rarely used parts of
+// the kernel.
 func callsOnProcesses() []attempt {
 	return []attempt{
 		{call: "process_vm_readv", args: []any{-1, 0, 0, 0, 0, 1}},
@@ -57,7 +58,7 @@ func callsOnProcesses() []attempt {
 	}
 }
 
-// callsOnSystem are calls that change the machine.
+// callsOnSystem returns calls that change the machine.
 func callsOnSystem() []attempt {
 	return []attempt{
 		{call: "kexec_load", args: []any{0, 1 << 20, bad, 0xfff0}, needs: privileges},
@@ -93,19 +94,19 @@ func callsOnSystem() []attempt {
 	}
 }
 
-// deniedArguments are system calls that honest programs need, with arguments that only others use.
+// deniedArguments returns system calls that honest programs need, with arguments that only other programs use.
 func deniedArguments() []attempt {
 	attempts := []attempt{
 		{
-			name: "calls/other convention: int 0x80", probe: "machine", args: []any{"b814000000cd804898c3"},
+			name: "calls/another calling convention: int 0x80", probe: "machine", args: []any{"b814000000cd804898c3"},
 			must: "SIGSYS", needs: optional, fatal: true,
 		},
 		{
-			name: "calls/other convention: x32", probe: "machine", args: []any{"b8270000400f05c3"},
+			name: "calls/another calling convention: x32", probe: "machine", args: []any{"b8270000400f05c3"},
 			must: "SIGSYS", needs: optional, fatal: true,
 		},
 		{name: "calls/clone3 with a user namespace", probe: "cloned3", args: []any{unix.CLONE_NEWUSER}, must: "ENOSYS", needs: optional},
-		{name: "ptrace/of itself by its parent", probe: "traced", args: []any{0}, must: "EPERM"},
+		{name: "ptrace/by the parent, as requested", probe: "traced", args: []any{0}, must: "EPERM"},
 		{name: "ptrace/attach", probe: "traced", args: []any{unix.PTRACE_ATTACH}, must: "EPERM"},
 		{name: "ptrace/seize", probe: "traced", args: []any{unix.PTRACE_SEIZE}, must: "EPERM"},
 		{name: "ptrace/process_vm_readv of a child", probe: "other_memory", args: []any{"process_vm_readv"}, must: "EPERM"},
@@ -129,7 +130,7 @@ func deniedArguments() []attempt {
 	return slices.Concat(attempts, deniedFlags(), deniedControls())
 }
 
-// deniedFlags are flags of common calls, and calls that are only pretended.
+// deniedFlags returns common calls with unusual flags, and calls that the sandbox only pretends to execute.
 func deniedFlags() []attempt {
 	attempts := []attempt{
 		{name: "flags/preadv2", call: "preadv2", args: []any{-1, 0, 0, 0, 0, unix.RWF_HIPRI}, must: "EPERM"},
@@ -150,8 +151,8 @@ func deniedFlags() []attempt {
 	return attempts
 }
 
-// deniedControls are the requests that insert characters into terminals. The kernel ignores bits
-// above the lowest 32, so the filter must ignore them too.
+// deniedControls returns the requests that insert characters into terminals. The kernel ignores all
+// bits except the lowest 32, so the filter must ignore them, too.
 func deniedControls() []attempt {
 	var attempts []attempt
 	for name, request := range map[string]int{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX} {
@@ -166,12 +167,12 @@ func deniedControls() []attempt {
 	}
 	return append(
 		attempts,
-		attempt{name: "terminal/TIOCSTI on a terminal of its own", probe: "ioctl", args: []any{unix.TIOCSTI, "terminal"}, needs: optional},
+		attempt{name: "terminal/TIOCSTI on the program's own terminal", probe: "ioctl", args: []any{unix.TIOCSTI, "terminal"}, needs: optional},
 	)
 }
 
-// deniedSockets are kinds of sockets that reach beyond a sandbox, or into rarely used parts of the
-// kernel.
+// deniedSockets returns kinds of sockets that reach beyond a sandbox, or into rarely used parts of
+// the kernel.
 func deniedSockets() []attempt {
 	var attempts []attempt
 	for _, s := range []struct {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	ownDevices = "the device is of the sandbox's own kernel, which answers it by itself"
+	ownDevices = "the device belongs to the sandbox's own kernel, which implements it"
 	ownInodes  = "locks and syncs belong to the sandbox's own kernel, whose inodes are private"
 )
 
-// deniedOnHost are attempts to reach the host that do not depend on the filter.
+// deniedOnHost returns attempts to reach the host that the filter does not prevent.
 func deniedOnHost(t *testing.T, h *host) []attempt {
 	t.Helper()
 	return slices.Concat(h.deniedFiles(t), deniedWrites(h), h.deniedProcesses(), deniedPrivileges(t), h.deniedNetwork())
@@ -37,7 +37,7 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 		attempts,
 		attempt{name: "files/by many parents", probe: "upwards", args: []any{file, h.canary}},
 		attempt{name: "files/by a link", probe: "by_link", args: []any{file, h.canary}},
-		attempt{name: "files/by a descriptor left open", probe: "by_descriptor", args: []any{file, h.canary}, inline: true},
+		attempt{name: "files/through a descriptor left open", probe: "by_descriptor", args: []any{file, h.canary}, inline: true},
 		attempt{name: "files/by a handle", probe: "by_handle", args: []any{file, h.canary}, needs: optional},
 		attempt{name: "files/anywhere", probe: "search", args: []any{[]string{"/"}, h.canary}, control: []any{h.folders, h.canary}},
 		attempt{name: "files/shadow", probe: "read", args: []any{"/etc/shadow", ""}, needs: privileges},
@@ -69,7 +69,7 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 // short returns a path without its random part.
 func short(path string, h *host) string { return strings.ReplaceAll(path, h.canary, "canary") }
 
-// hostFiles are files of this host whose names may exist in a sandbox, but with other contents.
+// hostFiles returns files on this host whose names may exist in a sandbox, but with other contents.
 func hostFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	inline, err := os.Getwd()
@@ -88,7 +88,7 @@ func hostFiles(t *testing.T) map[string][]byte {
 	return found
 }
 
-// deniedWrites are changes that would outlive the sandbox.
+// deniedWrites returns writes whose effect would outlive the sandbox.
 func deniedWrites(h *host) []attempt {
 	// /work, /tmp and /dev/shm belong to the program.
 	own := []string{"/work", "/tmp", "/dev/shm", "/proc", "/sys"}
@@ -118,19 +118,19 @@ func deniedWrites(h *host) []attempt {
 func (h *host) deniedProcesses() []attempt {
 	attempts := []attempt{
 		{name: "processes/environment", probe: "environ", args: []any{h.pids, h.canary}},
-		{name: "processes/roots, folders and descriptors", probe: "through", args: []any{h.pids, h.files[0], h.canary}},
+		{name: "processes/root folders, working folders and descriptors", probe: "through", args: []any{h.pids, h.files[0], h.canary}},
 		{name: "processes/memory", probe: "memory", args: []any{h.pids, h.canary}, needs: privileges},
 		{name: "processes/listing", probe: "listed", args: []any{h.pids}},
 		{name: "processes/signals", probe: "reach", args: []any{h.pids}},
 		{name: "processes/shared memory", probe: "shared_memory", args: []any{h.shm}},
 		{name: "processes/message queue", probe: "queue", args: []any{h.queue}, needs: optional},
-		{name: "processes/variables of this environment", probe: "variables", args: []any{variables()}},
+		{name: "processes/variables from this environment", probe: "variables", args: []any{variables()}},
 	}
 	return attempts
 }
 
-// variables returns hashes of this process's environment, without variables that reveal nothing
-// about the host.
+// variables returns hashes of this process's environment variables, except those that reveal
+// nothing about the host.
 func variables() map[string]string {
 	found := map[string]string{}
 	for _, entry := range os.Environ() {
@@ -164,7 +164,7 @@ func deniedPrivileges(t *testing.T) []attempt {
 		root("setgroups", 0, 0),
 		{name: "privileges/no_new_privs", probe: "may_gain"},
 		{name: "privileges/capabilities", probe: "capabilities"},
-		{name: "privileges/limits that are not set", probe: "unlimited", args: []any{limits}},
+		{name: "privileges/raising limits", probe: "unlimited", args: []any{limits}},
 		{
 			name: "privileges/limits raised", probe: "raised", args: []any{limits, 0}, needs: optional,
 			control: []any{[]int{unix.RLIMIT_NPROC}, 512},
@@ -173,7 +173,7 @@ func deniedPrivileges(t *testing.T) []attempt {
 	}
 }
 
-// deniedNetwork are connections to servers of this host, and name lookups.
+// deniedNetwork returns connections to servers on this host, and name lookups.
 func (h *host) deniedNetwork() []attempt {
 	var attempts []attempt
 	for _, address := range h.unix {

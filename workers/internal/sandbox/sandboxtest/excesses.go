@@ -10,8 +10,9 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// exceedHelpers are the helpers of the programs. If a limit does not work, a program stops at many
-// times the limit and prints unlimitedSign, to protect the machine that runs the tests.
+// exceedHelpers contains helper functions for the programs. If a limit does not work, a program
+// stops at many times the limit and prints unlimitedSign, to protect the machine that runs the
+// tests.
 //
 //go:embed probes/exceed.py
 var exceedHelpers string
@@ -49,7 +50,7 @@ func excessProcesses() []excess {
 		{name: "fork bomb of daemons", code: "bomb(patient=True, daemon=True)", limit: limits(processLimit, cpu, wall)},
 		{name: "thread bomb", code: "threads()", limit: limits(processLimit), slow: limits(cpu), brief: true},
 		{name: "thread bomb that never gives up", code: "threads(patient=True)", limit: limits(processLimit, cpu, wall)},
-		{name: "dead children that no process reaps", code: "zombies()", limit: limits(processLimit)},
+		{name: "dead children that are never reaped", code: "zombies()", limit: limits(processLimit)},
 		{name: "programs that start programs", code: "chain('MARK')", limit: limits(processLimit, cpu, wall, memory)},
 	}
 }
@@ -59,14 +60,14 @@ func excessMemory() []excess {
 		{name: "100 GB in one piece", code: "bytearray(100 << 30)", limit: limits(memory), brief: true},
 		{name: "100 GB in small pieces", code: "pieces(1 << 20)", limit: limits(memory)},
 		{name: "100 GB in very small pieces", code: "pieces(1 << 9)", limit: limits(memory, cpu)},
-		{name: "memory whose want is caught", code: "pieces(1 << 20, patient=True)", limit: limits(memory, cpu, wall)},
+		{name: "caught memory errors", code: "pieces(1 << 20, patient=True)", limit: limits(memory, cpu, wall)},
 		{name: "shared memory", code: "mapped(shared=True)", limit: limits(memory), watched: limits(none)},
-		{name: "shared memory that is let go of", code: "let_go()", limit: limits(memory), watched: limits(none), brief: true},
-		{name: "shared memory of a device", code: "let_go('/dev/zero')", limit: limits(memory), watched: limits(none)},
+		{name: "shared memory that is unmapped", code: "let_go()", limit: limits(memory), watched: limits(none), brief: true},
+		{name: "shared memory from a device", code: "let_go('/dev/zero')", limit: limits(memory), watched: limits(none)},
 		{name: "mapped memory", code: "mapped(shared=False)", limit: limits(memory)},
-		{name: "memory in a file of its own", code: "memory_files()", limit: limits(memory, fileLimit, none)},
+		{name: "memory in anonymous files", code: "memory_files()", limit: limits(memory, fileLimit, none)},
 		{name: "memory in many children", code: "many_children()", limit: limits(memory), brief: true},
-		{name: "memory in threads' stacks", code: "stacks()", limit: limits(memory, processLimit)},
+		{name: "memory in thread stacks", code: "stacks()", limit: limits(memory, processLimit)},
 		{name: "memory in sockets", code: "buffers()", limit: limits(memory), watched: limits(none, cpu)}, // processes are watched, not sockets
 		{name: "recursion", code: "recursion()", limit: limits(memory, none)},
 	}
@@ -78,8 +79,8 @@ func excessFiles() []excess {
 		{name: "filling the temporary folder", code: "fill('/tmp')", limit: limits(fileLimit)},
 		{name: "filling shared memory", code: "fill('/dev/shm')", limit: limits(fileLimit, memory)},
 		{name: "filling all folders", code: "fill('/work', '/tmp', '/dev/shm')", limit: limits(fileLimit, memory)},
-		{name: "filling by children", code: "fill_by_children('/work')", limit: limits(fileLimit)},
-		{name: "filling by removed files", code: "fill_removed('/tmp')", limit: limits(fileLimit)},
+		{name: "filling through children", code: "fill_by_children('/work')", limit: limits(fileLimit)},
+		{name: "filling with removed files", code: "fill_removed('/tmp')", limit: limits(fileLimit)},
 		{name: "one file of 100 GB", code: "huge()", limit: limits(fileLimit)},
 		{name: "a million files", code: "million('/work', 'file')", limit: limits(fileLimit), slow: limits(cpu), brief: true},
 		{name: "a million folders", code: "million('/tmp', 'folder')", limit: limits(fileLimit)},
@@ -93,17 +94,17 @@ func excessFiles() []excess {
 func excessOutput() []excess {
 	kept := func(o python.Outcome, l sandbox.Limits) error {
 		if o.Written <= l.Output || int64(len(o.Stdout)+len(o.Stderr)) < l.Output/2 {
-			return fmt.Errorf("of %d printed bytes %d are kept", o.Written, len(o.Stdout)+len(o.Stderr))
+			return fmt.Errorf("%d bytes printed, of which %d were kept", o.Written, len(o.Stdout)+len(o.Stderr))
 		}
 		return nil
 	}
 	return []excess{
 		{name: "endless output", code: "while True: print('x' * 1000)", limit: limits(cpu, wall), check: kept, brief: true},
 		{name: "endless errors", code: "while True: print('x' * 1000, file=sys.stderr)", limit: limits(cpu, wall), check: kept},
-		{name: "endless output past Python", code: "while True: os.write(1, b'x' * 65536)", limit: limits(cpu, wall), check: kept},
-		{name: "endless output of a child", code: "talk_in_child()", limit: limits(cpu, wall), check: kept},
+		{name: "endless output around Python's streams", code: "while True: os.write(1, b'x' * 65536)", limit: limits(cpu, wall), check: kept},
+		{name: "endless output from a child", code: "talk_in_child()", limit: limits(cpu, wall), check: kept},
 		{name: "too much output", code: "print('x' * 1_000_000)", limit: limits(outputLimit), fine: true, check: kept, brief: true},
-		{name: "too much output of both", code: "both()", limit: limits(outputLimit), fine: true, check: kept},
+		{name: "too much output on stdout and stderr", code: "both()", limit: limits(outputLimit), fine: true, check: kept},
 		{name: "an endless value", code: "'x' * 20_000_000", limit: limits(none, memory), fine: true},
 		{name: "an endless exception", code: "raise ValueError('x' * 20_000_000)", limit: limits(none, memory)},
 	}
@@ -112,7 +113,7 @@ func excessOutput() []excess {
 func excessTime() []excess {
 	return []excess{
 		{name: "sleep", code: "time.sleep(600)", limit: limits(wall), brief: true},
-		{name: "sleep with its output closed", code: "os.close(1); os.close(2); time.sleep(600)", limit: limits(wall)},
+		{name: "sleep with closed output", code: "os.close(1); os.close(2); time.sleep(600)", limit: limits(wall)},
 		{name: "busy", code: "while True: pass", limit: limits(cpu), brief: true},
 		{name: "busy in several processes", code: "busy(8)", limit: limits(cpu), brief: true},
 		{name: "busy in another program", code: "another('while True: pass', 'MARK')", limit: limits(cpu, none)},
@@ -120,9 +121,9 @@ func excessTime() []excess {
 		{name: "busy in many short processes", code: "short_processes(orphans=False)", limit: limits(cpu)},
 		{name: "busy in many short orphans", code: "short_processes(orphans=True)", limit: limits(cpu)},
 		{name: "busy in a library", code: "len(str(7 ** 10_000_000))", limit: limits(cpu, none)},
-		{name: "busy in an expression", code: "re.match('(a*)*b', 'a' * 60)", limit: limits(cpu)},
-		{name: "busy while it ends", code: "import atexit; atexit.register(spin)", limit: limits(cpu, none)},
-		{name: "sleeping while it ends", code: "import atexit; atexit.register(time.sleep, 600)", limit: limits(wall, none)},
+		{name: "busy in a regular expression", code: "re.match('(a*)*b', 'a' * 60)", limit: limits(cpu)},
+		{name: "busy while exiting", code: "import atexit; atexit.register(spin)", limit: limits(cpu, none)},
+		{name: "asleep while exiting", code: "import atexit; atexit.register(time.sleep, 600)", limit: limits(wall, none)},
 	}
 }
 
@@ -130,8 +131,8 @@ func excessSignals() []excess {
 	return []excess{
 		{name: "asleep, all signals ignored", code: "deaf(); time.sleep(600)", limit: limits(wall)},
 		{name: "busy, all signals ignored", code: "deaf()\nwhile True: pass", limit: limits(cpu), brief: true},
-		{name: "a daemon, and a good end", code: "daemon('MARK')\nprint('done')", limit: limits(none), fine: true, brief: true},
-		{name: "a daemon that holds the output", code: "daemon('MARK', close=False)\nprint('done')", limit: limits(none), fine: true},
+		{name: "a daemon and a successful exit", code: "daemon('MARK')\nprint('done')", limit: limits(none), fine: true, brief: true},
+		{name: "a daemon that holds the output open", code: "daemon('MARK', close=False)\nprint('done')", limit: limits(none), fine: true},
 		{name: "a busy daemon", code: "daemon('MARK', do=spin)\ntime.sleep(600)", limit: limits(cpu, wall)},
 		{name: "stops itself", code: "os.kill(os.getpid(), signal.SIGSTOP)", limit: limits(wall)},
 		{name: "stops its parent", code: "stop(os.getppid())", limit: limits(wall), brief: true},
@@ -140,7 +141,7 @@ func excessSignals() []excess {
 		{name: "kills its parent", code: "kill(os.getppid())", limit: limits(none, wall), fatal: true, brief: true},
 		{name: "kills everything", code: "kill(-1)", limit: limits(none, wall), fatal: true},
 		{name: "kills the first process", code: "kill(1)", limit: limits(none, wall), fatal: true},
-		{name: "ends without a word", code: "os._exit(3)", limit: limits(none)},
-		{name: "ends by a wild pointer", code: "ctypes.string_at(0)", limit: limits(none)},
+		{name: "exits silently", code: "os._exit(3)", limit: limits(none)},
+		{name: "dereferences a wild pointer", code: "ctypes.string_at(0)", limit: limits(none)},
 	}
 }

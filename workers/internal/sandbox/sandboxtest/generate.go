@@ -98,8 +98,8 @@ func askValue(r *rand.Rand) question {
 	}
 }
 
-// generateHostile generates hostile programs. Each has an aim and some measures against being
-// ended. The same seed generates the same programs.
+// generateHostile generates hostile programs. Each program has an aim and some measures against
+// being killed. The same seed generates the same programs.
 func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // must be repeatable
 	aims := aimsFor(tree, h)
@@ -120,7 +120,7 @@ func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	return made
 }
 
-// ways are measures that make a program harder to end.
+// ways returns measures that make a program harder to kill.
 func ways() []string {
 	return []string{
 		"deaf()",
@@ -155,7 +155,7 @@ func aimsFor(tree string, h *host) []excess {
 		{name: "stops all", code: "stop(-1)"},
 		{name: "kills all", code: "kill(-1)", fatal: true},
 		{name: "kills its parent", code: "kill(os.getppid())", fatal: true},
-		{name: "files of the host", code: fmt.Sprintf(`for n in range(40):
+		{name: "files on the host", code: fmt.Sprintf(`for n in range(40):
     try:
         open(f"%s/{n %% 5}/file-{n}", "a").write("harm")
     except OSError:

@@ -19,7 +19,7 @@ type honestProgram struct {
 	module string
 	// slow programs are omitted for backends whose sandboxes start slowly.
 	slow bool
-	// counted programs are refused if memory is watched.
+	// counted programs are not run if memory is watched.
 	counted bool
 }
 
@@ -28,7 +28,7 @@ func (s *suite) honest(t *testing.T) {
 	var cases []honestProgram
 	for _, d := range honestPrograms() {
 		if s.brief && d.slow || s.watched && d.counted {
-			t.Logf("not tried with %s here: %s", s.backend.Name(), d.name)
+			t.Logf("not run with %s here: %s", s.backend.Name(), d.name)
 			continue
 		}
 		cases = append(cases, d)
@@ -51,8 +51,8 @@ func (s *suite) honest(t *testing.T) {
 			}
 		})
 	}
-	t.Run("files come and go", func(t *testing.T) { comeAndGo(t, in) })
-	t.Run("each call starts afresh", func(t *testing.T) { afresh(t, in) })
+	t.Run("files are passed in and out", func(t *testing.T) { comeAndGo(t, in) })
+	t.Run("each call starts with empty folders", func(t *testing.T) { afresh(t, in) })
 }
 
 func comeAndGo(t *testing.T, in *python.Interpreter) {
@@ -75,10 +75,10 @@ os.mkfifo("pipe")`})
 	}
 
 	if o.Failed() || len(got) != 2 || got["out/deep/sum.txt"] != "3" || got["ünï.txt"] != "käse und brot" {
-		t.Errorf("the files are %q; %+v", got, o)
+		t.Errorf("unexpected files %q; %+v", got, o)
 	}
 	if len(o.Removed) != 1 || o.Removed[0] != "old" || len(o.LeftOut) != 2 {
-		t.Errorf("removed are %q, left out %q", o.Removed, o.LeftOut)
+		t.Errorf("removed = %q, left out = %q", o.Removed, o.LeftOut)
 	}
 }
 
@@ -92,13 +92,13 @@ for folder in ("/work", "/tmp", "/dev/shm"):
 import builtins; builtins.left = getattr(builtins, "left", 0) + 1; print(builtins.left)`
 	for range 3 {
 		if o := run(t, in, python.Program{Code: look}); o.Failed() || o.Stdout != "/work [] [] []\n1\n" {
-			t.Errorf("it finds %q %s", o.Stdout, o.Traceback)
+			t.Errorf("unexpected output %q %s", o.Stdout, o.Traceback)
 		}
 	}
 	large := python.File{Name: "large", Content: bytes.Repeat([]byte("0123456789abcdef"), 1<<20)}
 	o := run(t, in, python.Program{Code: "import os; print(os.path.getsize('large'))", Files: []python.File{large}})
 	if o.Failed() || o.Stdout != "16777216\n" || len(o.Files) != 0 {
-		t.Errorf("a large file: %q %s, %d files come back", o.Stdout, o.Traceback, len(o.Files))
+		t.Errorf("large file: output %q %s, %d files returned", o.Stdout, o.Traceback, len(o.Files))
 	}
 }
 
@@ -217,7 +217,7 @@ assert abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) < 60 and time.
 begin = time.monotonic(); time.sleep(0.01); assert time.monotonic() - begin >= 0.01`},
 		{name: "regular expressions and text", slow: true, code: `import difflib, re, string, statistics, textwrap
 assert re.sub(r"(\w+)@(\w+)", r"\2 at \1", "a@b") == "b at a" and statistics.median([3, 1, 2]) == 2 and textwrap.fill("a b", 1) == "a\nb"`},
-		{name: "the machine and its user", code: `import getpass, os, platform, socket, sys, pathlib
+		{name: "the machine and the user", code: `import getpass, os, platform, socket, sys, pathlib
 assert os.cpu_count() and platform.python_version() and os.getuid() and getpass.getuser() and pathlib.Path.home()
 assert os.getpid() and os.getcwd() == "/work" and socket.gethostname() and sys.executable and platform.platform()`},
 		{name: "pairs of sockets and pipes", code: `import os, select, socket, selectors, signal
@@ -226,7 +226,7 @@ server = socket.socket(socket.AF_UNIX); server.bind("/tmp/own.sock"); server.lis
 client = socket.socket(socket.AF_UNIX); client.connect("/tmp/own.sock"); server.accept()[0].sendall(b"y"); assert client.recv(1) == b"y"
 r, w = os.pipe(); poll = select.epoll(); poll.register(r); os.write(w, b"z"); assert poll.poll(5)
 signal.signal(signal.SIGALRM, lambda *_: os.write(w, b"s")); signal.setitimer(signal.ITIMER_REAL, 0.01); signal.pause()`},
-		{name: "memory that may be used", code: `kept = bytearray(b"x") * (256 << 20); assert kept[-1] == 120
+		{name: "memory within the limit", code: `kept = bytearray(b"x") * (256 << 20); assert kept[-1] == 120
 import mmap; page = mmap.mmap(-1, 32 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); page[:3] = b"abc"; assert page[:3] == b"abc"`},
 		{name: "shared memory", counted: true, code: `import mmap, os
 page = mmap.mmap(-1, 32 << 20)

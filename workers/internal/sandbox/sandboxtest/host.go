@@ -22,12 +22,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interpreter is the Python of the controls, and of boxes that are started without
+// interpreter is the Python that runs the controls, and the boxes that are started without
 // python.Interpreter.
 const interpreter = "/usr/bin/python3"
 
-// unprivilegedUser is a user that owns nothing. Files that everyone may read must be unreadable in
-// a sandbox, too.
+// unprivilegedUser is a user who owns no files. Even files that everyone may read must be
+// unreadable in a sandbox.
 const unprivilegedUser = 60706
 
 // host contains objects that a sandbox must not reach: files, processes, sockets and memory that
@@ -59,7 +59,7 @@ func newHost(t *testing.T) *host {
 		h.keep(t, parent)
 	}
 	if len(h.files) < 3 {
-		t.Fatalf("only %d of the host's folders may be written to: %v", len(h.files), h.files)
+		t.Fatalf("only %d of the host's folders are writable: %v", len(h.files), h.files)
 	}
 
 	h.listen(t)
@@ -72,15 +72,15 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// keep creates a file below parent that everyone may read, like a data folder or a key.
+// keep creates a file below parent that everyone may read, as a data file or a key might be.
 func (h *host) keep(t *testing.T, parent string) {
 	t.Helper()
 	folder := filepath.Join(parent, h.canary)
 	if err := os.Mkdir(folder, 0o700); errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		t.Logf("no canary in %s: %v", parent, err)
+		t.Logf("cannot place a canary in %s: %v", parent, err)
 		return
 	} else if err != nil {
-		t.Fatalf("making a folder of canaries: %v", err)
+		t.Fatalf("creating a folder for canaries: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	file := filepath.Join(folder, h.canary+".txt")
@@ -90,7 +90,7 @@ func (h *host) keep(t *testing.T, parent string) {
 	// Folders and files are open to everyone regardless of the umask, so only a sandbox prevents
 	// reading.
 	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // intended
-		t.Fatalf("opening a canary to everyone: %v", err)
+		t.Fatalf("making a canary accessible to everyone: %v", err)
 	}
 	h.files, h.folders = append(h.files, file), append(h.folders, folder)
 }
@@ -110,7 +110,7 @@ func (h *host) listen(t *testing.T) {
 			continue
 		}
 		if err := os.Chmod(listener.Addr().String(), 0o777); err != nil { //nolint:gosec // as above
-			t.Fatalf("opening a socket to everyone: %v", err)
+			t.Fatalf("making a socket accessible to everyone: %v", err)
 		}
 	}
 	for _, address := range addresses(t) {
@@ -120,7 +120,7 @@ func (h *host) listen(t *testing.T) {
 	}
 }
 
-// addresses returns this host's addresses: loopback, and the first other one of IPv4.
+// addresses returns IP addresses of this host: loopback, and the first other IPv4 address.
 func addresses(t *testing.T) []string {
 	t.Helper()
 	found := []string{"127.0.0.1"}
@@ -182,17 +182,17 @@ func (h *host) echo(t *testing.T, address string) {
 	}()
 }
 
-// share creates shared memory and a queue that every process of the host may open.
+// share creates shared memory and a queue that every process on the host may open.
 func (h *host) share(t *testing.T) {
 	t.Helper()
 	number, err := strconv.ParseInt(h.canary[len(h.canary)-7:], 16, 32)
 	if err != nil {
-		t.Fatalf("making a key: %v", err)
+		t.Fatalf("generating a key: %v", err)
 	}
 	h.shm = int(number) + 1
 	id, err := unix.SysvShmGet(h.shm, 4096, unix.IPC_CREAT|0o666)
 	if err != nil {
-		t.Fatalf("making a segment of shared memory: %v", err)
+		t.Fatalf("creating a shared memory segment: %v", err)
 	}
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 
@@ -246,8 +246,8 @@ sys.stdin.read()`
 	h.pids = append(h.pids, command.Process.Pid)
 }
 
-// leave opens files that processes started from here inherit, like those left open by a shell or
-// service manager.
+// leave opens files that processes started from here inherit, like files that a shell or service
+// manager has left open.
 func (h *host) leave(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{"/", h.folders[0], h.files[0]} {
@@ -270,7 +270,7 @@ func privileged() error {
 	const needed = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_SYS_BOOT | 1<<unix.CAP_SYS_MODULE |
 		1<<unix.CAP_SYS_RAWIO | 1<<unix.CAP_SYS_TIME | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_MKNOD
 	if err != nil || os.Geteuid() != 0 || fields["Seccomp"] != "0" || held&needed != needed {
-		return errors.New("this process does not have all privileges itself")
+		return errors.New("this process itself does not have all privileges")
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ func tightLimits() sandbox.Limits {
 	}
 }
 
-// limitsFor returns the limits of a program. A program that must reach another limit than wall time
-// has plenty of wall time, however busy the machine is.
+// limitsFor returns the limits of a program. A program that must reach a limit other than wall time
+// gets plenty of wall time, in case the machine is busy.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
@@ -34,23 +34,23 @@ func limitsFor(e excess) sandbox.Limits {
 }
 
 // grace returns how much longer a program may take than its limits: its start, the request to stop,
-// and the end. Honest programs that run simultaneously measure how busy the machine is.
+// and the end. Honest programs that run at the same time show how busy the machine is.
 func (s *suite) grace() time.Duration { return 3*time.Second + 4*s.baseline }
 
 // excess is a program that exceeds its limits.
 type excess struct {
 	name  string
 	code  string
-	limit []sandbox.Limit // the expected limits, one of which is reported; "" means none
+	limit []sandbox.Limit // the limits of which one must be reported; "" means none
 	// fine means that the program nevertheless succeeds.
 	fine bool
 	// fatal means that the program may kill the reporting process, so there may be no outcome.
 	fatal bool
 	check func(o python.Outcome, l sandbox.Limits) error
-	slow  []sandbox.Limit // also accepted for backends with slow system calls
-	// watched limits are also accepted if memory is watched, which refuses some of it.
+	slow  []sandbox.Limit // limits also accepted for backends with slow system calls
+	// watched contains limits that are also accepted if memory is watched, because watching does not cover all kinds of memory.
 	watched []sandbox.Limit
-	// brief programs are also run with slow backends.
+	// brief programs are run even with slow backends.
 	brief bool
 }
 
@@ -77,7 +77,7 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	if s.brief {
 		n := len(cases)
 		cases = slices.DeleteFunc(cases, func(e excess) bool { return !e.brief })
-		t.Logf("%d of %d programs are tried with %s, whose starts take long", len(cases), n, s.backend.Name())
+		t.Logf("%d of %d programs are run with %s, because its sandboxes start slowly", len(cases), n, s.backend.Name())
 	}
 
 	stop := make(chan struct{})
@@ -88,7 +88,7 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 
 	close(stop)
 	if err := <-answers; err != nil {
-		t.Errorf("a neighbour was harmed: %v", err)
+		t.Errorf("a concurrent honest program was affected: %v", err)
 	}
 
 	for i, e := range cases {
@@ -149,17 +149,17 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 	l, o := limitsFor(e), r.outcome
 	t.Log(r)
 	if maximum := l.Wall + s.grace(); r.took > maximum {
-		t.Errorf("took %s, and may take %s", r.took, maximum)
+		t.Errorf("took %s, want at most %s", r.took, maximum)
 	}
 	if len(r.left) > 0 {
-		t.Errorf("%s after its end live: %v", goneTimeout, r.left)
+		t.Errorf("processes still alive %s after the end: %v", goneTimeout, r.left)
 	}
 
 	if len(o.Stdout)+len(o.Stderr) > int(l.Output) {
-		t.Errorf("%d bytes of output are kept", len(o.Stdout)+len(o.Stderr))
+		t.Errorf("%d bytes of output were kept", len(o.Stdout)+len(o.Stderr))
 	}
 	if strings.Contains(o.Stdout, unlimitedSign) {
-		t.Error("the program got what it wanted")
+		t.Error("the program was not limited")
 	}
 
 	if e.fatal && r.err != nil {
@@ -171,7 +171,7 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 
 	allowed := s.allowed(e, o, l)
 	if !slices.Contains(allowed, o.Limit) {
-		t.Errorf("the limit is %q, not one of %q", o.Limit, allowed)
+		t.Errorf("limit = %q, want one of %q", o.Limit, allowed)
 	}
 	if o.Failed() == e.fine {
 		t.Errorf("failed: %v", o.Failed())
@@ -183,7 +183,7 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 	}
 }
 
-// allowed returns the limits that may have ended a program.
+// allowed returns the limits that are accepted as the cause of a program's end.
 func (s *suite) allowed(e excess, o python.Outcome, l sandbox.Limits) []sandbox.Limit {
 	allowed := slices.Clone(e.limit)
 	if s.brief { // slow system calls reach limits earlier
@@ -192,7 +192,7 @@ func (s *suite) allowed(e excess, o python.Outcome, l sandbox.Limits) []sandbox.
 	if s.watched {
 		allowed = append(allowed, e.watched...)
 	}
-	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // the machine was busy and gave it less processor time than its limit
+	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // the machine was busy and gave the program less processor time than its limit
 		allowed = append(allowed, wall)
 	}
 	return allowed
@@ -206,8 +206,8 @@ func (r excessResult) String() string {
 	)
 }
 
-// begun runs a program, and retries if its sandbox was lost before it began, which happens on a
-// busy machine.
+// begun runs a program, and retries if the sandbox was lost before the program began, which happens
+// on a busy machine.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
 		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
@@ -217,8 +217,8 @@ func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o pyt
 	return o, err
 }
 
-// neighbour runs honest programs until stop is closed. It returns an error if one of them has a
-// wrong result.
+// neighbour runs honest programs until stop is closed. It returns an error if a program has a wrong
+// result.
 func (s *suite) neighbour(ctx context.Context, in *python.Interpreter, stop <-chan struct{}) error {
 	for n := int64(0); ; n++ {
 		a, b := rand.Int64N(1000), rand.Int64N(100_000) //nolint:gosec // not a secret
@@ -229,7 +229,7 @@ func (s *suite) neighbour(ctx context.Context, in *python.Interpreter, stop <-ch
 		cancel()
 		s.honestTook(time.Since(begin))
 		if want := fmt.Sprintln(a*b*(b-1)/2 + a); err != nil || o.Failed() || o.Stdout != want {
-			return fmt.Errorf("program %d: %w, %+v, not %q", n, err, o, want)
+			return fmt.Errorf("program %d: %w, %+v, want %q", n, err, o, want)
 		}
 		select {
 		case <-stop:

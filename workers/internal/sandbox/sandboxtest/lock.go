@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Alone waits until no other suite of a backend runs on this machine, and blocks others until
-// release. In parallel, their fork bombs would starve each other.
+// Alone waits until no other backend's suite runs on this machine, and blocks other suites until
+// release is called. Fork bombs of parallel suites would starve each other.
 func Alone() (release func(), err error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-sandboxes-%d", os.Getuid()))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// goneTimeout is how long processes of a sandbox may live after its end: each needs a moment of
-// processor time to die, at low priority.
+// goneTimeout is how long a sandbox's processes may live after its end: to die, each of them needs
+// a moment of processor time at low priority.
 const goneTimeout = 5 * time.Second
 
 // process is a process of the host.
@@ -76,7 +76,7 @@ func marked(mark string) []process {
 	return found
 }
 
-// descendants returns the processes below one, without known ones and their descendants.
+// descendants returns the descendants of a process, without known processes and their descendants.
 func descendants(pid int, known map[int]bool) []process {
 	children := map[int][]process{}
 	for _, p := range processes() {

@@ -22,8 +22,8 @@ import (
 // seedVariable repeats a storm.
 const seedVariable = "PARLEY_STORM_SEED"
 
-// storm runs hostile and honest programs simultaneously, with small limits. Honest programs have
-// more wall time, because they wait for processors.
+// storm runs hostile and honest programs simultaneously, with small limits. Honest programs get
+// more wall time, because they have to wait for processors.
 func (s *suite) storm(t *testing.T) {
 	seed := seedFor(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
@@ -66,21 +66,21 @@ func (s *suite) storm(t *testing.T) {
 
 	for i, g := range good {
 		if o := honest[i]; errs[i] != nil || o.Failed() || o.Stdout != g.answer {
-			t.Errorf("honest program %d: %v %+v, not %q\n%s", i, errs[i], o, g.answer, g.code)
+			t.Errorf("honest program %d: %v %+v, want %q\n%s", i, errs[i], o, g.answer, g.code)
 		}
 	}
 	for i, r := range hostile {
 		s.verifyHostile(t, bad[i], r, wall)
 	}
 	if after := hashes(t, tree); !slices.Equal(before, after) {
-		t.Errorf("files of the host were changed: before %v, after %v", before, after)
+		t.Errorf("files on the host have changed: before %v, after %v", before, after)
 	}
-	t.Logf("the host: quiet %+v, in the storm %+v", quiet, busy)
+	t.Logf("load of the host: quiet %+v, in the storm %+v", quiet, busy)
 	if maximum := 10*quiet.late + 500*time.Millisecond; busy.late > maximum {
-		t.Errorf("a timer of the host was late by %s, and may be by %s", busy.late, maximum)
+		t.Errorf("a timer on the host was late by %s, want at most %s", busy.late, maximum)
 	}
 	if maximum := 10*quiet.work + 100*time.Millisecond; busy.work > maximum {
-		t.Errorf("a small piece of the host's work took %s, and may take %s", busy.work, maximum)
+		t.Errorf("a small task on the host took %s, want at most %s", busy.work, maximum)
 	}
 }
 
@@ -99,18 +99,18 @@ func seedFor(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// More hostile than honest programs run simultaneously, so they may wait longer for processors.
+	// More hostile than honest programs run at the same time, so hostile programs may wait longer for processors.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
-		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, maximum)
+		t.Errorf("hostile program %s took %s, want at most %s", e.name, r.took, maximum)
 	}
 	if len(r.left) > 0 {
-		t.Errorf("%s after the end of hostile program %s live: %v", goneTimeout, e.name, r.left)
+		t.Errorf("processes still alive %s after the end of hostile program %s: %v", goneTimeout, e.name, r.left)
 	}
 	if r.err != nil && !e.fatal {
 		t.Errorf("hostile program %s: %s\n%s", e.name, r, e.code)
 	}
 	if o := r.outcome; o.Traceback == "" && o.Limit == "" && o.ExitCode == 0 && r.err == nil && !e.fine {
-		t.Errorf("hostile program %s came to a good end: %s\n%s", e.name, r, e.code)
+		t.Errorf("hostile program %s exited successfully: %s\n%s", e.name, r, e.code)
 	}
 }
 
@@ -156,34 +156,34 @@ func maximum(all []time.Duration) time.Duration {
 	return all[len(all)*9/10]
 }
 
-// newTree creates files of the host that everyone may change, so that only a sandbox prevents
+// newTree creates files on the host that everyone may change, so that only a sandbox prevents
 // changes.
 func newTree(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "parley-tree-") //nolint:usetesting // not in a folder with restricted access
 	if err != nil {
-		t.Fatalf("making a tree of files: %v", err)
+		t.Fatalf("creating a tree of files: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	for i := range 40 {
 		folder := filepath.Join(root, fmt.Sprint(i%5))
 		if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // intended
-			t.Fatalf("making a tree of files: %v", err)
+			t.Fatalf("creating a tree of files: %v", err)
 		}
 		file := filepath.Join(folder, fmt.Sprint("file-", i))
 		if err := os.WriteFile(file, fmt.Appendf(nil, "content %d", i), 0o666); err != nil { //nolint:gosec // as above
-			t.Fatalf("making a tree of files: %v", err)
+			t.Fatalf("creating a tree of files: %v", err)
 		}
 		for _, path := range []string{root, folder, file} {
 			if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // as above
-				t.Fatalf("opening a tree of files to everyone: %v", err)
+				t.Fatalf("making a tree of files accessible to everyone: %v", err)
 			}
 		}
 	}
 	return root
 }
 
-// hashes returns the hashes of a tree's files.
+// hashes returns the hashes of the files in a tree.
 func hashes(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string

@@ -1,7 +1,7 @@
 package seccomp
 
-// argRule allows a system call if two conditions are true: an argument, after masking, is one of
-// the values, and all further conditions match.
+// argRule allows a system call if two conditions are true: an argument, after masking, equals one
+// of the values, and all further conditions are true.
 type argRule struct {
 	name   string
 	arg    uint32
@@ -13,7 +13,7 @@ type argRule struct {
 }
 
 const (
-	// fileType is the mask of the file type in a mode.
+	// fileType is the mask for the file type in a mode.
 	fileType = 0o170000
 	regular  = 0o100000
 	fifo     = 0o010000
@@ -28,8 +28,8 @@ const (
 	mapAnonymous = 0x20
 	mapHuge      = 0x40000
 
-	// namespaces are the clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS, NEWIPC,
-	// NEWUSER, NEWPID, NEWNET), and CLONE_PTRACE.
+	// namespaces contains the clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS,
+	// NEWIPC, NEWUSER, NEWPID, NEWNET), and CLONE_PTRACE.
 	namespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x00002000
 )
 
@@ -56,13 +56,13 @@ var argRules = []argRule{
 		values: []uint64{1, 2, 3, 4, 15, 16, 21, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564d41},
 	},
 	// All advice about the process's own memory, except MERGEABLE, which shares pages with other
-	// processes, and HWPOISON, which breaks them.
+	// processes, and HWPOISON, which makes pages unusable.
 	{
 		name: "madvise", arg: 2, mask: low32,
 		values: []uint64{0, 1, 2, 3, 4, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25},
 	},
 	{name: "personality", arg: 0, mask: low32, values: []uint64{0, 0xffffffff}},
-	// Only the process's own limits: it must not lower those of another process, for example bwrap.
+	// Only the process's own limits: it must not lower the limits of another process, for example bwrap.
 	{name: "prlimit64", arg: 0, mask: low32, values: []uint64{0}},
 	{name: "mknod", arg: 1, mask: fileType, values: []uint64{0, regular, fifo}},
 	{name: "mknodat", arg: 2, mask: fileType, values: []uint64{0, regular, fifo}},
@@ -88,10 +88,10 @@ var countedRules = []argRule{
 	{name: "setsockopt", arg: 2, mask: low32, values: []uint64{sndbuf}, also: []Condition{{1, low32, solSocket}}},
 }
 
-// watchedRules is for sandboxes whose memory is measured as the memory that their processes have
-// mapped and touched. Shared anonymous memory can exist unmapped or untouched and would not be
-// counted. So memory must be private, or in a file in a folder of limited size. Memory of socket
-// buffers is not visible, so their size cannot be raised.
+// watchedRules applies to sandboxes whose memory is measured as the memory that their processes
+// have mapped and touched. Shared anonymous memory can exist without being mapped or touched, and
+// would not be counted. Memory must therefore be private, or in a file in a folder of limited size.
+// The memory of socket buffers is not visible, so programs may not increase their size.
 var watchedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge | mapAnonymous, values: []uint64{0}},
 	{name: "mmap", arg: 3, mask: mapHuge | mapType, values: []uint64{mapPrivate}},

@@ -65,7 +65,7 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	}
 	var body []bpf.Instruction
 	for _, c := range slices.Backward(r.Conditions) {
-		tail := len(body) + 1 // number of instructions up to the result, and the reload of the call's number after it
+		tail := len(body) + 1 // number of instructions up to the result, and the reload of the call's number that follows
 		body = append(conditionProgram(c, tail), body...)
 	}
 	body = append(body, answer)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// With one of these environment variables, the test binary acts as a program under the filter. It
-// makes all calls, or a single call.
+// These environment variables make the test binary act as a program under the filter, which makes
+// all calls or a single call.
 const (
 	envCalls = "PARLEY_TEST_SECCOMP_CALLS"
 	envCall  = "PARLEY_TEST_SECCOMP_CALL"
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const wild = ^uintptr(0) // not a valid descriptor, address or set of flags
 
-// call is a call with arguments that do nothing if it is allowed.
+// call is a system call with arguments that have no effect if the call is allowed.
 type call struct {
 	name   string
 	number uintptr
@@ -48,7 +48,7 @@ const refused = syscall.EPERM
 // fails.
 const done syscall.Errno = 0
 
-// unfiltered stands for any result that is not from the filter.
+// unfiltered stands for every result that does not come from the filter.
 const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{
@@ -176,7 +176,7 @@ var calls = []call{
 	{"getpid", unix.SYS_GETPID, [6]uintptr{}, unfiltered},
 }
 
-// watchedCalls are made under the filter of a watched sandbox.
+// watchedCalls contains calls that are made under the filter for watched sandboxes.
 var watchedCalls = []call{
 	{"mmap shared", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},
 	{"mmap shared, high bits", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, 1<<40 | unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbers contains the system call numbers of this architecture: those common to all architectures,
-// and its own older ones.
+// numbers contains the system call numbers of this architecture: the numbers common to all
+// architectures, and the older numbers of this architecture.
 var numbers = allNumbers()
 
 func allNumbers() map[string]uint32 {

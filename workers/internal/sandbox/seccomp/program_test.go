@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// answerTo returns the filter's result for a call. The interpreter for BPF reads words in
-// big-endian order, as in network packets.
+// answerTo returns the filter's result for a call. The BPF interpreter reads words in big-endian
+// order, as in network packets.
 func answerTo(t *testing.T, watched bool, arch, number uint32, args ...uint64) int {
 	t.Helper()
 	vm, err := bpf.NewVM(program(Rules(watched)))
@@ -134,13 +134,13 @@ func TestNeverAllowed(t *testing.T) {
 	}
 }
 
-// A misspelt name would not be noticed otherwise, because unknown names are skipped.
+// Otherwise a misspelled name would not be noticed, because unknown names are skipped.
 func TestEveryNameIsACall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the other architectures lack the older calls of the list")
 	}
-	var whole, conditional []string // a name in both would have no conditions
+	var whole, conditional []string // a name in both lists would have no conditions
 	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
 		whole = append(whole, strings.Fields(group)...)
 	}

@@ -30,8 +30,8 @@ const (
 )
 
 // Rules returns the rules for this machine's architecture. The list is empty if the architecture is
-// not supported. watched reports that memory is measured per process, without cgroups. Then the
-// rules also forbid memory that these measurements would miss.
+// not supported. watched is true if memory is measured per process, without cgroups. In that case
+// the rules also forbid kinds of memory that these measurements would miss.
 func Rules(watched bool) []Rule {
 	var rules []Rule
 	for _, names := range [][]string{
@@ -57,8 +57,8 @@ func Rules(watched bool) []Rule {
 			rules = appendRule(rules, Rule{Name: l.name, Conditions: conditions, Pretend: l.pretend})
 		}
 	}
-	// The C library falls back to clone. A filter can read the flags of clone, but those of clone3
-	// are in memory.
+	// The C library falls back to clone. A filter can read the flags of clone, but not those of
+	// clone3, which are in memory.
 	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
 }
 

@@ -126,7 +126,7 @@ func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	defer p.Limit(wall)()
 	said, err := io.ReadAll(p.Reader(ctx))
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("asking for the voices: %w", ctx.Err())
+		return "", fmt.Errorf("listing the voices: %w", ctx.Err())
 	}
 	if err != nil {
 		return "", failed(err)

@@ -147,6 +147,6 @@ func (s *service) failed(err error) error {
 
 func badAnswer(format string, args ...any) *llm.Error {
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf(format, args...))
-	e.Retryable = false // a retry does not correct the address
+	e.Retryable = false // a retry does not correct the URL
 	return e
 }

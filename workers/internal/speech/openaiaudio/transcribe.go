@@ -25,7 +25,7 @@ type Transcriber struct {
 	endpoint sdk.AudioTranscriptionService
 }
 
-// NewTranscriber creates a Transcriber. It fails if BaseURL is not an http(s) address without
+// NewTranscriber creates a Transcriber. It fails if BaseURL is not an http(s) URL without
 // credentials, or if Model is not a valid name.
 func NewTranscriber(cfg Config) (*Transcriber, error) {
 	s, err := newService(cfg, speech.CodeTranscription)
@@ -83,7 +83,7 @@ func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, erro
 		return "", t.service.failure(ctx, callCtx, err, res)
 	}
 	if !answer.JSON.Text.Valid() {
-		return "", badAnswer("an answer without a text")
+		return "", badAnswer("the response has no text")
 	}
 	return speech.CleanText(answer.Text), nil
 }

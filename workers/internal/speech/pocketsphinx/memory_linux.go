@@ -11,7 +11,7 @@ import (
 func newMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("making a file in memory: %w", err)
+		return nil, fmt.Errorf("creating a file in memory: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "utterance"), nil
 }

@@ -12,10 +12,10 @@ import (
 func newMemory() (*os.File, error) {
 	file, err := os.CreateTemp("", "utterance")
 	if err != nil {
-		return nil, fmt.Errorf("making a file: %w", err)
+		return nil, fmt.Errorf("creating a file: %w", err)
 	}
 	if err := os.Remove(file.Name()); err != nil {
-		return nil, fmt.Errorf("making a file: %w", errors.Join(err, file.Close()))
+		return nil, fmt.Errorf("creating a file: %w", errors.Join(err, file.Close()))
 	}
 	return file, nil
 }

@@ -100,7 +100,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 
 	said, err := l.transcribe(ctx, u.PCM)
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("understanding an utterance: %w", ctx.Err())
+		return "", fmt.Errorf("transcribing an utterance: %w", ctx.Err())
 	}
 	if err != nil {
 		return "", failed(err)

@@ -12,8 +12,8 @@ import (
 // Slots limits the number of programs that run simultaneously. Calls wait for a free slot. The
 // organizations take turns, and the calls of one organization are served in the order of their
 // arrival. A call is rejected if too many calls of its organization, or in total, are already
-// waiting. If there are several slots, long calls leave one slot free, so that a short call never
-// waits for long calls.
+// waiting. If there are several slots, long calls leave one of them free, so that short calls never
+// wait for long calls.
 type Slots struct {
 	share, queue, maxLong int
 
@@ -21,13 +21,13 @@ type Slots struct {
 	free    int
 	long    int // slots used by long calls
 	waiting int
-	turns   []*orgQueue // queues of the organizations with waiting calls; the first one is served next
+	turns   []*orgQueue // queues of the organizations with waiting calls; the first queue is served next
 }
 
 // Turn describes a call that needs a slot.
 type Turn struct {
 	Organization string
-	Long         bool // the call takes much longer than others
+	Long         bool // the call takes much longer than other calls
 }
 
 // orgQueue contains the waiting calls of one organization.
@@ -42,7 +42,7 @@ type waiter struct {
 	has  chan struct{} // closed when the call gets a slot
 }
 
-// NewSlots returns Slots with n slots. At most share calls of one organization, and queue calls in
+// NewSlots returns Slots with n slots. At most share calls per organization, and queue calls in
 // total, can wait.
 func NewSlots(n, share, queue int) *Slots {
 	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
@@ -111,7 +111,7 @@ func (p *Slots) queueFor(organization string) int {
 // fits reports whether a slot is free that t may use.
 func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give gives free slots to waiting calls. The caller holds the lock.
+// give gives free slots to waiting calls. The caller must hold the lock.
 func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()
@@ -122,7 +122,7 @@ func (p *Slots) give() {
 		w := l.waiting[n]
 		p.turns = slices.Delete(p.turns, at, at+1)
 		if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) > 0 {
-			p.turns = append(p.turns, l) // the organization's next turn comes after those of the others
+			p.turns = append(p.turns, l) // the organization's next turn comes after the turns of the others
 		}
 		p.waiting--
 
@@ -134,8 +134,8 @@ func (p *Slots) give() {
 	}
 }
 
-// next returns the position of the next call: the index of its queue, and its index in the queue. A
-// call that may not use the free slot keeps its turn.
+// next returns the position of the next call: the index of its queue, and its index in the queue.
+// If a call may not use the free slot, it keeps its turn.
 func (p *Slots) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {

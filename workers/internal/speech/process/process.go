@@ -19,14 +19,14 @@ import (
 type Command struct {
 	Path  string
 	Args  []string
-	Files []*os.File // become the descriptors from 3 on; the caller still has to close them
+	Files []*os.File // become the descriptors from 3 on; the caller still has to close the files
 	Max   int64      // maximum bytes of output
 	CPU   time.Duration
 	Bytes int64 // maximum bytes of memory
-	Disk  int64 // maximum bytes of a file that it creates
+	Disk  int64 // maximum number of bytes in a file that the program creates
 }
 
-// The reasons for which a program is killed.
+// The reasons why a program is killed.
 var (
 	errTooMuch = errors.New("the program's output is too large")
 	errTooLong = errors.New("the program took too long")
@@ -41,7 +41,7 @@ type Process struct {
 
 	mu     sync.Mutex
 	output []byte
-	err    error         // of reading the output; io.EOF at its end
+	err    error         // error from reading the output; io.EOF at its end
 	more   chan struct{} // closed when more output or an error has arrived
 }
 
@@ -55,7 +55,7 @@ func Start(c Command) (*Process, error) {
 
 	p := &Process{more: make(chan struct{})}
 	cmd.Stderr = &p.said
-	cmd.WaitDelay = time.Second // for a pipe that another process keeps open
+	cmd.WaitDelay = time.Second // time limit for a pipe that another process keeps open
 
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -104,8 +104,8 @@ func (p *Process) Ended() <-chan struct{} { return p.child.Done() }
 // PID returns the id of the program's process, which is also the id of its process group.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Fault returns nil if the program succeeded. Otherwise it returns the reason, with the first part
-// of the program's standard error. The program must have ended.
+// Fault returns nil if the program succeeded. Otherwise it returns the reason for the failure, with
+// the first part of the program's standard error. The program must have ended.
 func (p *Process) Fault() error {
 	p.mu.Lock()
 	err := p.err
@@ -131,7 +131,7 @@ type reader struct {
 // Read waits until output is available.
 func (r *reader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
-		return 0, fmt.Errorf("reading what a program says: %w", r.ctx.Err())
+		return 0, fmt.Errorf("reading a program's output: %w", r.ctx.Err())
 	}
 	for len(r.rest) == 0 {
 		said, more, err := r.process.next()
@@ -144,7 +144,7 @@ func (r *reader) Read(b []byte) (int, error) {
 		select {
 		case <-more:
 		case <-r.ctx.Done():
-			return 0, fmt.Errorf("reading what a program says: %w", r.ctx.Err())
+			return 0, fmt.Errorf("reading a program's output: %w", r.ctx.Err())
 		}
 	}
 	n := copy(b, r.rest)
@@ -152,7 +152,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the output since the last call. more is closed when further output arrives.
+// next returns the output since the last call. The channel more is closed when further output arrives.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +187,7 @@ func (t *outputWriter) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// maxStderr is the number of bytes kept of a program's standard error.
+// maxStderr is the maximum number of bytes that are kept from a program's standard error.
 const maxStderr = 500
 
 // stderrHead keeps the first bytes of standard error.
@@ -196,7 +196,7 @@ type stderrHead struct {
 	said bytes.Buffer
 }
 
-// Write accepts all bytes but keeps only the first ones.
+// Write accepts all bytes but keeps only the first maxStderr bytes.
 func (c *stderrHead) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -120,7 +120,7 @@ func speed(t *testing.T, p Pair) {
 		t.Errorf("%d bytes, and at twice the speed %d", len(normal), len(fast))
 	}
 	if one := said(t, p, speech.Line{Text: p.Sentence, Speed: 1}); !bytes.Equal(one, normal) {
-		t.Errorf("a speed of 1 is not the normal one")
+		t.Errorf("a speed of 1 differs from the default speed")
 	}
 }
 
@@ -174,7 +174,7 @@ func tooMuch(t *testing.T, p Pair) {
 		}
 	}
 	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {
-		t.Errorf("as much as may be is no sound")
+		t.Errorf("a text of the maximum length has no sound")
 	}
 
 	_, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, 3)})
@@ -228,7 +228,7 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 	close(served)
 	if err := <-ended; err != nil {
-		t.Errorf("the slow one got %v", err)
+		t.Errorf("the slow listener received %v", err)
 	}
 }
 
@@ -261,7 +261,7 @@ func speakingCalledOff(t *testing.T, p Pair) {
 	}
 	err = p.Synthesize(ctx, speech.Line{Text: p.Sentence}, func([]byte) error { return errors.New("a piece") })
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("speaking that was called off before it began: %v", err)
+		t.Errorf("synthesis that was cancelled before it began: %v", err)
 	}
 }
 
@@ -278,7 +278,7 @@ func listeningCalledOff(t *testing.T, p Pair) {
 		t.Errorf("%v after %s", err, took)
 	}
 	if _, err := p.Transcribe(ctx, speech.Utterance{PCM: sound}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("listening that was called off before it began: %v", err)
+		t.Errorf("transcription that was cancelled before it began: %v", err)
 	}
 }
 

@@ -293,7 +293,7 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 	}{
 		{"closed without an answer", l, true, false, "The connection was lost."},
 		{"no server listens", gone, true, true, "The host could not be reached."},
-		{"not allowed", l, false, true, "The address leads to a host that is not allowed."},
+		{"not allowed", l, false, true, "The URL leads to a host that is not allowed."},
 	} {
 		before, recorded := c.fakeServer.count(), 0
 		req := request(domain.Endpoint{Method: "POST", URL: c.fakeServer.URL + "/?token=secret"}, `{}`)

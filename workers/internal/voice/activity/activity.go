@@ -12,21 +12,21 @@ const (
 	perMS           = rate / 1000
 	leastBit        = 1.0 / 32768
 
-	// Longest is the maximum length of speech in samples. Longer speech is ended there, as if
-	// silence followed.
+	// Longest is the maximum length of speech in samples. Longer speech is ended at this length, as
+	// if silence followed.
 	Longest = 60 * rate
 
-	onsetSpan    = 10                       // frames examined for the onset of speech
-	onsetVoiced  = 5                        // sum of these frames that starts speech: a sure voice counts as one, a possible voice as half
-	onsetSure    = 3                        // how many of them must surely be voice
+	onsetSpan    = 10                       // number of frames that are examined for the onset of speech
+	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice counts as one, possible voice as a half
+	onsetSure    = 3                        // how many of these frames must surely be voice
 	loud         = 20.0                     // dB above the noise floor
-	minPause     = 250 * perMS              // silence after which speech may have ended
+	minPause     = 250 * perMS              // length of the silence after which speech may have ended
 	tail         = 300 * perMS              // time after voice during which any sound above the noise floor still counts as speech
-	warmUp       = rate                     // audio before the present that a new detector needs to estimate the noise
+	warmUp       = rate                     // length of the preceding audio that a new detector needs to estimate the noise
 	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // dB between the frames of a steady tone
-	steadyCross  = framesPerSecond          // and difference of their crossings per second: one in each frame
-	minCrossings = 320                      // crossings per second of a voice; fewer are hum
+	steadyCross  = framesPerSecond          // and the difference between their crossings per second: one per frame
+	minCrossings = 320                      // minimum number of zero crossings per second in a voice; hum has fewer
 	maxCrossings = 4200                     // and more are hiss
 	minVowel     = 500                      // range of most vowels
 	maxVowel     = 3000
@@ -35,8 +35,8 @@ const (
 
 // Settings configure a Detector.
 type Settings struct {
-	Threshold float64 // 0 to 1: the larger, the more speech must exceed the noise
-	PrefixMS  int     // audio before the onset that is included in the speech
+	Threshold float64 // 0 to 1: the larger it is, the more speech must exceed the noise
+	PrefixMS  int     // how much audio before the onset is included in the speech
 	SilenceMS int     // silence that ends speech
 }
 
@@ -58,7 +58,7 @@ type Detector struct {
 	since int64 // speech does not begin before this position
 	meter *meter
 	floor floor
-	whole bool // the current frame is complete from its first sample on
+	whole bool // the current frame has all its samples, from the first one
 	last  [onsetSpan]onsetFrame
 	count int
 
@@ -76,7 +76,7 @@ type onsetFrame struct {
 	voice voiced
 }
 
-// voiced states how certainly a frame is voice: 0, 1 or 2 halves.
+// voiced says how certainly a frame is voice, in halves: 0, 1 or 2.
 type voiced int
 
 const (
@@ -104,7 +104,7 @@ func Resume(d Settings, position, from int64) *Detector {
 func (d *Detector) Configure(c Settings) {
 	t := min(max(c.Threshold, 0), 1)
 	d.prefix, d.silence = int64(c.PrefixMS)*perMS, int64(c.SilenceMS)*perMS
-	d.margin = 2 + 16*t*t // dB above the noise floor: 6 with threshold 0.5, at most 18
+	d.margin = 2 + 16*t*t // in dB above the noise floor: 6 for the threshold 0.5, at most 18
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
@@ -130,7 +130,7 @@ func (d *Detector) Pausing() (last int64, ok bool) {
 }
 
 // Needs returns the position of the first sample that another detector would need to continue in
-// place of this one.
+// place of d.
 func (d *Detector) Needs() int64 {
 	if d.speaking {
 		return d.from
@@ -231,13 +231,13 @@ func (d *Detector) onset() (first int64, ok bool) {
 
 // goOn processes a frame during speech. It ends the speech if the silence has lasted long enough.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
-	// The threshold is lower during speech, so that quiet ends of words do not end it.
+	// The threshold is lower during speech, so that the quiet end of a word does not end the speech.
 	active := over > max(d.margin-2, 1)
 	if active {
 		switch {
 		case d.voice(over, got) == surelyVoiced:
 			d.voiced, d.support = d.at, d.at
-		case d.active && d.at-d.voiced <= tail: // a single frame with sound is a click
+		case d.active && d.at-d.voiced <= tail: // a single frame with sound is only a click
 			d.support = d.at
 		}
 	}

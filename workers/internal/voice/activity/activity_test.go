@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// phrases are spoken by high and low voices and begin and end with different sounds. None contains
-// a pause that is as long as the usual silence that ends speech.
+// phrases are spoken by high and low voices and begin and end with different sounds. No phrase
+// contains a pause that is as long as the usual silence that ends speech.
 var phrases = []struct{ voice, text string }{
 	{"en", "Hello there. What is the weather like in Paris today?"},
 	{"en+f3", "She sells sea shells by the sea shore."},
@@ -166,7 +166,7 @@ func TestSpeechAsItComes(t *testing.T) {
 			"in hum":                join(said.scaled(-30), silence(2)).plus(hum(9, 50).scaled(-30)),
 		} {
 			if p.text == "Stop." && (name == "in hum" || name == "clipped") {
-				continue // in this noise, a single syllable of a creaking voice is not detected
+				continue // in this noise, the detector misses a single syllable of a creaking voice
 			}
 			got := detect(usual, s)
 			if len(got) != 2 || got[0].Stopped || !got[1].Stopped {
@@ -283,7 +283,7 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 }
 
 // TestResumed: at any position, another detector that receives the audio from Needs on finds the
-// same events as the first.
+// same events as the first detector.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()

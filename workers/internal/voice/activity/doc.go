@@ -1,6 +1,6 @@
-// Package activity detects the start and the end of speech in a stream of audio. It is pure: the
-// result depends only on the samples and their positions, not on how the audio was split or when it
-// arrived.
+// Package activity detects the start and the end of speech in a stream of audio. The detection is
+// pure: the result depends only on the samples and their positions, not on how the audio was split
+// or when it arrived.
 //
 // For each frame of 10 ms it measures three things in the frequency band of speech:
 //
@@ -9,9 +9,9 @@
 //	periodicity     whether the signal repeats at the pitch of a voice; noise does not
 //
 // Speech begins when most of a tenth of a second is voice and not a steady tone. It continues while
-// there is voice. For a short time after voice, any sound above the floor also belongs to it, so
-// that unvoiced endings are complete. Speech ends after the configured silence.
+// there is voice. For a short time after voice, any sound above the noise floor also belongs to the
+// speech, so that unvoiced endings are complete. Speech ends after the configured silence.
 //
-// Music whose notes swell, fade or beat is detected as speech. Whispering is not, unless the
-// threshold is 0; then every sound above the floor is speech.
+// Music whose notes swell, fade or beat is detected as speech. Whispering is not detected unless
+// the threshold is 0; then every sound above the noise floor is speech.
 package activity

@@ -10,12 +10,12 @@ const (
 	pitchSpan  = pitchRate / 33 // compared segments are 30 ms long
 	pitchKept  = pitchSpan + maxLag
 
-	silent = -100.0 // dB; lower levels count as this level
+	silent = -100.0 // in dB; lower levels count as this level
 )
 
 // measurement is the measurement of one frame.
 type measurement struct {
-	level     float64 // dB relative to full scale, in the frequency band of speech
+	level     float64 // in dB relative to full scale, in the frequency band of speech
 	crossings int     // zero crossings per second
 }
 
@@ -72,8 +72,8 @@ func (m *meter) frame() measurement {
 	return got
 }
 
-// periodicity returns a measure, from 0 to 1, of how exactly the latest samples repeat at the pitch
-// of a voice.
+// periodicity returns a value from 0 to 1 that says how exactly the latest samples repeat at the
+// pitch of a voice.
 func (m *meter) periodicity() float64 {
 	all := m.kept[m.keptAt : m.keptAt+pitchKept]
 	last := all[maxLag:]
@@ -82,8 +82,8 @@ func (m *meter) periodicity() float64 {
 		power += x * x
 	}
 
-	// The best lag is the length of one period of the voice. Signals in opposite phase do not
-	// count.
+	// The lag with the best correlation is the length of one period of the voice. Signals in
+	// opposite phase do not count.
 	var best float64
 	for lag := minLag; lag <= maxLag; lag++ {
 		before := all[maxLag-lag : maxLag-lag+pitchSpan]

@@ -3,17 +3,17 @@ package activity
 import "math"
 
 const (
-	floorParts      = 10 // number of parts of a quarter of a second
+	floorParts      = 10 // number of parts, each a quarter of a second long
 	floorPart       = framesPerSecond / 4
-	minFloor        = -72.0 // dB; real microphones have more noise than this
-	maxInitialFloor = -55.0 // dB; the upper limit at the beginning, when all audio so far may be speech
+	minFloor        = -72.0 // in dB; real microphones have more noise
+	maxInitialFloor = -55.0 // in dB; the upper limit at the beginning, when all audio so far may be speech
 	initialFrames   = framesPerSecond / 2
 	floorBias       = 1.0 // dB by which the minimum of noise is lower than its mean
 	smoothing       = 0.8
 )
 
-// floor estimates the level of the noise. It is the minimum of the smoothed power in the last two
-// and a half seconds, because speech has pauses in that time.
+// floor estimates the level of the noise: the minimum of the smoothed power in the last two and a
+// half seconds, because speech has pauses in that time.
 type floor struct {
 	power  float64 // smoothed power
 	parts  [floorParts]float64
@@ -22,7 +22,7 @@ type floor struct {
 	known  float64 // estimated noise level in dB
 }
 
-// newFloor returns a floor without any measurement. Until enough is measured, it is
+// newFloor returns a floor without any measurement. Until enough audio is measured, the estimate is
 // maxInitialFloor.
 func newFloor() floor {
 	f := floor{least: math.Inf(1), known: maxInitialFloor}
@@ -49,7 +49,7 @@ func (f *floor) add(level float64) {
 		least = min(least, part)
 	}
 
-	// A complete part replaces the oldest one.
+	// A complete part replaces the oldest part.
 	if f.frames%floorPart == 0 {
 		f.parts[f.frames/floorPart%floorParts], f.least = f.least, math.Inf(1)
 	}

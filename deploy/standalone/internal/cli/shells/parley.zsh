@@ -1,5 +1,5 @@
 #compdef parley
-# Completion of parley for zsh: eval "$(parley completion zsh)", behind compinit
+# Completion of parley for zsh: eval "$(parley completion zsh)", after compinit
 _parley() {
   local -a found shown
   local line value

@@ -53,7 +53,7 @@ export function Models({ editor }: { editor: Editor }) {
           hint="provider/model, offline, or offline/echo. Leave empty for the service's default." />
         <div class="field">
           <span class="label" id={list + "-f"}>Fallback models</span>
-          <div class="hint">Used in this order when the model is unavailable, out of quota, too slow or failing. Three at most.</div>
+          <div class="hint">Used in this order when the model is unavailable, out of quota, too slow or failing. At most three.</div>
           <ol class="entries plain" aria-labelledby={list + "-f"}>
             {fallbacks.map((model, i) => (
               <li key={i} class="with-buttons">
@@ -83,7 +83,7 @@ function Fallback({ number, model, list, fault, onChange }: { number: number; mo
 
 const callers: { kind: Caller; label: string; hint: string }[] = [
   { kind: "user", label: "People", hint: "Chat in the dashboard, over the API and in the widget." },
-  { kind: "system", label: "Schedulers and services", hint: "Runs that run-automation starts with an API key, without a person." },
+  { kind: "system", label: "Schedulers and services", hint: "Runs started through run-automation with an API key, without a person." },
 ];
 
 export function Callers({ editor }: { editor: Editor }) {

@@ -1,12 +1,12 @@
-// The unsaved settings of an agent. Field names are those of the API's errors, so that the same
-// name identifies a change, a field of the request body, and the place of an error.
+// The unsaved settings of an agent. Fields have the names that the API's errors use, so that one
+// name identifies a change, a field in the request body, and the position of an error.
 import { toolWords, type ToolName } from "../../toolnames";
 import type { FieldError } from "../../api";
 import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
 
 export type Caller = "user" | "system";
 
-/** A name and its value. saved means that the service stores a secret of that name. */
+/** A name and its value. If saved is true, the service stores a secret with this name. */
 export interface Pair {
   key: number;
   name: string;
@@ -116,8 +116,8 @@ export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
 }
 
 /**
- * Returns the draft with the keys of equally named entries of another draft, so that open and
- * focused entries stay so after saving.
+ * Returns the draft, with the keys of those entries in another draft that have the same names, so
+ * that entries stay open and focused after saving.
  */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));
@@ -162,8 +162,8 @@ function valueOf(draft: Draft, field: Field): unknown {
 }
 
 /**
- * Returns the body of the PUT that saves a draft: the changed fields and the version they are based
- * on. The draft must have no errors.
+ * Returns the body of the PUT that saves a draft: the changed fields, and the version on which they
+ * are based. The draft must have no errors.
  */
 export function changeOf(agent: Agent, draft: Draft): Record<string, unknown> {
   const changed = differing(draft, draftOf(agent));
@@ -205,7 +205,7 @@ export function faultsOf(draft: Draft): FieldError[] {
 
 function pairFaults(at: string, rows: Pair[], add: (field: string, message: string) => void): void {
   rows.forEach((row, i) => {
-    if (row.name === "" && row.value !== "") add(at, "has a value without a name; type a name");
+    if (row.name === "" && row.value !== "") add(at, "has a value without a name; enter a name");
     else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, "is used twice");
   });
 }

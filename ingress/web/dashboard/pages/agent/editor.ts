@@ -15,7 +15,7 @@ export interface Editor {
   changed: Field[];
   mayEdit: boolean;
   saving: boolean;
-  /** Whether it was saved in the last 4 seconds. */
+  /** Whether the agent was saved in the last 4 seconds. */
   saved: boolean;
   error: ApiError | undefined;
   /** How many times saving was refused. */
@@ -33,7 +33,7 @@ export interface Editor {
   discard: () => void;
   keepMine: () => void;
   loadTheirs: () => void;
-  /** Applies another request's change of the agent, and keeps the unsaved changes. */
+  /** Applies a change that another request made to the agent, and keeps the unsaved changes. */
   adopt: (agent: Agent) => void;
 }
 
@@ -130,7 +130,10 @@ export function useEditor(loaded: Agent): Editor {
   };
 }
 
-/** Returns the error without a field that is being edited, or undefined if no field is left. */
+/**
+ * Returns the error without its entry for a field that is being edited, or undefined if no entry is
+ * left.
+ */
 function without(error: ApiError, field: string): ApiError | undefined {
   const rest = error.errors.filter((e) => e.field !== field);
   return rest.length === 0 ? undefined : new ApiError(error.status, error.code, error.detail, rest, error.requestId, error.retryAfter);

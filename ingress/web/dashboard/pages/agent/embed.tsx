@@ -35,7 +35,7 @@ export function Embed({ editor }: { editor: Editor }) {
         <div class="stack">
           <div class="stack tighter">
             <Snippet text={scriptTag(where)} label="Script tag" />
-            <p class="hint"><code>data-title</code>, <code>data-greeting</code>, <code>data-accent</code> and <code>data-position</code> change its appearance.</p>
+            <p class="hint"><code>data-title</code>, <code>data-greeting</code>, <code>data-accent</code> and <code>data-position</code> change the widget's appearance.</p>
           </div>
           <div class="stack tighter">
             <h3>Or inline, where the element is placed</h3>
@@ -139,7 +139,7 @@ function Preview({ editor }: { editor: Editor }) {
   return (
     <div class="stack tight">
       <p class="quiet">
-        The preview is a page of this service. It needs <code>{here}</code> in the allowed origins and the widget switched on. {typed ? "Save to apply both." : ""} You can remove the origin later.
+        The preview is a page of this service. It requires <code>{here}</code> in the allowed origins, and the widget must be switched on. {typed ? "Save to apply both." : ""} You can remove the origin later.
       </p>
       {mayEdit && !typed && <div><Button icon="plus" onClick={allow}>Allow the preview</Button></div>}
     </div>

@@ -22,7 +22,7 @@ export const effects: readonly Choice<SideEffect>[] = [
 export const effectMeanings: Record<SideEffect, string> = {
   none: "Repeating a call has no further effect. A failed call is retried.",
   idempotent: "Repeating a call with the same Idempotency-Key has no further effect. A failed call is retried with that key.",
-  unsafe: "Repeating a call acts twice. A call is sent at most once. If its outcome is unknown, a person decides.",
+  unsafe: "A repeated call acts twice. A call is sent at most once. If its outcome is unknown, a person decides.",
 };
 
 export function Endpoints({ editor }: { editor: Editor }) {
@@ -96,11 +96,11 @@ function EntryFields({ editor, entry: e, at, change }: Omit<EntryProps, "open" |
         <TextField label="Name" mono value={e.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The tool's name for the model: letters, digits, _ and -." />
         <Select label="Method" value={e.method} options={methods} onChange={(method) => set({ method })} fault={fault("method")} />
       </div>
-      <TextField label="Address" mono value={e.url} required placeholder="https://shop.example/orders/{id}" onChange={(url) => set({ url })} fault={fault("url")}
+      <TextField label="URL" mono value={e.url} required placeholder="https://shop.example/orders/{id}" onChange={(url) => set({ url })} fault={fault("url")}
         hint="{name} in the path or query is replaced by an argument. The host is fixed." />
-      <TextArea label="Description" rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint="Explains to the model when to call it." />
+      <TextArea label="Description" rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint="Explains to the model when to call the endpoint." />
       <Select label="Side effect" value={e.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[e.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each call, for example a credential. Values are encrypted, and shown as *** once saved. Type to replace one." rows={e.headers} secret
+      <Pairs legend="Headers" hint="Sent with each call, for example a credential. Values are encrypted, and shown as *** once saved. Type to replace a value." rows={e.headers} secret
         onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
       <Schema text={e.inputSchema} fault={schemaFault(editor, `${at}.inputSchema`)} onChange={(inputSchema) => set({ inputSchema })} />
       <Secret label="Signing secret" value={e.signingSecret} saved={e.signingSecret === hidden || wasSigned(editor, e.name)} fault={fault("signingSecret")} generate={() => "whsec_" + random(32, "base64")}
@@ -127,7 +127,7 @@ function Schema({ text, fault, onChange }: { text: string; fault: string | undef
   return (
     <div class="stack tighter">
       <TextArea label="Arguments" mono rows={4} value={text} placeholder={sample} onChange={onChange} fault={fault}
-        hint="A JSON Schema of the arguments. If empty, each variable of the address is a required string." />
+        hint="A JSON Schema of the arguments. If empty, each variable in the URL is a required string." />
       {text.trim() !== "" && <div><Button look="bare" onClick={tidy} disabled={jsonFault(text) !== ""}>Format JSON</Button></div>}
     </div>
   );

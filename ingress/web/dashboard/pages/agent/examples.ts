@@ -1,4 +1,4 @@
-// Code examples that call an agent, with its id and the service's address filled in.
+// Code examples that call an agent, with the agent's id and the service's URL filled in.
 
 interface Where {
   baseUrl: string;
@@ -71,7 +71,7 @@ with urllib.request.urlopen(request) as response:
             print(json.loads(line[5:])["text"], end="", flush=True)`,
 });
 
-/** Examples for existing clients. They need only the agent's id and the service's address. */
+/** Examples for existing clients. They need only the agent's id and the service's URL. */
 export const connect = ({ baseUrl, id }: Where): Record<string, string> => ({
   "TypeScript SDK": `import { Parley } from "parley-sdk";
 
@@ -119,7 +119,8 @@ print(answer.choices[0].message.content)`,
 });
 
 /**
- * Examples of a voice conversation. The question is typed, so that the program needs no microphone.
+ * Examples of a voice conversation. The question is sent as text, so that the program needs no
+ * microphone.
  */
 export const speak = ({ baseUrl, id }: Where): Record<string, string> => ({
   "Node.js": `import { appendFileSync, rmSync } from "node:fs";
@@ -132,7 +133,7 @@ const send = (event) => socket.send(JSON.stringify(event));
 rmSync("answer.pcm", { force: true });
 
 socket.on("open", () => {
-  // Speech goes in as { type: "input_audio_buffer.append", audio: base64 of 16-bit samples, 24,000 a second }.
+  // To speak, send { type: "input_audio_buffer.append", audio: base64 of 16-bit samples, 24,000 a second }.
   const content = [{ type: "input_text", text: "${sample}" }];
   send({ type: "conversation.item.create", item: { type: "message", role: "user", content } });
   send({ type: "response.create" });
@@ -153,7 +154,7 @@ export const automation = ({ baseUrl, id }: Where): Record<string, string> => ({
   -H 'x-automation-id: nightly' \\
   -H 'content-type: application/json' \\
   -d '{"target":"${id}","input":{"message":"Summarize the day"},"idempotencyKey":"'"nightly-$(date +%F)"'"}'`,
-  cron: `# crontab -e. A % is written \\% there.
+  cron: `# crontab -e. Escape % as \\%.
 PARLEY_API_KEY=ak_...
 0 6 * * * curl -sS --fail-with-body --retry 5 --retry-all-errors '${baseUrl}/api/internal/run-automation' -H "x-api-key: $PARLEY_API_KEY" -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' -H 'content-type: application/json' -d '{"target":"${id}","input":{"message":"Summarize the day"},"idempotencyKey":"'"nightly-$(date +\\%F)"'"}'`,
   JavaScript: `const day = new Date().toISOString().slice(0, 10);

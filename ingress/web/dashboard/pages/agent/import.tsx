@@ -89,10 +89,10 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
       <input type="file" aria-label="OpenAPI file" accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
       {refused && <p class="fault" role="alert">{refused}</p>}
       <TextArea label="Operations" mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
-        hint="One operation per line: an operationId, or a method and a path like GET /tickets/{id}. If empty, all are imported, up to 32." />
+        hint="One operation per line: an operationId, or a method and a path like GET /tickets/{id}. If empty, all operations are imported, up to 32." />
       <TextField label="Server" mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
-        hint="The service's base address. If empty, the document's server is used." />
-      <Pairs legend="Headers" hint="Sent with every imported endpoint, for example a credential. If you give none, replaced endpoints keep theirs." rows={asked.headers}
+        hint="The service's base URL. If empty, the server in the document is used." />
+      <Pairs legend="Headers" hint="Sent with every imported endpoint, for example a credential. If you enter none, replaced endpoints keep their headers." rows={asked.headers}
         onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel="Header" add="Add a header" />
     </>
   );

@@ -1,4 +1,4 @@
-// An example in several languages. All examples of a page show the chosen language.
+// An example in several languages. All examples on a page show the chosen language.
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";

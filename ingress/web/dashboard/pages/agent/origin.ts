@@ -12,8 +12,8 @@ function parsed(address: string): URL | null {
 }
 
 /**
- * Returns a typed origin in the form that browsers send, or null if it is not an origin. A single word
- * needs a scheme, a port or a dot.
+ * Returns a typed origin in the form that browsers send, or null if the text is not an origin. A
+ * single word needs a scheme, a port or a dot.
  */
 export function originOf(text: string): string | null {
   const [, scheme, host = "", port] = shape.exec(text) ?? [];
@@ -27,8 +27,8 @@ export function originOf(text: string): string | null {
 }
 
 /**
- * Returns the origins of a text, separated by spaces or commas. If one of them is not an origin, it
- * returns none, and the error.
+ * Returns the origins in a text, separated by spaces or commas. If one of them is not an origin,
+ * returns no origins, and an error.
  */
 export function originsOf(text: string): { origins: string[]; fault: string } {
   const words = text.split(/[\s,]+/).filter(Boolean);

@@ -6,7 +6,7 @@ import { hidden, nextKey, type Pair } from "./draft";
 
 export function Pairs({ legend, hint, rows, onChange, fault, at, nameLabel, add, secret }: {
   legend: string; hint?: string; rows: Pair[]; onChange: (rows: Pair[]) => void;
-  /** Returns the error of a field; at is the field of the whole list. */
+  /** Returns the error of a field. The whole list is the field at. */
   fault: (field: string) => string | undefined; at: string; nameLabel: string; add: string; secret?: boolean;
 }) {
   const id = useId();

@@ -42,10 +42,10 @@ function Server({ editor, server: s, at, change }: { editor: Editor; server: Ser
     <div class="entry-body">
       <div class="columns">
         <TextField label="Server name" mono value={s.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The prefix of its tools' names." />
-        <TextField label="Server address" mono value={s.url} required placeholder="https://mcp.example/" onChange={(url) => set({ url })} fault={fault("url")} hint="Streamable HTTP." />
+        <TextField label="Server URL" mono value={s.url} required placeholder="https://mcp.example/" onChange={(url) => set({ url })} fault={fault("url")} hint="Streamable HTTP." />
       </div>
       <Select label="Side effect of its tools" value={s.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[s.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each request. Values are encrypted, and shown as *** once saved. Type to replace one." rows={s.headers} secret
+      <Pairs legend="Headers" hint="Sent with each request. Values are encrypted, and shown as *** once saved. Type to replace a value." rows={s.headers} secret
         onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
     </div>
   );

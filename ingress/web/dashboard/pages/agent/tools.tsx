@@ -22,7 +22,7 @@ export function Tools({ editor }: { editor: Editor }) {
         </Tool>
         <Tool editor={editor} name="codeExecution" icon="curl" what="Writes and runs Python, each call in a fresh sandbox without a network.">
           <Switch label="Keep files" checked={draft["tools.codeExecution.keepFiles"]} onChange={(on) => set("tools.codeExecution.keepFiles", on)}
-            hint="Calls of a session share a working folder while its runs are stored. If this is off, a call sees only the files that it names." />
+            hint="Calls in a session share a working folder while the session's runs are stored. If this is off, a call sees only the files that it names." />
         </Tool>
         <Tool editor={editor} name="httpRequest" icon="link" what="Calls the endpoints listed here, and no others.">
           <Endpoints editor={editor} />
@@ -69,7 +69,7 @@ const approvals: readonly Choice<Approval>[] = [
 const meanings: Record<Approval, string> = {
   never: "Calls are made immediately, without a decision.",
   unsafe: "The run waits for a person's decision before a call whose side effect is unsafe: repeating such a call acts twice.",
-  always: "The run waits up to 24 hours for a person's decision before each call of this tool.",
+  always: "The run waits up to 24 hours for a person's decision before each call to this tool.",
 };
 
 const harmless: Partial<Record<ToolName, string>> = {

@@ -19,7 +19,7 @@ export function Use({ editor }: { editor: Editor }) {
       <Section title="Before you begin" intro={<>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>}>
         <Names editor={editor} />
       </Section>
-      <Section title="Chat" intro="Sends a message and waits up to 55 seconds for the answer. If the run takes longer, the response is 202 with the run's address.">
+      <Section title="Chat" intro="Sends a message and waits up to 55 seconds for the answer. If the run takes longer, the response is 202 with the run's URL.">
         <Languages what="Chat" of={chat(where)} />
       </Section>
       <Section title="Stream the answer" intro="Server-sent events: message.delta contains a piece of text, run.completed contains the whole run.">

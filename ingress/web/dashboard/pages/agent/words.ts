@@ -4,16 +4,16 @@ import { toolWords } from "../../toolnames";
 import { fieldWords, toolNames, type Draft } from "./draft";
 
 const within: Record<string, string> = {
-  name: "Name", method: "Method", url: "Address", description: "Description", sideEffect: "Side effect", headers: "Headers", inputSchema: "Arguments", signingSecret: "Signing secret",
+  name: "Name", method: "Method", url: "URL", description: "Description", sideEffect: "Side effect", headers: "Headers", inputSchema: "Arguments", signingSecret: "Signing secret",
 };
 
-const serverWords: Record<string, string> = { name: "Server name", url: "Server address", sideEffect: "Side effect of its tools" };
+const serverWords: Record<string, string> = { name: "Server name", url: "Server URL", sideEffect: "Side effect of its tools" };
 
 const optionWords: Record<string, string> = { approval: "Ask a person first", keepFiles: "Keep files", documentIds: "Documents", metadata: "Metadata", endpoints: "Endpoints", servers: "Servers" };
 
 /**
- * Returns the label of an endpoint's or server's field. It names the entry by its name, or by its
- * number if it has none.
+ * Returns the label for a field of an endpoint or server. The label contains the entry's name, or
+ * its number if it has no name.
  */
 function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
   const entry = list === "endpoints" ? draft["tools.httpRequest.endpoints"][i] : draft["tools.mcp.servers"][i];
@@ -24,7 +24,7 @@ function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest
   return `${whole}: ${header !== undefined ? `Header ${header}` : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
 }
 
-/** Returns the form's label of a field, or the field's name if it has none. */
+/** Returns the form's label for a field, or the field's name if the form has no label for it. */
 export function placeOf(field: string, draft: Draft): string {
   const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
   if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");

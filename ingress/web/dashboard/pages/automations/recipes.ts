@@ -15,7 +15,7 @@ export interface Setup {
   keep: number;
 }
 
-/** A text and the file or shell that it belongs to. */
+/** A text, and the file or shell to which it belongs. */
 export interface Piece {
   where: string;
   text: string;
@@ -44,8 +44,8 @@ function slugOf(name: string): string {
 }
 
 /**
- * The date format of each period. It is part of the idempotency key, so that a trigger runs once
- * per period.
+ * The date format for each period. The date is part of the idempotency key, so that a trigger runs
+ * once per period.
  */
 const stamps: Record<Period, string> = { hour: "%Y-%m-%dT%H", day: "%F", week: "%G-W%V", month: "%Y-%m" };
 

@@ -11,7 +11,7 @@ import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipe
 
 const periods: { value: Period; label: string }[] = [
   { value: "hour", label: "Every hour" }, { value: "day", label: "Every day" }, 
-  { value: "week", label: "Every Monday" }, { value: "month", label: "Every first of the month" },
+  { value: "week", label: "Every Monday" }, { value: "month", label: "On the first of every month" },
 ];
 
 const keeps = [
@@ -51,7 +51,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
             hint="The automation's name, sent as x-automation-id." />
           <Select label="When" value={period} options={periods} onChange={setPeriod} />
           <TextField label={period === "hour" ? "At (only minutes count)" : "At"} value={at} onChange={setAt} maxLength={5}
-            fault={clock(at) ? undefined : "must be a time like 07:30"} />
+            fault={clock(at) ? undefined : "must be a time such as 07:30"} />
           <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
         </div>
         <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? "is required" : undefined} />

@@ -66,7 +66,7 @@ export function Coalesce({ draft, set, error }: { draft: HookDraft; set: (part: 
   return (
     <div class="stack tight">
       <Switch label="Coalesce deliveries into one run" checked={draft.coalesces} onChange={(coalesces) => set({ coalesces })}
-        hint="For senders that report every small change. Deliveries with the same key wait for each other. One run gets the newest payload and the list of all of them." />
+        hint="For senders that report every small change. Deliveries with the same key wait for each other. One run gets the newest payload and a list of all deliveries." />
       {draft.coalesces && (
         <div class="set-up-form">
           <TextField label="Coalescing key" mono value={draft.coalesceKey} onChange={(coalesceKey) => set({ coalesceKey })} fault={fault("key")} hint="A template, like the message. Deliveries with the same key are coalesced." />

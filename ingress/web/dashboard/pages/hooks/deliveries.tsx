@@ -98,7 +98,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
           </dl>
           {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
           <div class="row between"><h3>Payload, {size(d.bytes)}</h3><Curl what="Read this delivery" request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
-          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads up to 1 MiB are.</p>}
+          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads of up to 1 MiB are stored.</p>}
         </div>
       )}</Loaded>
     </Dialog>

@@ -7,7 +7,8 @@ export interface Row {
   path: string;
   op: FilterOp;
   /**
-   * The text as typed: JSON, or a string without quotes. For "in", values are separated by commas.
+   * The text as typed: JSON, or a string without quotes. For "in", the values are separated by
+   * commas.
    */
   value: string;
 }

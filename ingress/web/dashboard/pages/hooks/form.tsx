@@ -33,7 +33,7 @@ export function HookForm(props: FormProps) {
   return (
     <>
       <Section title="Agent and API key"><Who {...props} /></Section>
-      <Section title="Message to the agent" intro="A text with values of the payload. The whole payload is attached as data.">
+      <Section title="Message to the agent" intro="A text with values from the payload. The whole payload is attached as data.">
         <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
           filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
       </Section>
@@ -57,7 +57,7 @@ function Who({ draft, set, error, agents, keys, fresh }: FormProps) {
   const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
   return (
     <div class="set-up-form">
-      <TextField label="Name" value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint="Groups its runs." />
+      <TextField label="Name" value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint="The webhook's runs are grouped under this name." />
       <Select label="Agent" value={draft.agentId} options={known(agentChoices, draft.agentId, "Deleted agent")} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
       <Select label="API key" value={draft.keyId} options={known(keyChoices, draft.keyId, "Revoked key")} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
         hint="An API key of the organization. If it is revoked, the webhook stops within five seconds." />

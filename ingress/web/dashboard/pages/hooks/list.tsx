@@ -17,11 +17,11 @@ export function useHooks() {
 
 export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
   return (
-    <Section title="Webhooks" intro="Agents that run on events of other services: GitHub, Stripe, Slack, and any service that signs its requests."
+    <Section title="Webhooks" intro="Agents that run on events from other services: GitHub, Stripe, Slack, and any service that signs its requests."
       actions={<><Curl what="List the webhooks" request={{ method: "GET", path: "/api/hooks" }} /><LinkButton look="primary" icon="plus" href="/dashboard/automations/new">New webhook</LinkButton></>}>
       <Loaded query={list}>{(hooks) => hooks.length === 0 ? (
         <Empty title="No webhooks yet" action={<LinkButton href="/dashboard/automations/new">Create a webhook</LinkButton>}>
-          A webhook is an address and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.
+          A webhook is a URL and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.
         </Empty>
       ) : (
         <div class="stack">

@@ -7,7 +7,7 @@ import { passes, pathsOf, piecesOf, type Sample } from "./template";
 
 const special = ["@event", "@deliveryId", "@payload"];
 
-/** The sample as typed. Its text may be invalid JSON. */
+/** The sample as typed. The text may be invalid JSON. */
 export interface Typed {
   event: string;
   text: string;
@@ -76,7 +76,7 @@ function Fields({ sample, insert }: { sample: Sample; insert: (path: string) => 
   const id = useId();
   return (
     <div>
-      <h3 id={id} class="small">Insert a field of the sample</h3>
+      <h3 id={id} class="small">Insert a field from the sample</h3>
       <ul class="fields" aria-labelledby={id}>
         {[...pathsOf(sample.payload), ...special].map((path) => (
           <li key={path}><Button look="bare" label={`Insert ${path}`} onClick={() => insert(path)}><code>{path}</code></Button></li>

@@ -31,9 +31,9 @@ export const sources: Record<HookSource, Source> = {
   github: {
     title: "GitHub", what: "Issues, pull requests, pushes and other events of a repository or an organization.", theirs: false, secret: "Secret",
     steps: [
-      "In the repository or the organization, open Settings, Webhooks, Add webhook.",
-      "Payload URL: the address. Content type: application/json. Secret: the secret.",
-      "Choose the events. GitHub sends a ping immediately. It is answered, and appears under Deliveries.",
+      "In the repository or the organization, open Settings › Webhooks › Add webhook.",
+      "Payload URL: the webhook's URL. Content type: application/json. Secret: the webhook's secret.",
+      "Choose the events. GitHub immediately sends a ping, which appears under Deliveries.",
     ],
     note: "GitHub does not resend a delivery automatically. A delivery that cannot run immediately waits here instead of being refused.",
     example: {
@@ -50,11 +50,11 @@ export const sources: Record<HookSource, Source> = {
   stripe: {
     title: "Stripe", what: "Payments, disputes, invoices, subscriptions.", theirs: true, secret: "Signing secret",
     steps: [
-      "In Stripe's dashboard, open Developers, Webhooks, and add an endpoint (a destination) with the address.",
+      "In Stripe's dashboard, open Developers › Webhooks, and add an endpoint (a destination) with the webhook's URL.",
       "Choose the events.",
       "Stripe shows the endpoint's signing secret, whsec_…. Paste it here.",
     ],
-    note: "Stripe resends a delivery for up to three days until it is accepted. Each delivery runs once.",
+    note: "Stripe resends a delivery for up to three days until it is accepted. Each delivery starts one run.",
     example: {
       event: "charge.dispute.created",
       payload: { id: "evt_1", type: "charge.dispute.created", livemode: false, data: { object: { id: "dp_1", amount: 1200, currency: "eur", reason: "fraudulent", charge: "ch_1" } } },
@@ -66,7 +66,7 @@ export const sources: Record<HookSource, Source> = {
     title: "Slack", what: "Mentions and messages, through the Events API of your own app.", theirs: true, secret: "Signing secret",
     steps: [
       "In the app's settings, open Basic Information. Its signing secret is the secret of this webhook.",
-      "Open Event Subscriptions, enable events, and enter the address as Request URL. Slack verifies the address immediately.",
+      "Open Event Subscriptions, enable events, and enter the webhook's URL as Request URL. Slack verifies the URL immediately.",
       "Subscribe to bot events, for example app_mention, and reinstall the app.",
     ],
     note: "Slack expects a response within three seconds, and gets it before the agent starts. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
@@ -80,7 +80,7 @@ export const sources: Record<HookSource, Source> = {
   standard: {
     title: "Standard Webhooks", what: "Any sender that signs according to standardwebhooks.com, including Parley.", theirs: false, secret: "Signing secret",
     steps: [
-      "Enter this address in the sender's webhook settings.",
+      "Enter the webhook's URL in the sender's webhook settings.",
       "The secret is whsec_…. Enter it in the sender's webhook settings, or set the sender's secret here.",
     ],
     note: "The headers are webhook-id, webhook-timestamp and webhook-signature.",
@@ -91,18 +91,18 @@ export const sources: Record<HookSource, Source> = {
   hmac: {
     title: "Signed (HMAC)", what: "Any sender that signs the body with HMAC-SHA256, in its own header.", theirs: false, secret: "Secret",
     steps: [
-      "Enter the address and the secret in the sender's webhook settings.",
+      "Enter the webhook's URL and secret in the sender's webhook settings.",
       "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
     ],
-    note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery runs once. Without it the body identifies the delivery: equal bodies run once.",
+    note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery starts no second run. Without this header, the body identifies the delivery: equal bodies start only one run.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [], key: "{{data.id}}",
   },
   token: {
     title: "Token", what: "Any sender that can send a fixed header, for example GitLab or a script.", theirs: false, secret: "Token",
-    steps: ["Enter this address in the sender's webhook settings.", "The sender must send the token in the token header of each delivery."],
-    note: "A token proves the sender, but not that the payload is unchanged. Prefer a signature if the sender supports it.",
+    steps: ["Enter the webhook's URL in the sender's webhook settings.", "The sender must send the token in the token header of each delivery."],
+    note: "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [], key: "{{data.id}}",

@@ -41,7 +41,7 @@ function named(path: string, sample: Sample): string {
   return cut(textOf(valueAt(sample.payload, path)), valueMost);
 }
 
-/** A piece of a preview: text of the template, or a value of the payload. */
+/** A piece of a preview: text from the template, or a value from the payload. */
 export interface Piece {
   text: string;
   /** The path of a value; undefined for the template's text. */

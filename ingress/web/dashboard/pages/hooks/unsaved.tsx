@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useGuard } from "../../router";
 import { Leave } from "../../ui/dialog";
 
-/** Guards a page with unsaved changes. It returns the question, which the page must render. */
+/** Guards a page with unsaved changes. Returns the question, which the page must render. */
 export function useUnsaved(dirty: boolean) {
   const [leave, setLeave] = useState<{ go: () => void } | null>(null);
   useGuard(dirty, (_, go) => {

@@ -1,4 +1,4 @@
-// The dialog that adds a document from typed text or from a web address.
+// The dialog that adds a document from typed text or from a URL.
 import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
 import type { Document } from "../../types";
@@ -37,11 +37,11 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
       </>
     }>
       <div class="stack">
-        <Select label="Source" value={way} onChange={setWay} options={[{ value: "text", label: "Text, typed or pasted here" }, { value: "address", label: "An address to fetch" }]} />
+        <Select label="Source" value={way} onChange={setWay} options={[{ value: "text", label: "Text, typed or pasted here" }, { value: "address", label: "A URL to fetch" }]} />
         <TextField label={way === "text" ? "Name" : "Name (optional)"} value={name} onChange={setName} placeholder="opening-hours.md" maxLength={255} fault={faultOf(error, "name")} />
         {way === "text"
           ? <TextArea label="Text" hint="Markdown keeps its headings and tables." rows={8} value={text} onChange={setText} fault={faultOf(error, "content")} />
-          : <TextField label="Address" type="url" hint="A public address that begins with https:// or http://. It is fetched once." value={url} onChange={setUrl} fault={faultOf(error, "url")} />}
+          : <TextField label="URL" type="url" hint="A public URL that begins with https:// or http://. It is fetched once." value={url} onChange={setUrl} fault={faultOf(error, "url")} />}
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -92,7 +92,7 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
         {may && <Confirm action="Delete" question={`Delete ${d.name}?`} onConfirm={remove} detail={
           <div class="stack">
             <p>The document and its passages are deleted immediately and permanently.</p>
-            <p>In each session, all runs since the first one that received text of it are erased too, because their answers may quote it.</p>
+            <p>In each session, the first run that received text from the document and all later runs are erased, too, because their answers may quote it.</p>
           </div>
         } />}
       </div>
@@ -140,7 +140,7 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
       <summary>Name and metadata</summary>
       <div class="stack">
         <TextField label="Name" value={name} onChange={setName} maxLength={255} hint="Changing the name processes the document again, because search includes names." fault={faultOf(error, "name")} />
-        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair per line, for example product: kettle. Agents and searches can filter by it." fault={faultOf(error, "metadata")} />
+        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair per line, for example product: kettle. Agents and searches can filter by metadata." fault={faultOf(error, "metadata")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         <div class="actions">
           <Button look="primary" onClick={save}>Save</Button>

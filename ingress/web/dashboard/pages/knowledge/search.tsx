@@ -50,7 +50,7 @@ export function Search({ onShow }: { onShow: (id: string) => void }) {
   );
 }
 
-/** Shows a passage. A long one is truncated, with an ellipsis below it. */
+/** Shows a passage. A long passage is truncated, with an ellipsis below it. */
 function Passage({ text }: { text: string }) {
   const words = useRef<HTMLParagraphElement>(null);
   const [cut, setCut] = useState(false);

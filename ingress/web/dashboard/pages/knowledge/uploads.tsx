@@ -10,7 +10,7 @@ import { Icon } from "../../ui/icon";
 import { size } from "../../ui/parts";
 
 const atOnce = 2;
-const most = 20 << 20; // maximum bytes of a document
+const most = 20 << 20; // maximum size of a document in bytes
 
 export interface Upload {
   id: number;
@@ -52,7 +52,7 @@ export function useUploads(onSent: () => void) {
     };
     const send = (files: Iterable<File>) => {
       for (const file of files) {
-        const fault = file.size > most ? `The file has ${size(file.size)}. The limit is 20 MiB.` : file.size === 0 ? "The file is empty." : undefined;
+        const fault = file.size > most ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : file.size === 0 ? "The file is empty." : undefined;
         work.current.all = [...work.current.all, { id: work.current.next++, file, part: 0, state: fault ? "failed" : "waiting", fault, stop: new AbortController() }];
       }
       setList(work.current.all);
@@ -85,7 +85,7 @@ function FilePicker({ onFiles, children }: { onFiles: (files: Iterable<File>) =>
   );
 }
 
-/** Accepts files dropped anywhere on the page while it is rendered. */
+/** Accepts files that are dropped anywhere on the page, while mounted. */
 export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onFiles: (files: Iterable<File>) => void; children: ComponentChildren }) {
   const [over, setOver] = useState(false);
   const take = useRef(onFiles);
@@ -124,8 +124,8 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
 }
 
 /**
- * Lists the uploads at the end of the page and of the window, where they move nothing else when
- * they appear and disappear.
+ * Lists the uploads at the bottom of the window and at the end of the page, so that nothing else
+ * moves when an upload appears or disappears.
  */
 export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismiss: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;

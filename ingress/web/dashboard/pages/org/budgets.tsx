@@ -1,4 +1,4 @@
-// Budgets: hard caps on the use per day or month.
+// Budgets: hard caps on usage per day or month.
 import { useEffect, useState } from "preact/hooks";
 import { del, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
@@ -40,7 +40,7 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
       actions={<><Curl what="List the budgets" request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>New budget</Button></>}>
       <Loaded query={budgets} room="8rem">{(list) => list.length === 0 ? (
         <Empty title="No budgets yet" action={<Button onClick={() => setEditing("new")}>Create a budget</Button>}>
-          Without a budget only the limits of a single run stop an agent, and nothing stops the next run. A budget caps the use per day or month. When it is used up, new runs are refused with 429 and the time of its reset.
+          Without a budget only the limits of a single run stop an agent, and nothing stops the next run. A budget caps usage per day or month. When the budget is used up, new runs are refused with 429 and the time of the reset.
         </Empty>
       ) : (
         <div class="stack">
@@ -159,7 +159,7 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
           </>
         )}
         <TextField label="Limit" value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? "must be a number" : faultOf(error, "limit")}
-          hint={metric === "costMicros" ? "In the currency of the price table, for example 25 or 0.50. With 0 nothing may run. Days and months are in UTC." : "With 0 nothing may run. Days and months are in UTC."} />
+          hint={metric === "costMicros" ? "In the currency of the price table, for example 25 or 0.50. With 0, nothing may run. Days and months are in UTC." : "With 0, nothing may run. Days and months are in UTC."} />
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>
     </Dialog>

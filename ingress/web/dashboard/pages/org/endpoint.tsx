@@ -36,7 +36,7 @@ export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: Noti
       </>
     }>
       <div class="stack">
-        <TextField label="Address" type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={faultOf(error, "url")} hint="A public https address." />
+        <TextField label="URL" type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={faultOf(error, "url")} hint="A public https URL." />
         <TextField label="Description" value={description} onChange={setDescription} maxLength={200} fault={faultOf(error, "description")} hint="Optional. Shown only here." />
         <fieldset class="plain stack tighter">
           <legend class="label">Notify when</legend>

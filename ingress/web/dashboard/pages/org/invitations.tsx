@@ -1,4 +1,4 @@
-// The invitations to the person's own address.
+// The invitations to the person's own email address.
 import { chooseOrganization, post } from "../../api";
 import { useList } from "../../query";
 import { useSession } from "../../state";
@@ -15,7 +15,7 @@ export function Invitations() {
   const proven = useSession()?.emailProven === true;
   return (
     <Section title="Your invitations" intro="Invitations to your email address from other organizations.">
-      {proven ? <List /> : <p class="quiet">To accept or decline an invitation, open the link that you received. Invitations are listed here after your address is verified, for example by signing in with your organization's account.</p>}
+      {proven ? <List /> : <p class="quiet">To accept or decline an invitation, open the link that you received. Invitations are listed here after your email address is verified, for example by signing in with your organization's account.</p>}
     </Section>
   );
 }

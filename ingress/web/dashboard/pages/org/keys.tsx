@@ -24,7 +24,7 @@ export function Keys() {
       actions={<Button look="primary" icon="plus" onClick={() => setMaking(true)}>New key</Button>}>
       <Loaded query={keys} room="6.125rem">{(list) => list.length === 0 ? (
         <Empty title="No API keys yet" action={<Button onClick={() => setMaking(true)}>Create a key</Button>}>
-          With a key a server, a scheduler or an SDK can chat with agents and run them.
+          With a key, a server, a scheduler or an SDK can chat with agents and run them.
         </Empty>
       ) : (
         <div class="stack">
@@ -57,7 +57,7 @@ function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void
   return (
     <div class="actions">
       <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} request={{ method: "POST", path: "/api/keys", params: { id: k.id, action: "rotate" }, body: {} }} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key replaces it. The old key stays valid for a day." />
-      <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use it are refused within five seconds." />
+      <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use the key are refused within five seconds." />
     </div>
   );
 }

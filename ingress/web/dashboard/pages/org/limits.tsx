@@ -7,7 +7,7 @@ import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 
 const tiers: Record<string, string> = {
-  demo: "Demo visitors", user: "People and API keys", "user-total": "A person with all sessions and API keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
+  demo: "Demo visitors", user: "People and API keys", "user-total": "A person with all sessions and API keys", system: "Automations", "widget-visitor": "A widget visitor", "widget-address": "Widgets, from one IP address", "widget-agent": "An agent's widgets", "widget-tokens": "New visitors to an agent's widgets",
 };
 
 export function LimitsSection() {
@@ -17,13 +17,13 @@ export function LimitsSection() {
       <Loaded query={limits} room="28rem">{(l) => (
         <div class="stack">
           <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
-            { head: "Requests of", cell: (r) => tiers[r.name] ?? r.name },
+            { head: "Requests from", cell: (r) => tiers[r.name] ?? r.name },
             { head: "At most", end: true, tight: true, cell: (r) => `${count(r.requests)} in ${r.windowSeconds === 60 ? "a minute" : duration(r.windowSeconds * 1000)}` },
-            { head: "Counted for each", tight: true, cell: (r) => r.per },
+            { head: "Counted per", tight: true, cell: (r) => r.per },
           ]} />
           <div class="columns">
             <Share what="Documents" used={l.documents.count} most={l.documents.most} words={`${count(l.documents.count)} of ${count(l.documents.most)}`} />
-            <Share what="Size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
+            <Share what="Total size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
           </div>
           <p class="small quiet">
             A run must finish within {duration(l.run.deadlineSeconds * 1000)} of its acceptance. Each server allows {count(l.streams.perOrganization)} open streams, {count(l.streams.perCredential)} per credential,

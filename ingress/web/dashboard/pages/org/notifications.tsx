@@ -24,7 +24,7 @@ export function useEndpoints(admin: boolean) {
 
 type Endpoints = ReturnType<typeof useEndpoints>;
 
-/** Shows, on the other tabs, that the service disabled an endpoint. */
+/** On the other tabs, shows that the service has disabled an endpoint. */
 export function DisabledNote({ endpoints }: { endpoints: NotificationEndpoint[] | undefined }) {
   const off = (endpoints ?? []).filter((e) => !e.enabled && e.disabledReason !== null);
   if (off.length === 0) return null;
@@ -40,11 +40,11 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
   const [made, setMade] = useState<NotificationEndpoint>();
   const add = () => setEditing("new");
   return (
-    <Section title="Notifications" intro="Parley notifies your services of events. Messages are signed according to Standard Webhooks, and retried if a delivery fails."
+    <Section title="Notifications" intro="Parley notifies your services of events. Messages are signed according to Standard Webhooks, and resent if a delivery fails."
       actions={<><Curl what="List the endpoints" request={{ method: "GET", path }} /><Button look="primary" icon="plus" onClick={add}>New endpoint</Button></>}>
       <Loaded query={endpoints} room="12rem">{(list) => list.length === 0 ? (
         <Empty title="No endpoints yet" action={<Button onClick={add}>Create an endpoint</Button>}>
-          An endpoint is an address of your service. It gets a POST when a run finishes or waits for a person, or when a document is ready, so that your service need not poll. Each message has a signature, and an id that stays the same on retries.
+          An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so that your service need not poll. Each message has a signature, and an id that stays the same on retries.
         </Empty>
       ) : (
         <ul class="endpoints">{list.map((e) => <Entry key={e.id} endpoint={e} reload={endpoints.reload} edit={() => setEditing(e)} onMade={setMade} />)}</ul>
@@ -145,7 +145,7 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
       <Button look="bare" icon="edit" label={`Edit ${e.url}`} onClick={edit}>Edit</Button>
       <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question={`Rotate the secret of ${e.description || e.url}?`} detail="A new secret is generated and shown once. For a day, messages are signed with both secrets." onConfirm={rotate} />
       {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question={`Disable ${e.description || e.url}?`} detail="Nothing is sent to it until you enable it again." onConfirm={disable} />}
-      <Confirm look="bare" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that are not sent yet are dropped." onConfirm={remove} />
+      <Confirm look="bare" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that have not been sent yet are discarded." onConfirm={remove} />
     </div>
   );
 }

@@ -18,7 +18,7 @@ export function Sessions() {
         <div class="stack">
           <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[
             { head: "Browser or program", cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">this one</span>}</span> },
-            { head: "Address", tight: true, cell: (s) => s.address },
+            { head: "IP address", tight: true, cell: (s) => s.address },
             { head: "Since", tight: true, cell: (s) => <Time at={s.createdAt} /> },
             { head: "Last used", tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
             { head: "Actions", silent: true, tight: true, cell: (s) => (
@@ -38,8 +38,8 @@ const browsers: [RegExp, string][] = [[/Edg\//, "Edge"], [/OPR\//, "Opera"], [/F
 const systems: [RegExp, string][] = [[/Android/, "Android"], [/iPhone|iPad/, "iOS"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/Linux/, "Linux"]];
 
 /**
- * Returns the browser and the system of a user agent, or the first 40 characters of any other
- * program's.
+ * Returns the browser and the system that a user agent names. For other programs, returns the first
+ * 40 characters of the user agent.
  */
 function browserOf(userAgent: string): string {
   const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];

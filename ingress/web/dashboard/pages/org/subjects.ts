@@ -12,15 +12,15 @@ export interface Subjects {
   automations: string[];
   /** Returns the name, or the id of a subject that was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
-  /** Loads a kind of subjects when the page first shows or offers it. */
+  /** Loads the subjects of a kind when the page first shows or offers that kind. */
   want: (kind: Subject) => void;
 }
 
 const paths: Record<Subject, string> = { agent: "/api/agents", key: "/api/keys", automation: "/api/automations" };
 
 /**
- * Loads the names of agents immediately, and the others on demand, so that the page loads no more
- * than it shows.
+ * Loads the names of agents immediately and the other names on demand, so that the page loads no
+ * more than it shows.
  */
 export function useSubjects(): Subjects {
   const [wanted, setWanted] = useState<ReadonlySet<Subject>>(() => new Set<Subject>(["agent"]));
@@ -40,7 +40,7 @@ function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
   return useQuery(wanted.has(kind) ? "subjects " + kind : null, read).data?.data ?? [];
 }
 
-/** Returns the options of a select for a kind. */
+/** Returns the options of a select for subjects of a kind. */
 export function choicesOf(s: Subjects, kind: Subject): { value: string; label: string }[] {
   if (kind === "agent") return s.agents.map((a) => ({ value: a.id, label: a.name }));
   if (kind === "key") return s.keys.map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` }));

@@ -37,7 +37,9 @@ function Id({ text, of }: { text: string; of: string }) {
   return <><span class="code">{text}</span><Copy text={text} label={`Copy ${of}`} words="" /></>;
 }
 
-/** Links to the agent or template. A deleted one has no page, so its id is shown. */
+/**
+ * Links to the agent or template. If it was deleted there is no page for it, so its id is shown.
+ */
 function Target({ run, name, known }: { run: Run; name: string; known: boolean }) {
   if (!known) return <Id text={name} of={run.agentId === null ? "template id" : "agent id"} />;
   if (run.agentId === null) return <a href={"/dashboard/templates/" + encodeURIComponent(run.templateId ?? "")}>{name}</a>;

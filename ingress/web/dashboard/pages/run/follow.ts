@@ -50,8 +50,8 @@ export function useRun(id: string): Followed {
 }
 
 /**
- * Follows a run's stream. It reports the text so far through setText, and calls reload when any
- * other event may have changed the run.
+ * Follows a run's stream. Reports the text so far through setText, and calls reload when any other
+ * event may have changed the run.
  */
 async function follow(id: string, known: RunStatus | undefined, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -2,7 +2,7 @@
 // shortened.
 import type { Span, Timeline } from "../../types";
 
-/** A stretch of time and its position, as shares of the whole width. */
+/** A stretch of time and its position. Positions are shares of the whole width. */
 interface Stretch {
   from: number;
   to: number;
@@ -56,7 +56,7 @@ function stretchesOf(work: Interval[], end: number): { from: number; to: number;
   return out;
 }
 
-/** Returns the scale of a timeline. With whole, even the longest wait is drawn to scale. */
+/** Returns the scale of a timeline. If whole is true, even the longest wait is drawn to scale. */
 export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
   const start = beginning(t);
   const interval = (s: Span): Interval => [Date.parse(s.startedAt) - start, overAt(s, now) - start];

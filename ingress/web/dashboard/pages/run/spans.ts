@@ -15,9 +15,9 @@ export interface Part {
   from: number;
   took: number;
   status: string;
-  /** The model, tokens, cost and reason of the end, as far as known. */
+  /** The model, the tokens, the cost and the reason for the end, as far as known. */
   notes: string[];
-  /** The reason that an attempt or a tool call failed. */
+  /** The reason why an attempt or a tool call failed. */
   why: string | undefined;
 }
 
@@ -49,7 +49,7 @@ function notesOf(s: Span): string[] {
   return notes;
 }
 
-/** Returns the parts of a run in order. The parts of an attempt follow it. */
+/** Returns the parts of a run in order. An attempt is followed by its parts. */
 export function partsOf(t: Timeline, now: number): Part[] {
   if (t.spans.length === 0) return [];
   const start = beginning(t);
@@ -70,7 +70,7 @@ export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}
 /** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
 
-/** Formats a time from the start of the run, with a number of digits of its seconds. */
+/** Formats a time from the start of the run, with a number of digits after the seconds. */
 function precisely(ms: number, digits: number): string {
   const minutes = Math.floor(ms / 60_000);
   const parts = [[Math.floor(minutes / 60), "h"], [minutes % 60, "min"]].filter(([n]) => n !== 0).map((part) => part.join(" "));
@@ -88,7 +88,7 @@ export function momentsOf(all: number[]): string[] {
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
 }
 
-/** Sums up the time per kind of work. Overlapping work counts once. */
+/** Returns the total time for each kind of work. Overlapping work counts once. */
 export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number } {
   let counted: Interval[] = [];
   const spent = { queue: 0, turn: 0, wait: 0, tool: 0 };

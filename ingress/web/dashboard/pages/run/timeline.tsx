@@ -134,8 +134,8 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
 }
 
 /**
- * Shows exact times and numbers of the part that is hovered or focused. Its button describes the
- * same to screen readers.
+ * Shows exact times and numbers for the part that is hovered or focused. For screen readers, the
+ * part's button describes the same.
  */
 function Detail({ part }: { part: Part | undefined }) {
   if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or use the arrow keys, to see exact times and tokens.</div>;

@@ -1,5 +1,4 @@
-// The filters of the list of runs. They are in the page's address, so that a link shows the same
-// list.
+// The filters for the list of runs. They are in the page's URL, so that a link shows the same list.
 import { useEffect, useState } from "preact/hooks";
 import type { Params } from "../../api";
 import { setQuery } from "../../router";
@@ -25,14 +24,14 @@ const statuses: { value: RunStatus | ""; label: string }[] = [
   { value: "cancelled", label: "Cancelled" },
 ];
 
-/** Returns the filter in the page's address. */
+/** Returns the filter in the page's URL. */
 export function filterOf(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
   const status = statuses.find((s) => s.value === text("status"))?.value ?? "";
   return { status, agent: text("agent"), automation: text("automation"), session: text("session") };
 }
 
-/** Returns the filter as query parameters of the API. */
+/** Returns the filter as query parameters for the API. */
 export const paramsOf = (f: Filter): Params => ({ status: f.status, agentId: f.agent, automationId: f.automation, sessionId: f.session });
 
 export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");

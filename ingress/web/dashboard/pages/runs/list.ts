@@ -34,7 +34,7 @@ interface RunList {
   replace: (run: RunSummary) => void;
 }
 
-/** Merges the newest page into the shown rows. With holding, new runs are held back. */
+/** Merges the newest page into the shown rows. If holding is true, new runs are held back. */
 function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
@@ -42,7 +42,7 @@ function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown
   const have = new Set(rows.map((run) => run.id));
   const fresh = newest.data.filter((run) => !have.has(run.id));
   if (holding && before.rows.length > 0 && fresh.length > 0) {
-    const apart = oldest > (before.rows[0]?.id ?? ""); // so many runs are new that the page contains none of the shown runs
+    const apart = oldest > (before.rows[0]?.id ?? ""); // there are so many new runs that the page contains none of the shown runs
     return { ...before, rows: apart ? before.rows : rows, held: newest, fresh: fresh.length };
   }
   if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, held: null, fresh: 0 };

@@ -11,7 +11,7 @@ import { ended, QueueTime, RunTime } from "./times";
 
 export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
-const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note on the answer, for example the offline model's
+const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note about the answer, for example by the offline model
 
 const within = new Set(["strong", "em", "del", "code", "sup"]); // inline elements
 
@@ -46,7 +46,7 @@ export function gist(run: RunSummary): string {
 }
 
 /** Explains the effect of cancelling. */
-export const cancelling = "The run is cancelled within two seconds. Tool calls already made are not undone.";
+export const cancelling = "The run is cancelled within two seconds. Tool calls that were already made are not undone.";
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });

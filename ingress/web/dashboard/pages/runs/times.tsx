@@ -5,7 +5,7 @@ import { duration } from "../../ui/parts";
 
 export const ended = (run: RunSummary): boolean => run.finishedAt !== null;
 
-/** Returns the milliseconds between two times of the API. */
+/** Returns the milliseconds between two times as the API returns them. */
 export const between = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
 
 /** Renders the component every second while on is true, to update running times. */
@@ -18,7 +18,7 @@ export function useTick(on: boolean): void {
   }, [on]);
 }
 
-/** Shows the time between two points in time, or until now if to is null. */
+/** Shows the time from one point in time to another, or until now if to is null. */
 function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   useTick(from !== null && to === null);
   if (from === null) return <span class="quiet">–</span>;

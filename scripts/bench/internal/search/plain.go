@@ -1,10 +1,9 @@
-package retrieval
+package search
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver of the plain query
@@ -15,7 +14,7 @@ import (
 type Plain struct{ db *sqlx.DB }
 
 const plainQuery = `WITH q AS (SELECT replace(plainto_tsquery('english', $1)::text, ' & ', ' | ')::tsquery AS q)
-	SELECT p.name, p.text FROM plain p, q WHERE p.terms @@ q.q ORDER BY ts_rank(p.terms, q.q) DESC, p.id LIMIT 10`
+	SELECT p.text FROM plain p, q WHERE p.terms @@ q.q ORDER BY ts_rank(p.terms, q.q) DESC, p.id LIMIT 10`
 
 // OpenPlain indexes the passages in a database.
 func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
@@ -26,7 +25,7 @@ func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 
 	for _, statement := range []string{
 		`DROP TABLE IF EXISTS plain`,
-		`CREATE TABLE plain AS SELECT c.id, d.name, c.text,
+		`CREATE TABLE plain AS SELECT c.id, c.text,
 			to_tsvector('english', d.name || ' ' || array_to_string(c.headings, ' ') || ' ' || c.text) AS terms
 			FROM document_chunks c JOIN documents d ON d.id = c.document_id`,
 		`CREATE INDEX ON plain USING gin (terms)`,
@@ -44,20 +43,9 @@ func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 func (p *Plain) Close() error { return p.db.Close() }
 
 // Search returns the best passages that contain any of the words.
-func (p *Plain) Search(ctx context.Context, question string) ([]Passage, error) {
-	var rows []struct {
-		Name string `db:"name"`
-		Text string `db:"text"`
-	}
-	if err := p.db.SelectContext(ctx, &rows, plainQuery, question); err != nil {
+func (p *Plain) Search(ctx context.Context, question string) (texts []string, err error) {
+	if err := p.db.SelectContext(ctx, &texts, plainQuery, question); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
-	found := make([]Passage, 0, len(rows))
-	for _, row := range rows {
-		found = append(found, Passage{Document: DocumentName(row.Name), Text: row.Text})
-	}
-	return found, nil
+	return texts, nil
 }
-
-// DocumentName returns the name of the document uploaded as file.
-func DocumentName(file string) string { return strings.TrimSuffix(file, ".html") }

@@ -1,0 +1,75 @@
+-- Logs new deliveries and accepts their runs, in one statement. It is log_deliveries and accept_single_runs for the most
+-- frequent deliveries: each begins no run, or a run of an agent, in a new session, that is not delayed. Returns the places
+-- of the deliveries in the arguments, counted from 1. A delivery that is not returned was not written: it was logged
+-- before, its hook or agent does not exist, or the agent refuses the caller.
+--
+-- What deliveries to a hook have in common is at one place of $1 to $11: hook, organization, and of the runs agent, kind of
+-- caller, principal, type of the trigger, automation, key, lane, and retention and deadline in seconds. $12 is that place
+-- for each delivery, counted from 1. $13 to $20 are of each delivery: id, status, event, content type, size, body, and code
+-- and message of its error. $21 to $27 are of its run: id, input, session and its key's hash, hash of the
+-- idempotency key, stable part of the message ids, and trace. A delivery without a run has the run ''. $28 are the free
+-- slots of the lane. $29 says whether bodies are sealed, and $30 is the time until the first redispatch.
+--
+-- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows of waiting_lanes are
+-- locked last.
+CREATE OR REPLACE FUNCTION accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
+    int[], text[], text[], text[], text[], bigint[], bytea[], text[], text[],
+    text[], text[], text[], bytea[], bytea[], text[], text[], int[], boolean, interval)
+  RETURNS TABLE (place bigint, received_at timestamptz, created_at timestamptz, dispatched boolean)
+  LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  acting text := parley_act_for($2);
+BEGIN
+  RETURN QUERY
+  WITH numbered AS MATERIALIZED (
+    SELECT n::bigint, nextval('deliveries_ref') AS ref FROM generate_series(1, cardinality($12)) AS n
+  ), eligible AS MATERIALIZED (
+    SELECT c.*, a.version, d.*, numbered.ref
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) WITH ORDINALITY AS c
+        (hook_id, org_id, agent_id, caller_kind, principal, trigger_type, automation_id, key_id, lane, retention, deadline, origin)
+      JOIN hooks h ON h.id = c.hook_id AND h.org_id = c.org_id AND h.deleted_at IS NULL
+      LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id AND a.deleted_at IS NULL AND c.caller_kind = ANY (a.allowed_callers)
+      JOIN unnest($12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28) WITH ORDINALITY AS d
+        (of_origin, delivery_id, status, event, content_type, bytes, body, error_code, error_message,
+         run_id, input, session_id, session_key, key_hash, dedupe, traceparent, slots, n) ON d.of_origin = c.origin
+      JOIN numbered ON numbered.n = d.n
+    WHERE d.run_id = '' OR a.version IS NOT NULL
+  ), logged AS (
+    INSERT INTO deliveries (hook_id, delivery_id, ref, org_id, status, event, run_id, bytes, body, sealed, content_type, error_code, error_message)
+    SELECT hook_id, delivery_id, ref, org_id, status, event, nullif(run_id, ''), bytes, nullif(body, ''), $29, content_type,
+      nullif(error_code, ''), nullif(error_message, '')
+    FROM eligible ORDER BY hook_id COLLATE "C", delivery_id COLLATE "C"
+    ON CONFLICT (hook_id, delivery_id) DO NOTHING
+    RETURNING ref, received_at
+  ), fresh AS MATERIALIZED (
+    SELECT e.n, e.run_id, e.org_id, e.agent_id, e.version, e.session_id, e.session_key, e.principal,
+      e.caller_kind, e.trigger_type, e.automation_id, e.delivery_id, e.key_hash, e.input, e.retention, e.deadline, e.key_id, e.lane, e.dedupe,
+      e.traceparent, l.received_at, date_trunc('milliseconds', clock_timestamp()) AS created_at,
+      row_number() OVER (PARTITION BY e.org_id, e.lane ORDER BY e.n) <= e.slots AS dispatch,
+      CASE WHEN e.run_id <> '' THEN nextval('sessions_ref_seq') END AS session_ref
+    FROM logged l JOIN eligible e ON e.ref = l.ref
+  ), inserted AS (
+    INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind,
+      trigger_type, automation_id, idempotency_key, idempotency_hash, input, retention, sweep_after, created_at, key_id)
+    SELECT run_id, org_id, agent_id, version, session_ref, 1, session_id, principal, caller_kind, trigger_type, automation_id,
+      delivery_id, key_hash, input::json, retention,
+      CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, created_at, key_id
+    FROM fresh WHERE run_id <> '' ORDER BY key_hash
+  ), session AS (
+    INSERT INTO sessions (ref, key, org_id, target_id, principal, session_id, last_seq) OVERRIDING SYSTEM VALUE
+    SELECT session_ref, session_key, org_id, agent_id, principal, session_id, 1 FROM fresh WHERE run_id <> ''
+  ), opened AS (
+    INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dispatched_at,
+      next_dispatch_at, dedupe, reply_to, traceparent, deadline)
+    SELECT run_id, org_id, agent_id, session_ref, 1, lane, 'queued', dispatch, dispatch::int,
+      CASE WHEN dispatch THEN clock_timestamp() END, CASE WHEN dispatch THEN clock_timestamp() + $30 END,
+      dedupe, '', traceparent, created_at + make_interval(secs => deadline)
+    FROM fresh WHERE run_id <> ''
+  ), waiting AS (
+    INSERT INTO waiting_lanes (org_id, lane, oldest)
+    SELECT org_id, lane, min(run_id) FROM fresh WHERE run_id <> '' AND NOT dispatch GROUP BY org_id, lane ORDER BY org_id COLLATE "C", lane
+    ON CONFLICT DO NOTHING
+  )
+  SELECT n, received_at, created_at, dispatch FROM fresh;
+END $$;

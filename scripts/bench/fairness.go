@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/model"
+	"parley/scripts/bench/internal/parley"
+)
+
+// fairness measures streamed chats of one organization while another organization has thousands of
+// runs, whose answers take a minute each. Parley has its default settings.
+type fairness struct {
+	Flood   int `default:"5000" help:"Runs of the other organization."`
+	Clients int `default:"16" help:"Clients of the measured organization, each with one chat at a time."`
+	Each    int `default:"16" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
+	Rounds  int `default:"3" help:"Rounds, alone and during the flood in turn."`
+}
+
+const (
+	floodClients = 64  // that submit the other organization's runs
+	fairRatio    = 1.5 // goal of the p99 during the flood, relative to alone
+)
+
+// Measure measures the organization alone and during the flood, in turn.
+func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
+	provider, err := s.paced(ctx, model.PieceEvery)
+	if err != nil {
+		return err
+	}
+	p, dsn, err := s.parley(ctx, "parley", parley.Config{Model: model.OpenAI + model.Paced, Settings: provider.Settings()})
+	if err != nil {
+		return err
+	}
+	other, err := p.SignUp(ctx, "other", model.OpenAI+model.Slow)
+	if err != nil {
+		return err
+	}
+
+	var alone, flooded []values
+	for n := range f.Rounds {
+		quiet, err := f.chats(ctx, p)
+		if err != nil {
+			return errors.Join(err, p.Err())
+		}
+		provider.Hold()
+		if err := f.flood(ctx, other); err != nil {
+			return errors.Join(err, p.Err())
+		}
+		beside, err := f.chats(ctx, p)
+		if err != nil {
+			return errors.Join(err, p.Err())
+		}
+		active := provider.Active()
+		if active == 0 {
+			return errors.New("the flood ended before the chats; raise --flood")
+		}
+		progressf("fairness, round %d of %d: p99 of the first piece %.0f ms alone, %.0f ms beside %d runs, %d of them in flight",
+			n+1, f.Rounds, quiet["p99 ms"], beside["p99 ms"], f.Flood, active)
+		alone, flooded = append(alone, quiet), append(flooded, beside)
+
+		provider.Release() // the rest of the flood ends at once
+		err = until(ctx, nil, func() (bool, error) {
+			unfinished, err := count(ctx, dsn, `SELECT count(*) FROM runs WHERE status IN ('queued', 'running')`)
+			return unfinished == 0, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	name := fmt.Sprintf("%d runs of another organization", f.Flood)
+	s.add(name, "first piece p50 ms", column(alone, "p50 ms"), column(flooded, "p50 ms"), nil)
+	s.add(name, "first piece p99 ms", column(alone, "p99 ms"), column(flooded, "p99 ms"), ratioAtMost(fairRatio))
+	return s.inspect(ctx, p, "parley")
+}
+
+// chats measures the chats of the first organization.
+func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) {
+	got, err := load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
+		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery), Nonce: rand.Text()[:10]})
+	if err != nil {
+		return nil, err
+	}
+	return values{"p50 ms": load.Millis(got.FirstPiece, 50), "p99 ms": load.Millis(got.FirstPiece, 99)}, nil
+}
+
+// flood submits runs and does not wait for them.
+func (f *fairness) flood(ctx context.Context, other *parley.Organization) error {
+	nonce := rand.Text()[:8]
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(floodClients)
+	for n := range f.Flood {
+		group.Go(func() error {
+			session := fmt.Sprintf("%s-%d", nonce, n)
+			return other.Ask(ctx, other.ChatAsync(other.Agent, session, load.Message), new(any))
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,179 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
+
+	"parley/shared/lifecycle"
+)
+
+// StreamSpec says what to send and how to recognize the pieces of a streamed answer.
+type StreamSpec struct {
+	Address string // host:port
+	Path    string
+	Headers map[string]string
+	Body    string // contains KeyMark, if each request needs another key
+	Field   string // JSON field with a piece's text, in the data of an event
+	Answer  string // the complete answer
+	End     string // line of the stream that marks a complete answer
+}
+
+// StreamClients says how many clients send, and how often.
+type StreamClients struct {
+	Clients int
+	Each    int           // answers of a client, one after another; the first one is not measured
+	Spread  time.Duration // time over which the clients begin
+	Nonce   string        // 10 characters that begin each key
+	Begun   func()        // called at the first piece of each answer, unless nil
+}
+
+// Streamed is the outcome of StreamClients.
+type Streamed struct {
+	Answered   int64                   // answers, including those that were not measured
+	FirstPiece *hdrhistogram.Histogram // times from the request to the first piece, in nanoseconds
+}
+
+// ReadStreams lets clients send requests and read the answers. Each client has one connection. A
+// wrong or incomplete answer is an error.
+func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
+	readers := make([]*streamReader, c.Clients)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range readers {
+		readers[i] = &streamReader{spec: s, clients: c, number: i, field: []byte(`"` + s.Field + `":"`)}
+		group.Go(func() error { return readers[i].read(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	result := &Streamed{FirstPiece: NewLatencies()}
+	for _, r := range readers {
+		result.Answered += int64(c.Each)
+		for _, took := range r.first {
+			_ = result.FirstPiece.RecordValue(min(took, maxLatency).Nanoseconds()) // within the histogram's limits
+		}
+	}
+	return result, nil
+}
+
+// streamReader is one client. It reads its connection without net/http's transport, whose two
+// goroutines for each connection would take CPU time from the measured processes.
+type streamReader struct {
+	spec    StreamSpec
+	clients StreamClients
+	number  int
+	field   []byte // beginning of a piece's text in an event's data
+	conn    net.Conn
+	in      *bufio.Reader
+	first   []time.Duration
+}
+
+func (r *streamReader) read(ctx context.Context) error {
+	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
+		return fmt.Errorf("beginning: %w", err)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.spec.Address)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends reads
+	r.conn, r.in = conn, bufio.NewReader(conn)
+
+	for n := range r.clients.Each {
+		began := time.Now()
+		first, err := r.answer(n)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("reading answers: %w", context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("client %d, answer %d: %w", r.number, n, err)
+		case n > 0 || r.clients.Each == 1:
+			r.first = append(r.first, first.Sub(began))
+		}
+	}
+	return nil
+}
+
+// answer sends a request, reads the answer and returns the time of its first piece.
+func (r *streamReader) answer(n int) (first time.Time, err error) {
+	if _, err := r.conn.Write(r.request(n)); err != nil {
+		return first, fmt.Errorf("sending request: %w", err)
+	}
+	res, err := http.ReadResponse(r.in, nil)
+	if err != nil {
+		return first, fmt.Errorf("reading response: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(res.Body)
+		return first, errors.Join(fmt.Errorf("status %s: %s", res.Status, body), err)
+	}
+
+	answer, ended := make([]byte, 0, len(r.spec.Answer)), false
+	lines := bufio.NewReader(res.Body)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) { // the final event contains the run; its beginning has no piece
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return first, fmt.Errorf("reading answer: %w", err)
+		}
+		ended = ended || string(bytes.TrimSpace(line)) == r.spec.End
+		before := len(answer)
+		answer = appendPiece(answer, line, r.field)
+		if before == 0 && len(answer) > 0 {
+			first = time.Now()
+			if r.clients.Begun != nil {
+				r.clients.Begun()
+			}
+		}
+	}
+
+	if string(answer) != r.spec.Answer || !ended {
+		return first, fmt.Errorf("the answer is %q, complete: %t", answer, ended)
+	}
+	return first, nil
+}
+
+// appendPiece appends the text of a piece if a line of an event stream contains one. Texts of the
+// bench contain no character that JSON escapes.
+func appendPiece(answer, line, field []byte) []byte {
+	if !bytes.HasPrefix(line, []byte("data: {")) {
+		return answer
+	}
+	_, rest, found := bytes.Cut(line, field)
+	if !found {
+		return answer
+	}
+	text, _, _ := bytes.Cut(rest, []byte(`"`))
+	return append(answer, text...)
+}
+
+// request returns the bytes of the client's nth request.
+func (r *streamReader) request(n int) []byte {
+	key := []byte((prefix(r.clients.Nonce, r.number) + KeyMark)[:len(KeyMark)])
+	counter(key[len(prefix(r.clients.Nonce, r.number)):], int64(n))
+	body := strings.ReplaceAll(r.spec.Body, KeyMark, string(key))
+	out := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", r.spec.Path, r.spec.Address)
+	out = fmt.Appendf(out, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	for name, value := range r.spec.Headers {
+		out = fmt.Appendf(out, "%s: %s\r\n", name, value)
+	}
+	return append(append(out, "\r\n"...), body...)
+}

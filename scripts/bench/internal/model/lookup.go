@@ -1,0 +1,54 @@
+package model
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// The tool that a Model calls: an HTTP endpoint of Lookup.
+const (
+	LookupTool  = "lookup"
+	LookupCalls = 2 // of a run
+)
+
+// Lookup is an HTTP API that an agent's tool calls.
+type Lookup struct {
+	*server
+
+	calls atomic.Int64
+}
+
+// StartLookup starts the API.
+func StartLookup(ctx context.Context) (*Lookup, error) {
+	l := &Lookup{}
+	var err error
+	l.server, err = serve(ctx, l)
+	return l, err
+}
+
+// Stop stops the API.
+func (l *Lookup) Stop() error { return l.stop() }
+
+// Calls returns the number of answered calls.
+func (l *Lookup) Calls() int64 { return l.calls.Load() }
+
+// Tools is the configuration of an agent that may call the API.
+func (l *Lookup) Tools() map[string]any {
+	return map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
+		"name": LookupTool, "description": "Looks an order up.", "method": "POST", "url": "http://" + l.Address() + "/orders/{id}",
+		"sideEffect": "idempotent",
+		"inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"id": map[string]string{"type": "string"}}, "required": []string{"id"},
+		},
+	}}}}
+}
+
+// ServeHTTP answers with an order.
+func (l *Lookup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxRequest)) // a client that has left gets no answer
+	l.calls.Add(1)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"status":"shipped","carrier":"post"}`)
+}

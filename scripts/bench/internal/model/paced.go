@@ -1,0 +1,144 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Models of a Paced provider. All give the same answer of 50 pieces.
+const (
+	Paced     = "paced"     // in 1.1 s, unless the provider has another pace
+	Slow      = "slow"      // in a minute
+	Suspended = "suspended" // stops after half of the pieces while the provider holds its answers
+)
+
+// OpenAI is the prefix of these models in an agent.
+const OpenAI = "openai/"
+
+const (
+	pieceCount = 50
+	thinking   = 100 * time.Millisecond // before the first piece
+	slowEvery  = 1200 * time.Millisecond
+	maxRequest = 1 << 20
+)
+
+// Answer is the answer of a Paced provider.
+var Answer = func() string {
+	var b strings.Builder
+	for n := range pieceCount {
+		b.WriteString(pieceText(n))
+	}
+	return b.String()
+}()
+
+func pieceText(n int) string { return fmt.Sprintf(" word%02d", n) }
+
+// frames are the bytes that a Paced provider sends: each piece, and the end of the answer.
+var frames = func() (out [pieceCount + 1]string) {
+	const chunk = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1750000000,"model":"bench","choices":[%s],"usage":%s}` + "\n\n"
+	for n := range pieceCount {
+		out[n] = fmt.Sprintf(chunk, fmt.Sprintf(`{"index":0,"delta":{"role":"assistant","content":%q},"finish_reason":null}`, pieceText(n)), "null")
+	}
+	out[pieceCount] = fmt.Sprintf(chunk, `{"index":0,"delta":{},"finish_reason":"stop"}`, "null") +
+		fmt.Sprintf(chunk, "", fmt.Sprintf(`{"prompt_tokens":20,"completion_tokens":%d,"total_tokens":%d}`, pieceCount, 20+pieceCount)) +
+		"data: [DONE]\n\n"
+	return out
+}()
+
+// PacedProvider streams every answer at the pace of its model.
+type PacedProvider struct {
+	*server
+	*gate
+
+	pace   map[string]time.Duration // between two pieces, by model
+	active atomic.Int64
+}
+
+// PieceEvery is the time between two pieces of an answer in 1.1 s.
+const PieceEvery = 20 * time.Millisecond
+
+// AnswerTime is the time of an answer with that time between its pieces.
+func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
+
+// StartPaced starts a provider whose answers are not held. Paced answers have that time between two
+// pieces.
+func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error) {
+	p := &PacedProvider{
+		gate: newGate(),
+		pace: map[string]time.Duration{Paced: every, Slow: slowEvery, Suspended: PieceEvery},
+	}
+	var err error
+	p.server, err = serve(ctx, p)
+	return p, err
+}
+
+// Stop releases the answers and stops the provider.
+func (p *PacedProvider) Stop() error {
+	p.Release()
+	return p.stop()
+}
+
+// Active returns the number of slow and suspended answers in progress.
+func (p *PacedProvider) Active() int { return int(p.active.Load()) }
+
+// ServeHTTP streams an answer to a request of OpenAI's Chat Completions.
+func (p *PacedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Model string `json:"model"`
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = json.Unmarshal(body, &request)
+	}
+	every, known := p.pace[request.Model]
+	if err != nil || !known {
+		http.Error(w, fmt.Sprintf("model %q: %v", request.Model, err), http.StatusBadRequest)
+		return
+	}
+	if request.Model != Paced {
+		p.active.Add(1)
+		defer p.active.Add(-1)
+	}
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	p.stream(w, r, request.Model, every)
+}
+
+// stream sends each piece when it is due. Once the provider has released slow and suspended
+// answers, their pieces follow without a pause.
+func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model string, every time.Duration) {
+	released := p.opened()
+	if model == Paced {
+		released = nil // never
+	}
+	flush := http.NewResponseController(w).Flush
+	due := time.Now().Add(thinking)
+	timer := time.NewTimer(thinking)
+	defer timer.Stop()
+	for n, frame := range frames {
+		wait := timer.C
+		if model == Suspended && n >= pieceCount/2 {
+			wait = nil // only the release continues the answer
+		}
+		select {
+		case <-wait:
+		case <-released:
+		case <-r.Context().Done():
+			return
+		}
+
+		// A client that has left ends the request's context.
+		_, _ = io.WriteString(w, frame)
+		_ = flush()
+		if n+2 < len(frames) { // the end follows the last piece at once
+			due = due.Add(every)
+		}
+		timer.Reset(time.Until(due))
+	}
+}

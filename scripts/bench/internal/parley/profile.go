@@ -1,0 +1,46 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"parley/scripts/bench/internal/load"
+)
+
+// profileSeconds is the time that a profile of the CPU covers.
+const profileSeconds = 10
+
+// profileCPU writes one profile after another until the process or ctx ends: name-1.pprof,
+// name-2.pprof and so on. The command pprof merges several files.
+func (p *Parley) profileCPU(ctx context.Context, name, address string) {
+	for n := 1; ; n++ {
+		if err := p.saveProfile(ctx, fmt.Sprintf("profile?seconds=%d", profileSeconds), address, fmt.Sprintf("%s-%d", name, n)); err != nil {
+			return
+		}
+	}
+}
+
+// WriteProfiles writes profiles of the heap and the goroutines of processes that serve them.
+func (p *Parley) WriteProfiles(ctx context.Context) error {
+	for _, running := range p.Processes() {
+		for _, kind := range []string{"heap", "goroutine"} {
+			if err := p.saveProfile(ctx, kind+"?gc=1", p.profiles[running.Name], running.Name+"-"+kind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Parley) saveProfile(ctx context.Context, kind, address, name string) error {
+	profile, err := load.Request{Method: "GET", Path: "/debug/pprof/" + kind}.Read(ctx, "http://"+address)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(p.config.ProfilesDir, name+".pprof"), profile, 0o600); err != nil {
+		return fmt.Errorf("writing profile: %w", err)
+	}
+	return nil
+}

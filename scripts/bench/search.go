@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/parley"
+	"parley/scripts/bench/internal/search"
+	"parley/shared/lifecycle"
+)
+
+// searches compares the quality and latency of searches to PostgreSQL's ts_rank on the same
+// passages.
+type searches struct {
+	Questions int `default:"2" help:"Questions about each section of docs."`
+	Passages  int `default:"100000" help:"Passages among which latency is measured: copies of the documents."`
+}
+
+const (
+	questionSeed  = 6
+	recallDepth   = 5  // passages of an answer that count
+	warmSearches  = 20 // unmeasured searches of each side
+	ingestTimeout = 20 * time.Minute
+	chunks        = `SELECT count(*) FROM document_chunks`
+)
+
+// searchFunc returns the texts of the passages for a question, best first.
+type searchFunc func(ctx context.Context, question string) ([]string, error)
+
+// Measure measures quality, and then latency with more copies of the documents.
+func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
+	module, err := parley.Module(ctx, "parley/shared")
+	if err != nil {
+		return err
+	}
+	documents, err := search.ReadDocuments(filepath.Join(module, "..", "docs"))
+	if err != nil {
+		return err
+	}
+	questions := search.Ask(documents, r.Questions, questionSeed)
+	p, dsn, err := s.parley(ctx, "parley", parley.Config{Roles: "agent,tool,ingest,sweep"})
+	if err != nil {
+		return err
+	}
+	if err := upload(ctx, p, documents...); err != nil {
+		return err
+	}
+	few, err := compareSearches(ctx, dsn, questions, searcher(p))
+	if err != nil {
+		return err
+	}
+	passages, err := fillPassages(ctx, p, dsn, documents, int64(r.Passages))
+	if err != nil {
+		return err
+	}
+	many, err := compareSearches(ctx, dsn, questions, searcher(p))
+	if err != nil {
+		return err
+	}
+
+	s.add("docs", "recall@5", few[0]["recall@5"], few[1]["recall@5"], ratioAtLeast(1))
+	name := fmt.Sprintf("%d passages", passages)
+	s.add(name, "p50 ms", many[0]["p50 ms"], many[1]["p50 ms"], nil)
+	s.add(name, "p99 ms", many[0]["p99 ms"], many[1]["p99 ms"], ratioAtMost(2))
+	return nil
+}
+
+// fillPassages uploads copies of all documents until there are enough passages. Each copy is one
+// document with its own title, because equal documents are stored once.
+func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents []search.Document, enough int64) (int64, error) {
+	for n := 1; ; n++ {
+		passages, err := count(ctx, dsn, chunks)
+		if err != nil || passages >= enough {
+			return passages, err
+		}
+		copied := search.Document{Name: fmt.Sprintf("copy-%d.md", n), Text: fmt.Appendf(nil, "# Copy %d\n\n", n)}
+		for _, d := range documents {
+			copied.Text = append(copied.Text, d.Text...)
+		}
+		if err := upload(ctx, p, copied); err != nil {
+			return 0, err
+		}
+		if n%50 == 0 {
+			progressf("search: %d of %d passages", passages, enough)
+		}
+	}
+}
+
+// upload uploads documents and waits until they are searchable.
+func upload(ctx context.Context, p *parley.Parley, documents ...search.Document) error {
+	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
+	defer cancel()
+	var ids []string
+	for _, document := range documents {
+		id, err := p.Upload(ctx, document.Name, document.Text)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+
+	for _, id := range ids {
+		var got struct {
+			Status string          `json:"status"`
+			Error  json.RawMessage `json:"error"`
+		}
+		for got.Status != "ready" {
+			if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"id": {id}}), &got); err != nil {
+				return err
+			}
+			if got.Status == "failed" {
+				return fmt.Errorf("ingesting a document: %s", got.Error)
+			}
+			if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
+				return fmt.Errorf("a document is %s: %w", got.Status, err)
+			}
+		}
+	}
+	return nil
+}
+
+// searcher searches over HTTP.
+func searcher(p *parley.Parley) searchFunc {
+	return func(ctx context.Context, question string) (texts []string, err error) {
+		var got struct {
+			Data []struct {
+				Text string `json:"text"`
+			} `json:"data"`
+		}
+		if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"limit": {"10"}, "query": {question}}), &got); err != nil {
+			return nil, err
+		}
+		for _, passage := range got.Data {
+			texts = append(texts, passage.Text)
+		}
+		return texts, nil
+	}
+}
+
+// compareSearches asks both sides all questions, the floor first, and returns their figures.
+func compareSearches(
+	ctx context.Context, dsn string, questions []search.Question, ours searchFunc,
+) (out [2]map[string][]float64, err error) {
+	plain, err := search.OpenPlain(ctx, dsn)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, plain.Close()) }()
+
+	for i, find := range []searchFunc{plain.Search, ours} {
+		took, answered := load.NewLatencies(), 0.0
+		for n, question := range questions {
+			began := time.Now()
+			texts, err := find(ctx, question.Text)
+			if err != nil {
+				return out, fmt.Errorf("searching for %q: %w", question.Text, err)
+			}
+			if n >= warmSearches {
+				_ = took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
+			}
+			if slices.ContainsFunc(texts[:min(recallDepth, len(texts))], question.AnsweredBy) {
+				answered++
+			}
+		}
+		out[i] = map[string][]float64{
+			"recall@5": {answered / float64(len(questions))}, "p50 ms": {load.Millis(took, 50)}, "p99 ms": {load.Millis(took, 99)},
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"parley/scripts/bench/internal/model"
+	"parley/scripts/bench/internal/parley"
+)
+
+// tools measures runs that call an HTTP tool twice, one call after another, beside the same runs
+// without tools. Both kinds belong to one Parley.
+type tools struct {
+	Clients []int   `default:"1,16,64" help:"Numbers of clients, each with one request at a time."`
+	Rounds  int     `default:"2" help:"Rounds of each kind of run at each number of clients."`
+	Seconds float64 `default:"2" help:"Measured time of a round; a quarter of it is warm-up besides."`
+}
+
+// Measure compares runs with and without calls. The cost of a call is what a run with calls costs
+// more, for each of them.
+func (t *tools) Measure(ctx context.Context, s *loadEnv) error {
+	provider, err := s.model(ctx, 0)
+	if err != nil {
+		return err
+	}
+	lookup, err := model.StartLookup(ctx)
+	if err != nil {
+		return err
+	}
+	s.stops = append(s.stops, lookup.Stop)
+
+	settings := provider.Settings()
+	settings["OUTBOUND_ALLOW"] = lookup.Address()
+	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: settings})
+	if err != nil {
+		return err
+	}
+	caller, err := p.NewAgent(ctx, "Caller", model.Name, lookup.Tools())
+	if err != nil {
+		return err
+	}
+
+	c := &comparison{
+		closedLoop: closedLoop{t.Clients, t.Rounds, t.Seconds}, unit: "run",
+		sides:  [2]side{{"echo", p.Load(p.Agent), "parley", p}, {"tools", p.Load(caller), "parley", p}},
+		goal:   func(int, string) *goal { return nil },
+		settle: idleIn, // steps and effects use connections that a nudge may not reach
+		more:   []string{"calls/s", "commits/call", "call CPU µs"},
+		derive: func(echo, tools values) {
+			tools["calls/s"] = tools["runs/s"] * model.LookupCalls
+			tools["commits/call"] = (tools["commits/run"] - echo["commits/run"]) / model.LookupCalls
+			tools["call CPU µs"] = (tools["run CPU µs"] - echo["run CPU µs"]) / model.LookupCalls
+		},
+	}
+	if err := s.compare(ctx, c); err != nil {
+		return err
+	}
+	if calls := lookup.Calls(); calls != model.LookupCalls*c.answered[1] {
+		return fmt.Errorf("%d runs made %d calls", c.answered[1], calls)
+	}
+	return s.inspect(ctx, p, "parley")
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+const (
+	pollEvery = 50 * time.Millisecond
+	patience  = 2 * time.Minute // the ingress lets a request wait for 55 s
+)
+
+var errEndedEarly = errors.New("the clients ended early")
+
+// until calls done until it returns true. It returns an error if the clients end first; ended
+// receives their error.
+func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if enough, err := done(); enough || err != nil {
+			return err
+		}
+		select {
+		case err := <-ended:
+			return errors.Join(errEndedEarly, err)
+		default:
+		}
+		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
+			return fmt.Errorf("waiting: %w", err)
+		}
+	}
+}

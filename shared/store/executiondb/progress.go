@@ -1,0 +1,184 @@
+package executiondb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/batch"
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+// writeKind is a kind of write of write_progress.
+type writeKind string
+
+// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend and VoidEffect.
+const (
+	writeStep    writeKind = "step"
+	writePrepare writeKind = "prepare"
+	writeBegin   writeKind = "begin"
+	writeEnd     writeKind = "end"
+	writeVoid    writeKind = "void"
+)
+
+const (
+	maxWrites  = 256     // of one batch
+	maxWaiting = 1 << 14 // writes that wait for the next batch; each run and each call has at most one
+
+	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
+	// locks are held for less than lockedPause.
+	lockedFor      = 5 * time.Second
+	lockedPause    = 5 * time.Millisecond
+	maxLockedPause = 100 * time.Millisecond
+)
+
+// progressWrite is a write of a worker to the journal or the effect ledger of a run.
+type progressWrite struct {
+	lease.Held
+	kind    writeKind
+	n       int           // number of the step
+	callID  string        // of the effect
+	content []byte        // JSON: the step, the arguments of the call, or its outcome
+	effect  domain.Effect // to prepare
+}
+
+// size is the approximate number of bytes that the write adds to a statement.
+func (w *progressWrite) size() int { return len(w.content) + 256 }
+
+// written is the result of a write.
+type written struct {
+	done   bool          // false: nothing was written
+	effect domain.Effect // as prepared
+	err    error         // pg.ErrLocked: another transaction has locked the run
+	took   time.Duration // from the request to its result, by the local clock
+}
+
+// write makes a write together with those of concurrent callers. While another transaction has locked
+// the run, it tries again.
+func (s *Store) write(ctx context.Context, w *progressWrite) (written, error) {
+	s.startGroup() //nolint:contextcheck // the group outlives this caller
+	if s.group == nil {
+		return written{}, batch.ErrStopped // the store was closed before the first write
+	}
+
+	until := time.Now().Add(lockedFor)
+	for pause := lockedPause; ; pause = min(2*pause, maxLockedPause) {
+		began := time.Now()
+		out, err := s.group.Do(ctx, w)
+		out.took = time.Since(began)
+		if err == nil {
+			err = out.err
+		}
+		if !errors.Is(err, pg.ErrLocked) || time.Now().After(until) {
+			return out, err
+		}
+		if err := pg.Pause(ctx, pause); err != nil {
+			return written{}, err
+		}
+	}
+}
+
+// writeBatch makes writes with one statement, or with several if a run has more than one write. An
+// error concerns only the writes of its statement.
+func (s *Store) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
+	results := make(map[*progressWrite]written, len(writes))
+	until := time.Now().Add(pg.SplitFor)
+	for rest := writes; len(rest) > 0; {
+		// The writes of a run take effect in their order.
+		var part, later []*progressWrite
+		runs := make(map[string]bool, len(rest))
+		for _, w := range rest {
+			if runs[w.RunID] {
+				later = append(later, w)
+				continue
+			}
+			runs[w.RunID] = true
+			part = append(part, w)
+		}
+		s.writePart(ctx, part, results, until)
+		rest = later
+	}
+
+	out := make([]written, len(writes))
+	for i, w := range writes {
+		out[i] = results[w]
+	}
+	return out, nil
+}
+
+// writePart makes writes, at most one of a run, and adds the results that are not zero. It bisects to
+// find a write that PostgreSQL rejects, so that the others are made.
+func (s *Store) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
+	rows, err := s.writeRows(ctx, part)
+	switch locked := pg.IsLocked(err); {
+	case len(part) > 1 && (pg.IsBadData(err) || locked && time.Now().Before(until)):
+		s.writePart(ctx, part[:len(part)/2], results, until)
+		s.writePart(ctx, part[len(part)/2:], results, until)
+		return
+	case locked:
+		err = pg.ErrLocked
+	}
+
+	byRun := make(map[string]*writtenRow, len(rows))
+	for i := range rows {
+		byRun[rows[i].RunID] = &rows[i]
+	}
+	for _, w := range part {
+		switch row := byRun[w.RunID]; {
+		case err != nil:
+			results[w] = written{err: err}
+		case row != nil:
+			results[w] = row.written(w.callID)
+		}
+	}
+}
+
+// writtenRow is a row of write_progress.
+type writtenRow struct {
+	effectRow
+
+	RunID  string `db:"run_id"`
+	Locked bool   `db:"locked"`
+}
+
+func (row *writtenRow) written(callID string) written {
+	if row.Locked {
+		return written{err: pg.ErrLocked}
+	}
+	row.CallID = callID
+	return written{done: true, effect: row.effect()} // the effect is empty unless it was prepared
+}
+
+// writeQuery calls the function of migrations/functions/write_progress.sql.
+const writeQuery = `SELECT run_id, locked, coalesce(name, '') AS name, input, coalesce(side_effect, '') AS side_effect, coalesce(key, '') AS key,
+	coalesce(state, '') AS state, outcome, sent FROM write_progress($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+// writeRows makes writes with one statement, which waits for no lock on a run.
+func (s *Store) writeRows(ctx context.Context, part []*progressWrite) ([]writtenRow, error) {
+	column := func(value func(w *progressWrite) string) any {
+		return pq.Array(pg.Column(part, func(w **progressWrite) string { return value(*w) }))
+	}
+
+	var rows []writtenRow
+	err := s.writes.SelectInto(ctx, &rows, writeQuery,
+		column(func(w *progressWrite) string { return string(w.kind) }),
+		column(func(w *progressWrite) string { return w.RunID }),
+		column(func(w *progressWrite) string { return w.OrganizationID }),
+		pq.Array(pg.Column(part, func(w **progressWrite) int64 { return (*w).Fence })),
+		pq.Array(pg.Column(part, func(w **progressWrite) int64 { return int64((*w).n) })),
+		column(func(w *progressWrite) string { return w.callID }),
+		column(func(w *progressWrite) string { return string(w.content) }),
+		column(func(w *progressWrite) string { return w.effect.Name }),
+		column(func(w *progressWrite) string { return string(w.effect.SideEffect) }),
+		column(func(w *progressWrite) string { return w.effect.Key }),
+		column(func(w *progressWrite) string { return string(w.effect.State) }))
+	if err != nil {
+		return nil, fmt.Errorf("writing progress: %w", err)
+	}
+	return rows, nil
+}
