@@ -25,6 +25,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
 	"parley/shared/bus"
@@ -82,6 +83,7 @@ type Ingress struct {
 	proxies  auth.Proxies
 	dispatch *dispatch.Dispatcher
 	streams  *stream.Hub
+	readers  *readers.Watch
 	changes  *changes.Hub
 	auth     *auth.Resolver
 	sealed   *sealed.Watch
@@ -125,6 +127,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
+	i.readers = readers.New(deps.Bus.NewInbox(), deps.Bus, dispatch.ReadRuns{Dispatcher: i.dispatch}, func(runID string) bool {
+		return i.dispatch.Awaited(runID) || i.streams.Reads(runID)
+	}, deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
 		return nil, err
@@ -146,7 +151,8 @@ func (i *Ingress) httpDeps(
 	cfg, deps := i.cfg, i.deps
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Jobs: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outbound: client,
+		Streams: i.streams, Readers: i.readers, Changes: i.changes, Jobs: deps.Bus, Searches: i.searches, Signer: signer,
+		Voice: i.voice, Outbound: client,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{
@@ -275,6 +281,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	group := lifecycle.Group{StopTimeout: i.cfg.StopGrace + stopTimeout}
 	group.Add("dispatch", i.dispatch.Run)
 	group.Add("streams", i.streams.Run)
+	group.Add("readers", i.readers.Run)
 	group.Add("changes", i.changes.Run)
 	group.Add("credentials", func(ctx context.Context) error {
 		i.auth.Run(ctx)

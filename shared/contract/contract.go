@@ -7,6 +7,7 @@
 //	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; its worker stops
 //	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress
+//	runs.readers.all               core: the ingresses agree which runs have no reader left
 //	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
 
@@ -30,6 +31,7 @@ const (
 	SubjectCancel  = "runs.cancel."
 	SubjectEvents  = "runs.events."
 	SubjectChanges = "changes."
+	SubjectReaders = "runs.readers.all"
 
 	HeaderReplyTo     = "Parley-Reply-To"
 	HeaderTraceparent = "traceparent"

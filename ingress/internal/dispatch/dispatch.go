@@ -127,6 +127,7 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 type Submitted struct {
 	Run      rundb.StoredRun
 	Existing bool  // found by its idempotency key, and not accepted by this request
+	waits    bool  // accepted by this request, for an earlier run of its session or a slot
 	wait     *wait // nil: no wait has begun
 }
 
@@ -163,7 +164,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		d.waiting.remove(w)
 		return &Submitted{Run: accepted.Run, Existing: true}, nil
 	}
-	return &Submitted{Run: accepted.Run, wait: w}, nil
+	return &Submitted{Run: accepted.Run, wait: w, waits: accepted.Job == nil}, nil
 }
 
 // accept inserts a batch of runs and publishes the jobs of those that may start. It does not use a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -36,10 +37,11 @@ type Submission struct {
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
-	AutomationID string         // name of the automation or hook; empty: none
-	Traceparent  string         // the request's W3C traceparent
-	Retention    time.Duration  // 0: until the session is erased
-	Last         domain.EventID // Follow returns the events after this one
+	AutomationID string          // name of the automation or hook; empty: none
+	Traceparent  string          // the request's W3C traceparent
+	Retention    time.Duration   // 0: until the session is erased
+	Last         domain.EventID  // Follow returns the events after this one
+	Attempt      readers.Attempt // the request, if its client announces retries; without a key
 
 	// Before prepares what else the run needs. It is called after the rate charge, and not for a
 	// request that exceeds its limit. nil: nothing to prepare.
@@ -162,21 +164,32 @@ type Submitter struct {
 	store       *store.Store
 	dispatch    *Dispatcher
 	streams     *stream.Hub
+	readers     *readers.Watch
 	runDeadline time.Duration // counted from acceptance
 }
 
 // NewSubmitter returns a Submitter.
-func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadline time.Duration) *Submitter {
-	return &Submitter{s, d, streams, runDeadline}
+func NewSubmitter(
+	s *store.Store, d *Dispatcher, streams *stream.Hub, watch *readers.Watch, runDeadline time.Duration,
+) *Submitter {
+	return &Submitter{s, d, streams, watch, runDeadline}
 }
 
-// Begin accepts a run for the submission, or returns the existing run with its idempotency key. The
-// caller must release the result.
+// Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
+// the run of an earlier attempt. The caller must release the result.
+func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
+	if sub, err := r.retried(ctx, s); sub != nil || err != nil {
+		return sub, err
+	}
+	return r.findOrBegin(ctx, s, t, accepting)
+}
+
+// findOrBegin accepts a run, or returns the existing run with the idempotency key.
 //
 // A replay must not be charged, but most keys are new, and the insert detects a duplicate anyway.
-// So Begin looks a key up first only if the charge cannot be refunded in full, or if this process
-// has seen the key before. Otherwise it looks the key up after a refusal.
-func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
+// So findOrBegin looks a key up first only if the charge cannot be refunded in full, or if this
+// process has seen the key before. Otherwise it looks the key up after a refusal.
+func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
 	checked := hash == nil
 
@@ -241,7 +254,11 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 
 	// The caller subscribes to the run's events here, so it misses none of them.
 	accepting(run.ID)
-	return r.dispatch.Submit(ctx, run)
+	sub, err := r.dispatch.Submit(ctx, run)
+	if err == nil && sub.waits && !run.OwnSession {
+		r.readers.Next(readers.SessionFor(run.SessionKey), run.ID)
+	}
+	return sub, err
 }
 
 // Prepare calls Before on the first call, and returns its error on every call.

@@ -286,7 +286,7 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(ending.Result) || err == nil {
 		t.Fatalf("the wait ended: %v, with %d bytes deferred, and %d read: %v", r.Ended, r.Run.Deferred, len(body), err)
 	}
-	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, time.Minute), errors.New("full")
+	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, nil, time.Minute), errors.New("full")
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return full }); !errors.Is(err, full) {
 		t.Errorf("without memory: %v", err)
 	}

@@ -21,13 +21,13 @@ const (
 )
 
 // inPath reports whether the row's id is a part of the path.
-func (r *accessRow) inPath() bool { return strings.HasSuffix(r.path, ":id") }
+func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
 // at returns the target (path and query) of the row's request. query completes the path: if the path contains the id, query is that id.
 func (r *accessRow) at(query string) string {
-	if prefix, inPath := strings.CutSuffix(r.path, ":id"); inPath {
+	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
-		return prefix + path
+		return prefix + path + rest
 	}
 	if query == "" {
 		return r.path
@@ -203,6 +203,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
+	{"POST", "/v1/responses/:id/cancel", "id=$resp", "", forCaller, "member", 200, false},
 	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers must upgrade
 	{"POST", "/v1/realtime/client_secrets", "", `{"session":{"model":"$vag","instructions":"$word"}}`, forCaller, "member", 200, false},
 	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},

@@ -31,6 +31,7 @@ import (
 	"parley/ingress/internal/httpapi/widget"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
 	"parley/shared/sealed"
@@ -52,6 +53,7 @@ type Deps struct {
 	Runs     agent.RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
+	Readers  *readers.Watch
 	Changes  *changes.Hub
 	Jobs     knowledge.JobNotifier
 	Searches knowledge.SearchCaller
@@ -162,7 +164,7 @@ func (a *api) readPublicURL() error {
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
-	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
+	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
 		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
@@ -199,15 +201,15 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks,
 		AgentsDB: deps.Store.Agents, BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, SessionsDB: deps.Store.Sessions,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
-		Downloads: &a.downloads, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
+		Downloads: &a.downloads, Readers: deps.Readers, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
-		Dispatch: deps.Dispatch, Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
+		Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
 	a.mcp = mcp.New(mcp.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
-		RunsDB: deps.Store.Runs,
+		RunsDB: deps.Store.Runs, Readers: deps.Readers,
 	})
 	a.widget = widget.New(widget.Deps{
 		Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits,

@@ -56,7 +56,8 @@ func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
+	watch := newReaders(a.bus, d, hub)
+	for _, run := range []func(context.Context) error{d.Run, hub.Run, watch.Run} {
 		wg.Go(func() {
 			if err := run(tb.Context()); err != nil {
 				tb.Errorf("dispatcher or streams ended with %v", err)
@@ -64,7 +65,7 @@ func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 		})
 	}
 	tb.Cleanup(wg.Wait)
-	a.rebuild(func(to *Deps) { to.Dispatch, to.Streams, to.WaitDefault = d, hub, 55*time.Second })
+	a.rebuild(func(to *Deps) { to.Dispatch, to.Streams, to.Readers, to.WaitDefault = d, hub, watch, 55*time.Second })
 	return a
 }
 

@@ -18,6 +18,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/shared/bus"
 	"parley/shared/domain"
@@ -83,7 +84,8 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
 	hub := stream.New(w.store.Executions, b.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
+	left := newReaders(b, d, hub)
+	for _, run := range []func(context.Context) error{d.Run, hub.Run, left.Run} {
 		wg.Go(func() {
 			if err := run(tb.Context()); err != nil {
 				tb.Errorf("dispatcher or streams ended with %v", err)
@@ -99,7 +101,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	searches, err := b.NewToolCaller()
 	must(tb, err)
 	w.rebuild(func(to *Deps) {
-		to.Changes, to.Dispatch, to.Streams, to.Searches = watch, d, hub, searches
+		to.Changes, to.Dispatch, to.Streams, to.Searches, to.Readers = watch, d, hub, searches, left
 		to.StreamLimits = httpx.StreamLimits{StreamsPerCredential: 1000, StreamsPerOrganization: 1000}
 		to.VoicePerOrganization = 1000
 		to.RunDeadline, to.RetentionDefault = time.Minute, 24*time.Hour
@@ -111,6 +113,12 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	a := &runEnv{testEnv: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
 	return a
+}
+
+// newReaders returns the watch for runs without readers of one ingress.
+func newReaders(b *bus.Bus, d *dispatch.Dispatcher, hub *stream.Hub) *readers.Watch {
+	reads := func(runID string) bool { return d.Awaited(runID) || hub.Reads(runID) }
+	return readers.New(b.NewInbox(), b, dispatch.ReadRuns{Dispatcher: d}, reads, zerolog.Nop())
 }
 
 // fresh returns a word that no other call returns.

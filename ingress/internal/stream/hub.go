@@ -134,6 +134,13 @@ func (h *Hub) receive(m bus.RunMessage) {
 	}
 }
 
+// Reads reports whether a run has an open reader.
+func (h *Hub) Reads(runID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.runs[runID]) > 0
+}
+
 // unfollow removes a reader. The last reader of a run ends the run's subscription. It does nothing
 // for a reader that was removed before.
 func (h *Hub) unfollow(r *Reader) {

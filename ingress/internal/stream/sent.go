@@ -36,6 +36,9 @@ func (t *SentText) Delta(text string) (fresh string, ok bool) {
 // Restarted begins a new attempt, which repeats everything.
 func (t *SentText) Restarted() { t.at = 0 }
 
+// Text returns the text that was sent.
+func (t *SentText) Text() string { return string(t.text) }
+
 // Rest takes the whole final text and returns the part that was not sent. It returns false if the
 // text does not start with the text already sent.
 func (t *SentText) Rest(full string) (fresh string, ok bool) {

@@ -4430,6 +4430,24 @@ export interface GetResponseHeaders {
 /** The response to `GET /v1/responses/{id}`: Get a response. */
 export type GetResponseAnswer = OpenAiResponse;
 
+/** The path parameters of `POST /v1/responses/{id}/cancel`: Cancel a response. */
+export interface CancelResponsePath {
+  /** The id of a response: `resp_` followed by the run's id without `run_`. */
+  id: string;
+}
+
+/** The headers of `POST /v1/responses/{id}/cancel`: Cancel a response. */
+export interface CancelResponseHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `POST /v1/responses/{id}/cancel`: Cancel a response. */
+export type CancelResponseAnswer = OpenAiResponse;
+
 /** The query parameters of `GET /v1/realtime`: Open a voice connection. */
 export interface ConnectRealtimeQuery {
   /** The id of the agent or template. A client secret already names it. */

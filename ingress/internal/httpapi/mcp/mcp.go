@@ -18,7 +18,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
-	"parley/ingress/internal/stream"
+	"parley/ingress/internal/readers"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -35,6 +35,7 @@ type Deps struct {
 	httpx.SessionChecks
 	AgentsDB *agentdb.Store
 	RunsDB   *rundb.Store
+	Readers  *readers.Watch
 }
 
 // Handler handles POST /mcp.
@@ -60,11 +61,12 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 
 	body := buf.Bytes()
-	id, wrong := messageFor(body)
+	id, message, wrong := messageFor(body)
 	if wrong != nil {
 		writeFault(c, id, wrong)
 		return
 	}
+	h.prepare(c, message)
 
 	// The SDK reads the body again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -76,7 +78,7 @@ func (h *Handler) mcp(c *gin.Context) {
 	out := &mcpWriter{ResponseWriter: c.Writer}
 	// Serve returns after the calls of the request, which may use its context until then.
 	defer out.leave()
-	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out})
+	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
 	case wrong != nil:
 		writeFault(c, id, wrong)
@@ -106,19 +108,20 @@ func (envelopeID) Either() {}
 // messageFor checks a message. A body is a single message, because each counts against the caller's
 // limit. Names must be unique, while the SDK would use the last of several. It returns the
 // message's id, and an error if the message is invalid.
-func messageFor(body []byte) (id json.RawMessage, wrong *fault) {
-	found, message := &httpx.Problems{}, envelope{}
+func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault) {
+	found := &httpx.Problems{}
 	httpx.DecodeStrict(bytes.Clone(body), &message, found) // DecodeStrict may modify its input
 	wrong = findFault(&message, found)
-	return idFor(body, found), wrong
+	return idFor(body, found), message, wrong
 }
 
 // agentTools provides the agents that the caller of a request may call. Its methods run in other
 // goroutines than the request's, which waits for them.
 type agentTools struct {
-	h   *Handler
-	c   *gin.Context
-	out *mcpWriter
+	h    *Handler
+	c    *gin.Context
+	out  *mcpWriter
+	call string // the name of the request for notifications/cancelled; empty: it has none
 }
 
 // coded returns the error that callers may see for err. The log gets err itself.
@@ -149,8 +152,7 @@ type toolArguments struct {
 	SessionID httpx.Optional[string] `json:"sessionId"`
 }
 
-// Run runs an agent and waits for the run to finish while the client is connected. The run
-// continues without it.
+// Run runs an agent and waits for the run to finish while the client is connected.
 func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
 	s, err := t.submission(call)
 	if err != nil {
@@ -199,7 +201,8 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 	return s, found.Err()
 }
 
-// run submits a tool call's run and waits for it. The run continues if the wait ends early.
+// run submits a tool call's run and waits for it. If the client leaves, a run without an idempotency
+// key is cancelled.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -214,15 +217,17 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	if err != nil {
 		return nil, capacityError(err, run)
 	}
+	reading := t.h.Readers.Begin(run, readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Call: t.call})
+	defer reading.End(t.c.Request.Context()) // after the reader is closed
 	defer reader.Close()
 
 	httpx.EndReservation(t.c) // the log has been read; the response is counted when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
-	return t.await(reader, run, progress)
+	return t.await(reading.Follow(reader), run, progress)
 }
 
 // await follows a run until it finishes or waits for a person.
-func (t *agentTools) await(reader *stream.Reader, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
+func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	permit := t.h.SessionCheck(t.c)
 	for ping := time.Now().Add(httpx.PingEvery); ; {
 		events, err := reader.Next(t.c.Request.Context(), permit.Earlier(ping))

@@ -20,7 +20,7 @@ func (h *Handler) createCompletion(c *gin.Context) {
 	case err != nil:
 		h.refuse(c, err)
 	case streamed:
-		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage) })
+		h.streamAs(c, s, false, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage) })
 	default:
 		h.complete(c, s)
 	}
@@ -29,11 +29,13 @@ func (h *Handler) createCompletion(c *gin.Context) {
 // readCompletion reads the request, whether the answer is streamed, and whether the stream ends
 // with the usage.
 func readCompletion(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
+	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, false, false, err
 	}
 	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
+	s.Attempt = attempt()
 	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 

@@ -16,6 +16,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/openaiapi"
+	"parley/ingress/internal/readers"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -47,6 +48,7 @@ type Deps struct {
 	AgentsDB    *agentdb.Store
 	RunsDB      *rundb.Store
 	Dispatch    *dispatch.Dispatcher
+	Readers     *readers.Watch
 	Templates   TemplateList
 	Log         zerolog.Logger
 	RunDeadline time.Duration
@@ -67,6 +69,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createCompletion},
 		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createResponse},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
+		{Method: "POST", Path: "/v1/responses/:id/cancel", Need: auth.NeedUser, Role: member, Open: true, Handle: h.cancelResponse},
 	}
 }
 
@@ -133,6 +136,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	if err != nil {
 		return nil, err
 	}
+	reading := h.Readers.Begin(&sub.Run, rules(s))
+	defer reading.End(c.Request.Context()) // after the wait is released
 	defer h.Dispatch.Release(sub)
 
 	// The server's write timeout is too short for the wait. Recorders in tests have no deadline.

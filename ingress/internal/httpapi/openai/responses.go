@@ -29,7 +29,9 @@ func (h *Handler) createResponse(c *gin.Context) {
 	case err != nil:
 		h.refuse(c, err)
 	case request.Stream:
-		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewResponseStream(runID, request.Echo) })
+		h.streamAs(c, s, request.Echo.Background, func(runID string) httpx.Encoder {
+			return openaiapi.NewResponseStream(runID, request.Echo)
+		})
 	case request.Echo.Background:
 		h.beginResponse(c, s, request.Echo)
 	default:
@@ -40,12 +42,14 @@ func (h *Handler) createResponse(c *gin.Context) {
 // responseSubmission reads a request for a response. A run that continues an earlier one is checked
 // when the request has been counted.
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
+	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, nil, err
 	}
 	request := openaiapi.ParseResponse(&body, found.Add)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
+	s.Attempt = attempt()
 	if request.Previous != "" {
 		s.Before = func(ctx context.Context) error { return h.continueFrom(ctx, s, request.Previous) }
 	}
@@ -122,25 +126,50 @@ func (h *Handler) getResponse(c *gin.Context) {
 		return
 	}
 
+	run, err := h.findResponse(c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.showResponse(c, &run)
+}
+
+// cancelResponse handles POST /v1/responses/<id>/cancel. It does not change a finished run.
+func (h *Handler) cancelResponse(c *gin.Context) {
+	run, err := h.findResponse(c)
+	if err == nil {
+		run, err = h.Runs.CancelRun(c, run.Run.ID)
+	}
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.showResponse(c, &run)
+}
+
+// findResponse returns the run of the response that the path names.
+func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	missing := apierr.New(apierr.NotFound, "no such resource")
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
 	if !ok {
-		httpx.Fail(c, missing)
-		return
+		return rundb.StoredRun{}, missing
 	}
 
 	run, err := h.Runs.ReadRun(c, runID)
 	switch {
 	case err != nil:
-		httpx.Fail(c, err)
-		return
+		return rundb.StoredRun{}, err
 	case run.Run.Trigger.Type != domain.TriggerChat: // hidden, including that the id exists
-		httpx.Fail(c, missing)
-		return
+		return rundb.StoredRun{}, missing
 	}
 
 	httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
-	if err := h.Runs.ReadDeferred(c, &run); err != nil {
+	return run, nil
+}
+
+// showResponse responds with a run as a response object. It reads the rest of a large run first.
+func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
+	if err := h.Runs.ReadDeferred(c, run); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -149,8 +178,8 @@ func (h *Handler) getResponse(c *gin.Context) {
 		return
 	}
 
-	c.Header(HeaderRunID, runID)
-	h.writeResponse(c, &run, openaiapi.ResponseEcho{})
+	c.Header(HeaderRunID, run.Run.ID)
+	h.writeResponse(c, run, openaiapi.ResponseEcho{})
 }
 
 // writeResponse responds with the current state of a run as a response object.

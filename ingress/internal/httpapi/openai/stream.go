@@ -9,8 +9,8 @@ import (
 )
 
 // streamAs responds with the run's events in another protocol's format. The encoder gets all events
-// of the run from the first.
-func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, newEncoder func(runID string) httpx.Encoder) {
+// of the run from the first. keep lets the run continue when the client leaves.
+func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, newEncoder func(runID string) httpx.Encoder) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -18,13 +18,17 @@ func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, newEncoder fu
 	}
 	defer h.LeaveStreams(seats)
 
-	reader, err := h.Runs.OpenSubmitted(c, s)
+	reader, run, err := h.Runs.OpenSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, openaiapi.AsModelError(err))
 		return
 	}
+	rules := rules(s)
+	rules.Shows, rules.Keep = true, rules.Keep || keep
+	reading := h.Readers.Begin(run, rules)
+	defer reading.End(c.Request.Context()) // after the reader is closed
 	defer reader.Close()
 
 	c.Header(HeaderRunID, reader.RunID())
-	httpx.SendEncoded(c, reader, newEncoder(reader.RunID()), h.SessionCheck(c), h.Log)
+	httpx.SendEncoded(c, reading.Follow(reader), newEncoder(reader.RunID()), h.SessionCheck(c), h.Log)
 }

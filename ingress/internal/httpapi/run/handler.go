@@ -12,6 +12,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -39,6 +40,7 @@ type Deps struct {
 	SessionsDB       *sessiondb.Store
 	Dispatch         *dispatch.Dispatcher
 	Streams          *stream.Hub
+	Readers          *readers.Watch
 	Changes          *changes.Hub
 	Secrets          *secrets.Box
 	Templates        TemplateFinder

@@ -328,6 +328,11 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
+// CancelRun cancels a run that the caller may read.
+func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
+	return h.actOnRun(c, runID, "", actionCancel)
+}
+
 // actOnRun cancels a run that the caller may read, or makes a decision about one of its tool calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)

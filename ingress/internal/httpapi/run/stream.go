@@ -7,9 +7,11 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/uistream"
 	"parley/shared/domain"
+	"parley/shared/store/rundb"
 )
 
 // submitStream is submit for callers that request the run's events instead of its result.
@@ -21,25 +23,41 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 	}
 	defer h.LeaveStreams(seats)
 
-	reader, err := h.OpenSubmitted(c, s)
+	reader, run, err := h.OpenSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	defer reader.Close()
-
 	if to.Format != "" {
-		h.sendFormatted(c, reader.RunID(), reader, to)
+		h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 		return
 	}
 
+	defer reader.Close()
 	h.sendEvents(c, reader.RunID(), reader)
 }
 
-// OpenSubmitted accepts a submission and returns a reader of its run's events. The caller must
-// close the reader.
-func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
+// streamFormatted sends a run's events in another protocol's format, and closes the reader.
+func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reading, to *uistream.Reader) {
+	defer reading.End(c.Request.Context()) // after the reader is closed
+	defer reader.Close()
+	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
+}
+
+// formatRules returns what happens to a run when the client of another protocol leaves. A client
+// of AG-UI closes the connection to abort the run, and never reconnects.
+func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
+	rules := readers.Rules{Keep: s.Key != "", Shows: true, Grace: readers.Grace}
+	if format == uistream.AGUI {
+		rules.Grace = 0
+	}
+	return rules
+}
+
+// OpenSubmitted accepts a submission and returns its run and a reader of the run's events. The
+// caller must close the reader.
+func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 
 	// The body is not needed once the run is stored, however long its events are followed.
@@ -54,12 +72,12 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if run.Ended() {
 		c.Header("Idempotency-Replayed", "true")
 	}
-	return reader, nil
+	return reader, run, nil
 }
 
 // streamRun responds with the events of a run that the caller may read, after the last event that

@@ -43,6 +43,9 @@ __all__ = [
     "Bytes",
     "CallerView",
     "CallerViewCaller",
+    "CancelResponseAnswer",
+    "CancelResponseHeaders",
+    "CancelResponsePath",
     "ChangeEvent",
     "ChatMessage",
     "Citation",
@@ -5778,6 +5781,28 @@ GetResponseHeaders = TypedDict(
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
 """The response to `GET /v1/responses/{id}`: Get a response."""
+
+
+class CancelResponsePath(TypedDict):
+    """The path parameters of `POST /v1/responses/{id}/cancel`: Cancel a response."""
+
+    id: str
+    """The id of a response: `resp_` followed by the run's id without `run_`."""
+
+
+CancelResponseHeaders = TypedDict(
+    "CancelResponseHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /v1/responses/{id}/cancel`: Cancel a response."""
+
+
+CancelResponseAnswer: TypeAlias = OpenAiResponse
+"""The response to `POST /v1/responses/{id}/cancel`: Cancel a response."""
 
 
 class ConnectRealtimeQuery(TypedDict):

@@ -1,0 +1,51 @@
+package mcp
+
+import (
+	"encoding/json"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/contract"
+	"parley/shared/id"
+)
+
+const (
+	methodInitialize = "initialize"
+	methodCancelled  = "notifications/cancelled"
+
+	// headerSession distinguishes the clients of a credential, whose requests may have the same ids.
+	// The service stores nothing about these sessions.
+	headerSession = "Mcp-Session-Id"
+	maxSession    = 128
+	sessionKind   = "mcp"
+)
+
+// prepare gives a new client a session id, and cancels the run of a request that the client has
+// cancelled. The SDK responds to both messages.
+func (h *Handler) prepare(c *gin.Context, message envelope) {
+	switch message.Method {
+	case methodInitialize:
+		c.Header(headerSession, id.New(sessionKind))
+	case methodCancelled:
+		var cancelled struct {
+			RequestID json.RawMessage `json:"requestId"`
+		}
+		if json.Unmarshal(message.Params, &cancelled) != nil || len(cancelled.RequestID) == 0 {
+			return
+		}
+		if call := callName(c, cancelled.RequestID); call != "" {
+			h.Readers.CancelCall(c.Request.Context(), call)
+		}
+	}
+}
+
+// callName returns the name of a request that no other client's request has, or "" for a client
+// that sends no session id.
+func callName(c *gin.Context, requestID json.RawMessage) string {
+	sessions, who := c.Request.Header.Values(headerSession), httpx.Caller(c)
+	if len(sessions) != 1 || sessions[0] == "" || len(sessions[0]) > maxSession || len(requestID) == 0 {
+		return ""
+	}
+	return string(contract.Hash(who.OrganizationID, who.Principal(), who.KeyID, sessions[0], string(requestID)))
+}

@@ -1,0 +1,43 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"io"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/readers"
+	"parley/shared/contract"
+)
+
+// headerRetryCount is the header in which OpenAI's clients count the retries of a request.
+const headerRetryCount = "X-Stainless-Retry-Count"
+
+// rules returns what happens to a run when its client leaves before the response. No part of the
+// answer was shown.
+func rules(s *dispatch.Submission) readers.Rules {
+	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
+}
+
+// hashBody hashes the request's body while it is read. attempt returns the attempt of a client that
+// counts its retries, and must be called after the body was read.
+func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
+	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
+	if err != nil || number < 0 || c.Request.Body == nil {
+		return func() readers.Attempt { return readers.Attempt{} }
+	}
+
+	sum, body := sha256.New(), c.Request.Body
+	c.Request.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(body, sum), body}
+	return func() readers.Attempt {
+		who := httpx.Caller(c)
+		request := contract.Hash(who.OrganizationID, who.Principal(), who.KeyID, c.Request.URL.Path, string(sum.Sum(nil)))
+		return readers.Attempt{Request: string(request), Number: number}
+	}
+}

@@ -1,0 +1,462 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openaiapi"
+	"parley/ingress/internal/readers"
+	"parley/ingress/internal/stream"
+	"parley/shared/bus"
+	"parley/shared/domain"
+)
+
+// edge is one of several ingresses.
+type edge struct {
+	*runEnv
+
+	handler http.Handler
+}
+
+// edges returns two ingresses with the same database and bus.
+func (a *runEnv) edges() (first, second edge) {
+	a.t.Helper()
+	b, err := bus.Dial(a.nats, "second", zerolog.Nop())
+	must(a.t, err)
+	a.t.Cleanup(b.Close)
+	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, b, zerolog.Nop())
+	hub := stream.New(a.store.Executions, b.NewWatch(), zerolog.Nop())
+	left := newReaders(b, d, hub)
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{d.Run, hub.Run, left.Run} {
+		wg.Go(func() {
+			if err := run(a.t.Context()); err != nil {
+				a.t.Errorf("the second ingress ended with %v", err)
+			}
+		})
+	}
+	a.t.Cleanup(wg.Wait)
+	deps := a.deps
+	deps.Dispatch, deps.Runs, deps.Streams, deps.Readers = d, d, hub, left
+	other, err := newAPI(deps, auth.NewPasswords(0, cheapPasswords))
+	must(a.t, err)
+	m, err := newMetrics(nil)
+	must(a.t, err)
+	return edge{a, a.handler}, edge{a, other.engine(m)}
+}
+
+// connection is a request that its client can leave.
+type connection struct {
+	cancel context.CancelFunc
+	done   chan *httptest.ResponseRecorder
+
+	mu   sync.Mutex
+	text strings.Builder // the received body
+}
+
+// received returns the body received up to now.
+func (c *connection) received() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+// tee is a recorder whose body can be read during the response.
+type tee struct {
+	*httptest.ResponseRecorder
+
+	c *connection
+}
+
+// Write records b.
+func (w tee) Write(b []byte) (int, error) {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	w.c.text.Write(b)
+	return w.ResponseRecorder.Write(b)
+}
+
+// leave closes the connection and waits until the service has noticed.
+func (c *connection) leave() { c.cancel(); <-c.done }
+
+// open sends a request.
+func (e edge) open(method, target, body string, headers ...string) *connection {
+	e.t.Helper()
+	ctx, cancel := context.WithCancel(e.t.Context())
+	req := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	req.RemoteAddr = "10.0.0.1:1"
+	req.Header.Set("Content-Type", "application/json")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	c := &connection{cancel: cancel, done: make(chan *httptest.ResponseRecorder, 1)}
+	e.t.Cleanup(cancel)
+	go func() {
+		rec := httptest.NewRecorder()
+		e.handler.ServeHTTP(tee{rec, c}, req)
+		c.done <- rec
+	}()
+	return c
+}
+
+// runsOf returns the ids of the runs with a message, oldest first, once there are that many.
+func (a *runEnv) runsOf(message string, n int) []string {
+	a.t.Helper()
+	var ids []string
+	eventually(a.t, "the runs of "+message, func() bool {
+		var all string
+		must(a.t, a.sql.QueryRowContext(a.t.Context(),
+			`SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM runs WHERE input->>'message' = $1`, message).Scan(&all))
+		ids = strings.Fields(all)
+		return len(ids) >= n
+	})
+	return ids
+}
+
+func (a *runEnv) statusOf(runID string) (status domain.RunStatus) {
+	a.t.Helper()
+	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(r.status, o.status) FROM runs r
+		LEFT JOIN open_runs o ON o.run_id = r.id WHERE r.id = $1`, runID).Scan(&status))
+	return status
+}
+
+// say claims a run and publishes pieces of its answer, as a worker does.
+func (a *runEnv) say(runID string, pieces ...string) {
+	a.t.Helper()
+	held := a.claimAccepted(runID)
+	var lines []byte
+	for _, text := range pieces {
+		lines = domain.AppendEventLine(lines, domain.EventMessageDelta, []byte(`{"text":"`+text+`"}`))
+	}
+	a.bus.Events(runID, domain.EventChunk{Fence: held.Fence, First: 2, Lines: lines})
+}
+
+func (a *runEnv) isCancelled(runID string, within time.Duration) {
+	a.t.Helper()
+	began := time.Now()
+	eventually(a.t, runID+" is cancelled", func() bool { return a.statusOf(runID) == domain.RunCancelled })
+	if took := time.Since(began); took > within {
+		a.t.Errorf("the run was cancelled after %s", took)
+	}
+}
+
+// pass waits.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	over := time.Now().Add(d)
+	eventually(t, "time passes", func() bool { return time.Now().After(over) })
+}
+
+const (
+	graceOver = readers.Grace + 2*time.Second // a watched run is cancelled by then, also on a busy machine
+	atOnce    = 3 * time.Second               // less than the grace period
+)
+
+// uiBody returns a request of the AI SDK or of AG-UI.
+func uiBody(session, message string) string {
+	return `{"id":"` + session + `","threadId":"` + session + `","runId":"r","messages":[{"id":"m","role":"user","content":"` + message +
+		`","parts":[{"type":"text","text":"` + message + `"}]}],"tools":[],"context":[]}`
+}
+
+// toolCallOf returns a tool call of an agent.
+func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) string {
+	a.t.Helper()
+	got := a.ok("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h.ownerKey, h.header, "Accept: application/json, text/event-stream")
+	name := regexp.MustCompile(`"name":"([^"]+)"`).FindStringSubmatch(string(got.body))
+	if name == nil {
+		a.t.Fatalf("no tool for %s in %s", agentID, got.body)
+	}
+	return `{"jsonrpc":"2.0","id":` + requestID + `,"method":"tools/call","params":{"name":"` + name[1] + `","arguments":{"message":"` + message + `"}}}`
+}
+
+// Each protocol whose users expect it cancels a run when its client leaves.
+func TestARunEndsAfterItsLastReader(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, _ := a.edges()
+	chat, call := "/api/agents?action=chat&id="+agentID, a.toolCallOf(home, agentID, "1", "$m")
+	const before = 500 * time.Millisecond // the clocks of test and service are read at different times
+	type opened struct {
+		*connection
+		name, runID string
+		least, most time.Duration // 0: the run continues
+		left        time.Time
+	}
+	var all []*opened
+	for _, tc := range []struct {
+		name, target, body, header string
+		least, most                time.Duration
+	}{
+		{"completion", "/v1/chat/completions", `{"model":"` + agentID + `","messages":[{"role":"user","content":"$m"}]}`, "", readers.Grace, graceOver},
+		{"completion-stream", "/v1/chat/completions", `{"model":"` + agentID + `","stream":true,"messages":[{"role":"user","content":"$m"}]}`, "", readers.Grace, graceOver},
+		{"response", "/v1/responses", `{"model":"` + agentID + `","input":"$m"}`, "", readers.Grace, graceOver},
+		{"ai-sdk", chat + "&format=ai-sdk", uiBody("$m", "$m"), "", readers.Grace, graceOver},
+		{"ag-ui", chat + "&format=ag-ui", uiBody("$m", "$m"), "", 0, atOnce},
+		{"mcp", "/mcp", call, "", readers.Grace, graceOver},
+		{"background", "/v1/responses", `{"model":"` + agentID + `","stream":true,"background":true,"input":"$m"}`, "", 0, 0},
+		{"keyed", "/v1/responses", `{"model":"` + agentID + `","stream":true,"input":"$m"}`, "Idempotency-Key: k", 0, 0},
+		{"own-stream", chat, `{"sessionId":"$m","message":"$m","stream":true}`, "", 0, 0},
+		{"own", chat, `{"sessionId":"$m","message":"$m"}`, "", 0, 0},
+	} {
+		headers := []string{home.ownerKey, home.header, "Accept: application/json, text/event-stream"}
+		if strings.HasPrefix(tc.target, "/api") {
+			headers = headers[:2]
+		}
+		if tc.header != "" {
+			headers = append(headers, tc.header)
+		}
+		c := here.open("POST", tc.target, strings.ReplaceAll(tc.body, "$m", tc.name), headers...)
+		all = append(all, &opened{connection: c, name: tc.name, runID: a.runsOf(tc.name, 1)[0], least: tc.least, most: tc.most})
+	}
+
+	for _, o := range all {
+		o.leave()
+		o.left = time.Now()
+	}
+	ended := map[string]time.Duration{}
+	over := time.Now().Add(graceOver)
+	eventually(t, "the grace period is over", func() bool {
+		for _, o := range all {
+			if _, known := ended[o.name]; !known && a.statusOf(o.runID) == domain.RunCancelled {
+				ended[o.name] = time.Since(o.left)
+			}
+		}
+		return time.Now().After(over)
+	})
+	for _, o := range all {
+		took, cancelled := ended[o.name]
+		switch {
+		case cancelled != (o.most > 0):
+			t.Errorf("%s: cancelled: %v", o.name, cancelled)
+		case cancelled && (took < o.least-before || took > o.most):
+			t.Errorf("%s: cancelled after %s, not between %s and %s", o.name, took, o.least, o.most)
+		}
+	}
+}
+
+// A message of the session, at another ingress, ends the run that the user has stopped. The history
+// holds what was shown.
+func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	chat := "/api/agents?action=chat&format=ai-sdk&id=" + agentID
+
+	stopped := here.open("POST", chat, uiBody("s", "first"), home.key)
+	other := here.open("POST", chat, uiBody("other", "neighbour"), home.key)
+	first, neighbour := a.runsOf("first", 1)[0], a.runsOf("neighbour", 1)[0]
+	a.say(first, "Once ", "upon")
+	eventually(t, "the client has received the text", func() bool { return strings.Contains(stopped.received(), "upon") })
+	stopped.leave()
+	next := there.open("POST", chat, uiBody("s", "second"), home.key)
+	second := a.runsOf("second", 1)[0]
+	a.isCancelled(first, atOnce)
+	a.claimAccepted(second)
+
+	shown := a.ok("GET", "/api/sessions?id=s&agentId="+agentID, "", home.key)
+	if text := string(shown.body); !strings.Contains(text, `"content":"Once upon"`) || !strings.Contains(text, `"interrupted":true`) {
+		t.Errorf("the session shows %s", text)
+	}
+	turns, err := a.store.Sessions.History(t.Context(), home.org, a.sessionRef(second), 2, 10)
+	must(t, err)
+	if len(turns) != 1 || turns[0].Message != "first" || turns[0].Answer != "Once upon" {
+		t.Errorf("the history of the next run: %+v", turns)
+	}
+
+	// The order of the two events does not matter.
+	third := here.open("POST", chat, uiBody("s", "third"), home.key)
+	a.runsOf("third", 1)
+	next.leave()
+	a.isCancelled(second, atOnce)
+	third.leave()
+	if got := a.statusOf(neighbour); got != domain.RunQueued {
+		t.Errorf("the neighbour's run is %s", got)
+	}
+	other.leave()
+}
+
+// A reader at another ingress keeps a run whose client has left.
+func TestAReaderElsewhereKeepsTheRun(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	chat := "/api/agents?action=chat&format=ai-sdk&id=" + agentID
+	c := here.open("POST", chat, uiBody("s", "kept"), home.key)
+	runID := a.runsOf("kept", 1)[0]
+	again := there.open("GET", "/api/runs?stream=1&format=ai-sdk&id="+runID, "", home.key)
+	waits := here.open("POST", chat, uiBody("p", "parked"), home.key)
+	parked := a.runsOf("parked", 1)[0]
+	a.parkForApproval(parked)
+	eventually(t, "the run is read again", func() bool { return again.received() != "" })
+	c.leave()
+	waits.leave()
+	pass(t, graceOver)
+	if got := a.statusOf(runID); got != domain.RunQueued {
+		t.Fatalf("a run with a reader is %s", got)
+	}
+	if got := a.statusOf(parked); got != domain.RunRequiresAction {
+		t.Errorf("a run that waits for a person is %s", got)
+	}
+	again.leave()
+	a.isCancelled(runID, graceOver)
+}
+
+// A client that announces a retry gets the run of its first attempt.
+func TestARetryIsTheSameRun(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	body := `{"model":"` + agentID + `","input":"slow"}`
+	count := func(n string) string { return "X-Stainless-Retry-Count: " + n }
+
+	// Two equal requests are two runs, and so are their retries.
+	first := here.open("POST", "/v1/responses", body, home.key, count("0"))
+	a.runsOf("slow", 1)
+	twin := here.open("POST", "/v1/responses", body, home.key, count("0"))
+	runs := a.runsOf("slow", 2)
+	first.leave()
+	twin.leave()
+	retries := map[string]*connection{}
+	for n, e := range []edge{there, here} {
+		pass(t, 375*time.Millisecond) // the shortest pause of a client before its retry
+		retries[runs[n]] = e.open("POST", "/v1/responses", body, home.key, count("1"))
+	}
+	pass(t, graceOver)
+	if all := a.runsOf("slow", 2); len(all) != 2 {
+		t.Fatalf("%d runs", len(all))
+	}
+
+	// Another credential, another body and a request that announces nothing start runs.
+	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
+		there.open("POST", "/v1/responses", more[0], more[1:]...)
+		a.runsOf("slow", 3+n)
+	}
+
+	a.finish("done", runs...)
+	got := map[string]bool{}
+	for _, c := range retries {
+		rec := <-c.done
+		got[rec.Header().Get("X-Parley-Run-Id")] = true
+		if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"done"`) {
+			t.Errorf("a retry: %d %s", rec.Code, rec.Body)
+		}
+	}
+	if !got[runs[0]] || !got[runs[1]] {
+		t.Errorf("the retries got the runs %v, not %v", got, runs)
+	}
+}
+
+// The run has finished before its retry arrives.
+func TestARetryGetsAFinishedRun(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	body := `{"model":"` + agentID + `","messages":[{"role":"user","content":"late"}]}`
+	c := here.open("POST", "/v1/chat/completions", body, home.key, "X-Stainless-Retry-Count: 1")
+	runID := a.runsOf("late", 1)[0]
+	c.leave()
+	a.finish("done", runID)
+	pass(t, 375*time.Millisecond) // as in TestARetryIsTheSameRun
+	again := there.open("POST", "/v1/chat/completions", body, home.key, "X-Stainless-Retry-Count: 2")
+	rec := <-again.done
+	if rec.Code != http.StatusOK || rec.Header().Get("X-Parley-Run-Id") != runID || rec.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%d %v %s", rec.Code, rec.Header(), rec.Body)
+	}
+	if all := a.runsOf("late", 1); len(all) != 1 {
+		t.Errorf("%d runs", len(all))
+	}
+}
+
+// A response can be cancelled, at any ingress. The history holds what was shown.
+func TestAResponseIsCancelled(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	c := here.open("POST", "/v1/responses", `{"model":"`+agentID+`","stream":true,"background":true,"input":"long"}`, home.key)
+	runID := a.runsOf("long", 1)[0]
+	a.say(runID, "So far")
+	eventually(t, "the client has received the text", func() bool { return strings.Contains(c.received(), "So far") })
+	cancelled := there.open("POST", "/v1/responses/"+openaiapi.ResponseID(runID)+"/cancel", "{}", home.key)
+	if rec := <-cancelled.done; rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"status":"cancelled"`) {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	<-c.done
+	again := a.ok("POST", "/v1/responses/"+openaiapi.ResponseID(runID)+"/cancel", "", home.key)
+	if again.text(t, "status") != "cancelled" {
+		t.Errorf("cancelled again: %s", again.body)
+	}
+	turns, err := a.store.Sessions.History(t.Context(), home.org, a.sessionRef(runID), 2, 10)
+	must(t, err)
+	if len(turns) != 1 || turns[0].Answer != "So far" {
+		t.Errorf("the history: %+v", turns)
+	}
+	a.from("POST", "/v1/responses/resp_x/cancel", "", home.key).want(t, "no response", 404, "not_found")
+}
+
+// notifications/cancelled cancels the call of that client, at any ingress, and no call of another
+// client that has the same id and the same key.
+func TestAToolCallIsCancelled(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	accept := "Accept: application/json, text/event-stream"
+	session := func() string {
+		got := a.ok("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+			home.ownerKey, home.header, accept)
+		return "Mcp-Session-Id: " + got.header.Get("Mcp-Session-Id")
+	}
+	one, two := session(), session()
+	if one == two || one == "Mcp-Session-Id: " {
+		t.Fatalf("the sessions are %q and %q", one, two)
+	}
+	call := func(message string, headers ...string) string {
+		here.open("POST", "/mcp", a.toolCallOf(home, agentID, "7", message), append(headers, home.ownerKey, home.header, accept)...)
+		return a.runsOf(message, 1)[0]
+	}
+	mine, neighbour, nameless := call("mine", one), call("neighbour", two), call("nameless")
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"stop"}}`
+	for _, headers := range [][]string{{one}, {}} {
+		rec := <-there.open("POST", "/mcp", cancel, append(headers, home.ownerKey, home.header, accept)...).done
+		if rec.Code != http.StatusAccepted {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+	}
+	a.isCancelled(mine, atOnce)
+	for name, runID := range map[string]string{"neighbour": neighbour, "nameless": nameless} {
+		if got := a.statusOf(runID); got != domain.RunQueued {
+			t.Errorf("the call of %s is %s", name, got)
+		}
+	}
+}
+
+// sessionRef returns the number of a run's session.
+func (a *runEnv) sessionRef(runID string) (ref int64) {
+	a.t.Helper()
+	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT session_ref FROM runs WHERE id = $1`, runID).Scan(&ref))
+	return ref
+}

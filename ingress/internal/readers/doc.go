@@ -1,0 +1,18 @@
+// Package readers cancels the runs that no client reads any more.
+//
+// Users of other protocols (OpenAI, AI SDK, AG-UI, MCP) expect that closing the connection stops the
+// answer. A request that may be stopped this way begins a Reading. If its client leaves before the
+// run has finished, the run is watched until it is cancelled or read again:
+//
+//	Reading ──client leaves──► watched ──no reader for the grace period──► cancelled
+//	   ▲                        │ │ └────the session's next message──────► cancelled at once
+//	   └──a retry attaches──────┘ └──────the run has finished────────────► forgotten
+//
+// The ingress whose client left watches the run. A reader may return at any ingress, so ingresses
+// exchange messages over the bus: the watching ingress asks every second who reads its runs, and
+// cancels a run only after it has received its own question, which proves that the bus delivered it
+// to all. A run is never cancelled while the bus is unreachable, or after its ingress has died.
+//
+// Before a run is cancelled, the text that its clients received is stored. The session's history
+// contains this text as the answer, as it does for an interrupted spoken answer.
+package readers

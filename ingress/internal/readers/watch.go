@@ -1,0 +1,395 @@
+package readers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+const (
+	look       = 100 * time.Millisecond // interval at which watched runs are checked
+	askEvery   = time.Second            // interval of the questions about a watched run
+	answerTime = 200 * time.Millisecond // how long other ingresses may take to answer
+	maxAsked   = 500                    // runs in one message
+	maxWatch   = time.Hour              // a run that is read elsewhere is forgotten after this time
+	maxCancels = 16                     // simultaneous cancellations
+	cancelTime = 10 * time.Second
+)
+
+// Bus sends messages to the watches of all ingresses, including the sender's.
+type Bus interface {
+	PublishReaders(body []byte) error
+	OnReaders(f func(body []byte)) (stop func(), err error)
+}
+
+// Runs are the operations on runs that a Watch needs.
+type Runs interface {
+	// Working reports whether a run is queued or running. A run that waits for a person is not.
+	Working(ctx context.Context, org, runID string) (bool, error)
+	// Cancel cancels a run.
+	Cancel(ctx context.Context, org, runID string) error
+	// SaveShown stores the shown text of a run for the session's history.
+	SaveShown(ctx context.Context, org, runID, text string) error
+}
+
+// Watch watches the runs whose clients have left this ingress. It is safe for concurrent use.
+type Watch struct {
+	name string // distinguishes this ingress from others
+	bus  Bus
+	runs Runs
+	// reads reports whether a request of this ingress reads a run or waits for it.
+	reads func(runID string) bool
+	log   zerolog.Logger
+	wake  chan struct{}
+	slots chan struct{} // bounds cancellations
+
+	mu       sync.Mutex
+	left     map[string]*leftRun
+	calls    map[string]*Reading
+	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
+	attempts memory[attempt] // by request
+}
+
+// leftRun is a run whose client has left.
+type leftRun struct {
+	Run
+
+	shown     *string // text to store; nil: none was shown
+	grace     time.Duration
+	since     time.Time // when the run was last read
+	asked     time.Time // when the ingresses were last asked who reads the run
+	confirmed time.Time // when the last question arrived; zero: none since the run was last read
+	until     time.Time
+}
+
+// attempt is the run of an attempt whose client has left.
+type attempt struct {
+	OrganizationID string `json:"org"`
+	RunID          string `json:"run"`
+	Number         int    `json:"number"`
+}
+
+// New returns a Watch. It watches only while Run is called. name must be unique.
+func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zerolog.Logger) *Watch {
+	return &Watch{
+		name: name, bus: bus, runs: runs, reads: reads, log: log,
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxCancels), left: map[string]*leftRun{}, calls: map[string]*Reading{},
+	}
+}
+
+// Run watches until ctx ends. Runs that are watched at that time continue.
+func (w *Watch) Run(ctx context.Context) error {
+	stop, err := w.bus.OnReaders(func(body []byte) { w.receive(ctx, body) })
+	if err != nil {
+		return fmt.Errorf("receiving messages about readers: %w", err)
+	}
+	defer stop()
+
+	var cancels sync.WaitGroup
+	defer cancels.Wait()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		beat := tick.C
+		if !w.watching() {
+			beat = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		case <-beat:
+		}
+
+		due, ask := w.check(time.Now())
+		for len(ask) > 0 {
+			n := min(len(ask), maxAsked)
+			w.send(message{Ask: ask[:n]})
+			ask = ask[n:]
+		}
+		for _, run := range due {
+			w.slots <- struct{}{}
+			cancels.Go(func() {
+				defer func() { <-w.slots }()
+				w.cancel(ctx, run)
+			})
+		}
+	}
+}
+
+func (w *Watch) watching() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.left) > 0
+}
+
+// check returns the runs to cancel, which are no longer watched, and the runs to ask about.
+func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, run := range w.left {
+		switch {
+		case w.reads(id):
+			run.read(now)
+		case now.After(run.until):
+			delete(w.left, id)
+		case run.due(now):
+			delete(w.left, id)
+			due = append(due, run)
+		case now.Sub(run.asked) >= askEvery:
+			run.asked = now
+			ask = append(ask, id)
+		}
+	}
+	return due, ask
+}
+
+// read restarts the grace period.
+func (l *leftRun) read(now time.Time) { l.since, l.confirmed = now, time.Time{} }
+
+// due reports whether the run has had no reader at any ingress for its grace period.
+func (l *leftRun) due(now time.Time) bool {
+	return now.Sub(l.since) >= l.grace && !l.confirmed.IsZero() && now.Sub(l.confirmed) >= answerTime
+}
+
+// leave watches the run of a reading whose client has left, unless it has finished.
+func (w *Watch) leave(r *Reading) {
+	now := time.Now()
+	run := &leftRun{Run: r.run, grace: r.rules.Grace, since: now, until: now.Add(maxWatch)}
+	if r.rules.Shows {
+		shown := r.shown.Text()
+		run.shown = &shown
+	}
+	w.mu.Lock()
+	for _, next := range w.next.get(run.Session) {
+		if next > run.ID { // ids are ordered by time
+			run.grace = 0
+		}
+	}
+	if !r.ended {
+		w.left[run.ID] = run
+	}
+	w.mu.Unlock()
+	w.rouse()
+
+	// A retry may reach another ingress.
+	if try := r.rules.Attempt; try.Request != "" {
+		lost := attempt{OrganizationID: run.OrganizationID, RunID: run.ID, Number: try.Number}
+		w.remember(try.Request, lost)
+		w.send(message{Request: []byte(try.Request), Attempt: &lost})
+	}
+}
+
+func (w *Watch) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// cancel stores the shown text of a run and cancels the run, if it is queued or running. If that
+// fails, the run is watched again.
+func (w *Watch) cancel(ctx context.Context, run *leftRun) {
+	within, cancel := context.WithTimeout(ctx, cancelTime)
+	defer cancel()
+	working, err := w.runs.Working(within, run.OrganizationID, run.ID)
+	if err == nil && working {
+		// The text is stored first: the session's next run may start when this one is cancelled.
+		if run.shown != nil {
+			w.save(within, run.Run, *run.shown)
+		}
+		err = w.runs.Cancel(within, run.OrganizationID, run.ID)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+
+	w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot cancel a run without a reader, retrying")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left[run.ID] == nil {
+		run.confirmed = time.Time{}
+		w.left[run.ID] = run
+		w.rouse()
+	}
+}
+
+// save stores the shown text of a run.
+func (w *Watch) save(ctx context.Context, run Run, text string) {
+	ctx, cancel := context.WithTimeout(ctx, cancelTime)
+	defer cancel()
+	if err := w.runs.SaveShown(ctx, run.OrganizationID, run.ID, text); err != nil {
+		w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot store the shown part of an answer")
+	}
+}
+
+// Next reports that the run of a session's next message waits for an earlier run. Earlier runs of
+// the session without a reader are cancelled at once.
+func (w *Watch) Next(session, runID string) {
+	w.sessionNext(session, runID)
+	w.send(message{Session: []byte(session), Run: runID})
+}
+
+func (w *Watch) sessionNext(session, runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next.add(session, runID)
+	for _, run := range w.left {
+		if run.Session == session && run.ID < runID {
+			run.grace = 0
+			w.rouse()
+		}
+	}
+}
+
+// Earlier returns the run of the latest earlier attempt of a request whose client has left. The run
+// is not returned again.
+func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
+	if try.Request == "" || try.Number == 0 {
+		return "", "", false
+	}
+	w.mu.Lock()
+	var best *attempt
+	for _, a := range w.attempts.get(try.Request) {
+		if a.Number < try.Number && (best == nil || a.Number > best.Number) {
+			best = &a
+		}
+	}
+	if best != nil {
+		w.forget(try.Request, best.RunID)
+		if run := w.left[best.RunID]; run != nil {
+			run.read(time.Now())
+		}
+	}
+	w.mu.Unlock()
+	if best == nil {
+		return "", "", false
+	}
+	w.send(message{Request: []byte(try.Request), Read: []string{best.RunID}})
+	return best.OrganizationID, best.RunID, true
+}
+
+func (w *Watch) remember(request string, a attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attempts.add(request, a)
+}
+
+// forget forgets an attempt that has a new reader. w.mu must be locked.
+func (w *Watch) forget(request, runID string) {
+	w.attempts.remove(request, func(a attempt) bool { return a.RunID == runID })
+}
+
+// CancelCall cancels the run of the request with the given name, at whichever ingress it is.
+func (w *Watch) CancelCall(ctx context.Context, call string) {
+	if !w.cancelCall(ctx, call) {
+		w.send(message{Call: []byte(call)})
+	}
+}
+
+// cancelCall cancels the run of a request of this ingress. It returns false if there is none.
+func (w *Watch) cancelCall(ctx context.Context, call string) bool {
+	w.mu.Lock()
+	r := w.calls[call]
+	w.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	now := time.Now()
+	w.cancel(context.WithoutCancel(ctx), &leftRun{Run: r.run, until: now.Add(maxWatch), since: now})
+	return true
+}
+
+func (w *Watch) removeCall(r *Reading) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls[r.rules.Call] == r {
+		delete(w.calls, r.rules.Call)
+	}
+}
+
+// message is a message to the watches of all ingresses. One group of fields is set.
+type message struct {
+	From string `json:"from"`
+
+	Ask  []string `json:"ask,omitempty"`  // who reads these runs?
+	Read []string `json:"read,omitempty"` // the sender reads these runs
+
+	Session []byte `json:"session,omitempty"` // the next message of this session waits
+	Run     string `json:"run,omitempty"`     // its run
+
+	Request []byte   `json:"request,omitempty"` // the client of this request has left, or its run is read again
+	Attempt *attempt `json:"attempt,omitempty"`
+
+	Call []byte `json:"call,omitempty"` // cancel this call
+}
+
+// send publishes a message. Without the message, runs continue.
+func (w *Watch) send(m message) {
+	m.From = w.name
+	body, err := json.Marshal(m)
+	if err == nil {
+		err = w.bus.PublishReaders(body)
+	}
+	if err != nil {
+		w.log.Debug().Err(err).Msg("message about readers not sent")
+	}
+}
+
+// receive handles a message. The bus calls it from one goroutine.
+func (w *Watch) receive(ctx context.Context, body []byte) {
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		w.log.Warn().Err(err).Msg("cannot read a message about readers")
+		return
+	}
+	own := m.From == w.name
+	switch {
+	case len(m.Ask) > 0 && own:
+		w.mark(m.Ask, func(run *leftRun) { run.confirmed = time.Now() })
+	case len(m.Ask) > 0:
+		w.answer(m.Ask)
+	case own: // the other messages of this process were handled when they were sent
+	case len(m.Read) > 0:
+		w.mark(m.Read, func(run *leftRun) { run.read(time.Now()) })
+		if len(m.Request) > 0 {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.forget(string(m.Request), m.Read[0])
+		}
+	case len(m.Session) > 0:
+		w.sessionNext(string(m.Session), m.Run)
+	case m.Attempt != nil:
+		w.remember(string(m.Request), *m.Attempt)
+	case len(m.Call) > 0:
+		go w.cancelCall(ctx, string(m.Call))
+	}
+}
+
+// mark changes the watched runs among the given ones.
+func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range runIDs {
+		if run := w.left[id]; run != nil {
+			change(run)
+		}
+	}
+}
+
+// answer publishes which of the runs have a reader at this ingress.
+func (w *Watch) answer(runIDs []string) {
+	var read []string
+	for _, id := range runIDs {
+		if w.reads(id) {
+			read = append(read, id)
+		}
+	}
+	if len(read) > 0 {
+		w.send(message{Read: read})
+	}
+}

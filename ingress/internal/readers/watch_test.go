@@ -1,0 +1,354 @@
+package readers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/shared/store/rundb"
+)
+
+// fakeBus delivers messages to all watches, unless it is down.
+type fakeBus struct {
+	mu    sync.Mutex
+	hears []func([]byte)
+	down  bool
+}
+
+func (b *fakeBus) PublishReaders(body []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return errors.New("the bus is down")
+	}
+	for _, hear := range b.hears {
+		go hear(body)
+	}
+	return nil
+}
+
+func (b *fakeBus) OnReaders(f func([]byte)) (func(), error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hears = append(b.hears, f)
+	return func() {}, nil
+}
+
+func (b *fakeBus) set(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+// ingress is a watch with its runs.
+type ingress struct {
+	*Watch
+
+	mu        sync.Mutex
+	read      map[string]bool
+	parked    map[string]bool
+	fails     int // cancellations that fail
+	cancelled []string
+	shown     map[string]string
+}
+
+func (i *ingress) Working(_ context.Context, _, runID string) (bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !i.parked[runID], nil
+}
+
+// Cancel records the second of the cancellation.
+func (i *ingress) Cancel(_ context.Context, _, runID string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.fails > 0 {
+		i.fails--
+		return errors.New("away")
+	}
+	i.cancelled = append(i.cancelled, runID)
+	return nil
+}
+
+func (i *ingress) SaveShown(_ context.Context, _, runID, text string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.shown[runID] = text
+	return nil
+}
+
+func (i *ingress) reading(runID string, now bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.read[runID] = now
+}
+
+// took returns the cancelled runs.
+func (i *ingress) took() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.cancelled)
+}
+
+func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
+	t.Helper()
+	i := &ingress{read: map[string]bool{}, parked: map[string]bool{}, shown: map[string]string{}}
+	i.Watch = New(name, b, i, func(runID string) bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return i.read[runID]
+	}, zerolog.Nop())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- i.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return i
+}
+
+// stored returns an open run of a session.
+func stored(runID, session string) *rundb.StoredRun {
+	agent := "ag_1"
+	return &rundb.StoredRun{OrganizationID: "org_1", Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
+}
+
+// leave begins a reading whose client leaves.
+func (i *ingress) leave(runID string, rules Rules) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := i.Begin(stored(runID, "s"), rules)
+	cancel()
+	r.End(ctx)
+}
+
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestARunIsCancelledOnlyIfNoIngressReadsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
+		there.reading("run_1", true)
+		here.parked["run_4"] = true
+		for _, runID := range []string{"run_1", "run_2", "run_4"} {
+			here.leave(runID, Rules{Grace: Grace})
+		}
+		here.leave("run_3", Rules{Keep: true})
+		after(Grace - time.Second)
+		if got := here.took(); len(got) != 0 {
+			t.Errorf("cancelled before the end of the grace period: %v", got)
+		}
+		after(2 * time.Second)
+		if got := here.took(); !slices.Equal(got, []string{"run_2"}) {
+			t.Errorf("cancelled %v", got)
+		}
+		after(10 * Grace)
+		there.reading("run_1", false)
+		after(Grace - 2*time.Second)
+		if got := here.took(); len(got) != 1 {
+			t.Errorf("cancelled while it was read, or soon after: %v", got)
+		}
+		after(3 * time.Second)
+		if got := here.took(); !slices.Equal(got, []string{"run_2", "run_1"}) {
+			t.Errorf("cancelled %v", got)
+		}
+		if got := there.took(); len(got) != 0 {
+			t.Errorf("the other ingress cancelled %v", got)
+		}
+		here.mu.Lock()
+		defer here.mu.Unlock()
+		if len(here.left) != 0 {
+			t.Errorf("still watched: %v", here.left)
+		}
+	})
+}
+
+// Without the bus, another ingress could not say that it reads the run.
+func TestNoRunIsCancelledWithoutTheBus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here := newIngress(t, "here", b)
+		b.set(true)
+		here.leave("run_1", Rules{Grace: 0})
+		after(10 * Grace)
+		if got := here.took(); len(got) != 0 {
+			t.Errorf("cancelled %v", got)
+		}
+		b.set(false)
+		after(2 * time.Second)
+		if got := here.took(); len(got) != 1 {
+			t.Errorf("cancelled %v", got)
+		}
+	})
+}
+
+func TestAFailedCancellationIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here := newIngress(t, "here", &fakeBus{})
+		here.fails = 3
+		here.leave("run_1", Rules{Grace: Grace})
+		after(Grace + 10*time.Second)
+		if got := here.took(); len(got) != 1 {
+			t.Errorf("cancelled %v", got)
+		}
+	})
+}
+
+// A reader that comes back ends the watch.
+func TestAReaderComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here := newIngress(t, "here", &fakeBus{})
+		here.leave("run_1", Rules{Grace: Grace})
+		after(Grace - time.Second)
+		here.Begin(stored("run_1", "s"), Rules{Grace: Grace})
+		after(10 * Grace)
+		if got := here.took(); len(got) != 0 {
+			t.Errorf("cancelled %v", got)
+		}
+	})
+}
+
+// Only runs before the next message are cancelled at once.
+func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
+		here.leave("run_1", Rules{Grace: Grace})
+		here.leave("run_3", Rules{Grace: Grace})
+		there.Next(RunFor(stored("run_2", "s")).Session, "run_2")
+		there.Next(RunFor(stored("run_9", "other")).Session, "run_9")
+		after(time.Second)
+		if got := here.took(); !slices.Equal(got, []string{"run_1"}) {
+			t.Errorf("cancelled %v", got)
+		}
+	})
+}
+
+// events is a source of one batch of events after another.
+type events [][]domain.Event
+
+func (e *events) Next(context.Context, time.Time) ([]domain.Event, error) {
+	next := (*e)[0]
+	*e = (*e)[1:]
+	return next, nil
+}
+
+func delta(text string) domain.Event {
+	return domain.Event{Type: domain.EventMessageDelta, Data: []byte(`{"text":` + strconv.Quote(text) + `}`)}
+}
+
+// The history gets the text that was sent, without the batch during which the client left.
+func TestTheShownTextIsStored(t *testing.T) {
+	t.Parallel()
+	restarted := domain.Event{Type: domain.EventRunRestarted, Data: []byte("{}")}
+	cancelled := domain.Event{Type: domain.EventRunCancelled, Data: []byte("{}")}
+	for name, tc := range map[string]struct {
+		events events
+		left   bool
+		rules  Rules
+		want   string
+		stored bool
+	}{
+		"left":            {events{{delta("a")}, {delta("b"), delta("c")}, {delta("d")}}, true, Rules{Shows: true}, "abc", true},
+		"another attempt": {events{{delta("ab")}, {restarted, delta("a")}, {delta("bc")}, {}}, true, Rules{Shows: true}, "abc", true},
+		"cancelled":       {events{{delta("a")}, {delta("b"), cancelled}}, false, Rules{Shows: true, Keep: true}, "ab", true},
+		"nothing yet":     {events{{}}, true, Rules{Shows: true}, "", true},
+		"not shown":       {events{{delta("a")}, {}}, true, Rules{}, "", false},
+		"kept":            {events{{delta("a")}, {}}, true, Rules{Shows: true, Keep: true}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				here := newIngress(t, "here", &fakeBus{})
+				ctx, cancel := context.WithCancel(t.Context())
+				r := here.Begin(stored("run_1", "s"), tc.rules).Follow(&tc.events)
+				for range len(tc.events) {
+					if _, err := r.Next(ctx, time.Now()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if tc.left {
+					cancel()
+				}
+				r.End(ctx)
+				cancel()
+				after(2 * time.Second)
+				if text, ok := here.shown["run_1"]; text != tc.want || ok != tc.stored {
+					t.Errorf("stored %v: %q", ok, text)
+				}
+			})
+		})
+	}
+}
+
+// The memory of attempts is bounded in number and time.
+func TestAttemptsAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m memory[int]
+		for n := range 3 * maxRemembered {
+			m.add(strconv.Itoa(n), n)
+		}
+		if m.size > maxRemembered || len(m.values) != m.size {
+			t.Errorf("%d values of %d keys", m.size, len(m.values))
+		}
+		m.add("a", 1)
+		m.add("a", 2)
+		after(rememberFor / 2)
+		m.add("a", 3)
+		after(rememberFor/2 + time.Second)
+		if got := m.get("a"); !slices.Equal(got, []int{3}) {
+			t.Errorf("%v", got)
+		}
+		m.remove("a", func(n int) bool { return n == 3 })
+		after(rememberFor)
+		m.add("b", 1)
+		if len(m.values) != 1 || m.size != 1 {
+			t.Errorf("%d values of %d keys", m.size, len(m.values))
+		}
+	})
+}
+
+func TestARetryTakesTheLatestAttemptOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
+		for n, runID := range []string{"run_1", "run_2", "run_3"} {
+			here.leave(runID, Rules{Grace: Grace, Attempt: Attempt{Request: "r", Number: n}})
+		}
+		synctest.Wait()
+		for _, tc := range []struct {
+			at     *ingress
+			number int
+			want   string
+		}{{there, 0, ""}, {there, 2, "run_2"}, {here, 2, "run_1"}, {there, 2, ""}, {here, 3, "run_3"}} {
+			if _, got, _ := tc.at.Earlier(Attempt{Request: "r", Number: tc.number}); got != tc.want {
+				t.Errorf("retry %d got %q, not %q", tc.number, got, tc.want)
+			}
+			synctest.Wait()
+		}
+		if _, got, ok := here.Earlier(Attempt{Request: "other", Number: 1}); ok {
+			t.Errorf("another request got %q", got)
+		}
+	})
+}

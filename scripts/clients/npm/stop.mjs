@@ -1,0 +1,152 @@
+// Stops answers as the users of OpenAI's client, the AI SDK, AG-UI and MCP do, and lets OpenAI's
+// client time out and retry.
+import assert from "node:assert/strict";
+import { HttpAgent } from "@ag-ui/client";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { AbstractChat, DefaultChatTransport } from "ai";
+import OpenAI from "openai";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID } = process.env;
+const headers = { "x-api-key": PARLEY_API_KEY };
+const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).json();
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const runsOf = async (sessionId) => (await get(`/api/runs?sessionId=${sessionId}`)).data;
+
+// An answer of more than ten seconds.
+const long = (name) => `slowly ${name} ` + Array.from({ length: 600 }, (_, n) => `w${n}`).join(" ");
+
+// Waits until the run is cancelled, and returns how many seconds that took.
+async function cancelled(runId) {
+  const began = Date.now();
+  for (;;) {
+    const run = await get(`/api/runs?id=${runId}`);
+    if (run.status === "cancelled") return (Date.now() - began) / 1000;
+    assert.ok(["queued", "running"].includes(run.status), `${runId} is ${run.status}`);
+    assert.ok(Date.now() - began < 20_000, `${runId} was not cancelled`);
+    await pause(50);
+  }
+}
+
+// The session shows what the user saw, and the answer as interrupted.
+async function shows(sessionId, text) {
+  const { messages } = await get(`/api/sessions?id=${sessionId}&agentId=${STUB_ID}`);
+  assert.equal(messages[1].role, "assistant", JSON.stringify(messages).slice(0, 500));
+  assert.equal(messages[1].interrupted, true);
+  assert.ok(text.length > 0 && messages[1].content.startsWith(text), `${messages[1].content} does not begin with ${text}`);
+  assert.ok(messages[1].content.length < text.length + 2_000, "the session shows more than the user saw");
+}
+
+async function until(holds) {
+  const began = Date.now();
+  while (!holds()) {
+    assert.ok(Date.now() - began < 20_000, "not in time: " + holds);
+    await pause(20);
+  }
+}
+
+const took = {};
+const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
+
+// A neighbour with the same key, whose run nothing here may cancel.
+const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
+const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
+
+// A closed stream of a completion.
+const stream = await openai.chat.completions.create(
+  { model: STUB_ID, messages: [{ role: "user", content: long("completion") }], stream: true, metadata: { session_id: "stop-completion" } });
+let seen = "";
+for await (const chunk of stream) {
+  seen += chunk.choices[0]?.delta?.content ?? "";
+  if (seen.length > 100) break; // aborts the request
+}
+took.completion = await cancelled((await runsOf("stop-completion"))[0].id);
+await shows("stop-completion", seen);
+
+// responses.cancel, on a stream and in the background.
+const background = await openai.responses.create({ model: STUB_ID, input: long("background"), background: true });
+assert.equal((await openai.responses.cancel(background.id)).status, "cancelled");
+const cancelling = await openai.responses.create({ model: STUB_ID, input: long("cancel"), stream: true, conversation: "stop-cancel" });
+let id, last, said = "";
+for await (const event of cancelling) {
+  last = event;
+  id ??= event.response?.id;
+  if (event.type === "response.output_text.delta") said += event.delta;
+  if (said.length > 100 && !took.cancel) took.cancel = (await openai.responses.cancel(id)).status === "cancelled" ? 1 : 0;
+}
+assert.notEqual(last.type, "response.completed");
+await shows("stop-cancel", said.slice(0, 100));
+
+// The client's timeout and its two retries: one run, and its answer.
+const impatient = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY, timeout: 1_500, maxRetries: 2 });
+const late = await impatient.responses.create({ model: STUB_ID, input: "sleep 3s: late", conversation: "stop-late" });
+assert.match(late.output_text, /late/);
+assert.equal((await runsOf("stop-late")).length, 1);
+const lateChat = await impatient.chat.completions.create(
+  { model: STUB_ID, messages: [{ role: "user", content: "sleep 3s: late chat" }], metadata: { session_id: "stop-late-chat" } });
+assert.match(lateChat.choices[0].message.content, /late chat/);
+assert.equal((await runsOf("stop-late-chat")).length, 1);
+
+// useChat's stop, and the next message. It does not wait for the stopped answer.
+class Chat extends AbstractChat {
+  constructor(options) {
+    const state = {
+      status: "ready", error: undefined, messages: [],
+      pushMessage: (message) => { state.messages.push(message); },
+      popMessage: () => { state.messages.pop(); },
+      replaceMessage: (at, message) => { state.messages[at] = message; },
+      snapshot: (value) => structuredClone(value),
+    };
+    super({ ...options, state });
+  }
+}
+const chat = new Chat({
+  id: "stop-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ai-sdk`, headers }),
+});
+const textOf = (message) => message?.parts.filter((part) => part.type === "text").map((part) => part.text).join("") ?? "";
+const sending = chat.sendMessage({ text: long("chat") });
+await until(() => textOf(chat.messages[1]).length > 100);
+await chat.stop();
+await sending;
+const stopped = textOf(chat.messages[1]);
+const asked = Date.now();
+await chat.sendMessage({ text: "next" });
+took.chat = (Date.now() - asked) / 1000;
+assert.match(textOf(chat.messages.at(-1)), /next/);
+const [, first] = await runsOf("stop-chat");
+assert.equal(first.status, "cancelled");
+await shows("stop-chat", stopped);
+
+// AG-UI's abortRun.
+const agent = new HttpAgent({ url: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ag-ui`, headers, threadId: "stop-agui" });
+agent.addMessage({ id: "m1", role: "user", content: long("agui") });
+let received = "";
+const running = agent.runAgent({}, { onTextMessageContentEvent: ({ event }) => { received += event.delta; } }).catch(() => {});
+await until(() => received.length > 100);
+agent.abortRun();
+took.agui = await cancelled((await runsOf("stop-agui"))[0].id);
+await running;
+await shows("stop-agui", received.slice(0, 100));
+
+// MCP's cancellation. Two clients with one key number their requests alike.
+async function connect() {
+  const client = new Client({ name: "test", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${PARLEY_BASE_URL}/mcp`), { requestInit: { headers } }));
+  const { tools } = await client.listTools();
+  return (sessionId, options) => client.callTool(
+    { name: tools.find((tool) => tool.name.endsWith("_" + STUB_ID.slice(-5))).name, arguments: { message: long(sessionId), sessionId } }, undefined, options);
+}
+const [call, callOther] = [await connect(), await connect()];
+const abort = new AbortController();
+const other = callOther("stop-mcp-other", { timeout: 120_000 });
+const cancelling2 = call("stop-mcp", { signal: abort.signal, timeout: 120_000 });
+let mcpRuns = [];
+while ((mcpRuns = await runsOf("stop-mcp")).length === 0 || (await runsOf("stop-mcp-other")).length === 0) await pause(50);
+abort.abort("enough");
+await assert.rejects(cancelling2);
+took.mcp = await cancelled(mcpRuns[0].id);
+assert.equal((await other).structuredContent.status, "completed");
+assert.equal(await neighbours, true, "the neighbour's run was cancelled");
+
+console.log(JSON.stringify(took));
+process.exit(0);

@@ -1,0 +1,24 @@
+package bus
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"parley/shared/contract"
+)
+
+// PublishReaders sends a message about the readers of runs to all ingresses, including this one. It
+// does not wait. A message that is published while the connection is lost is an error, and is not
+// sent later.
+func (b *Bus) PublishReaders(body []byte) error {
+	if err := b.nc.Publish(contract.SubjectReaders, body); err != nil {
+		return fmt.Errorf("publishing to the readers: %w", err)
+	}
+	return nil
+}
+
+// OnReaders calls f with each message about the readers of runs, from one goroutine.
+func (b *Bus) OnReaders(f func(body []byte)) (stop func(), err error) {
+	return b.subscribe(contract.SubjectReaders, func(m *nats.Msg) { f(m.Data) })
+}
