@@ -244,7 +244,7 @@ func missingSteps(trace []span, steps []string) string {
 		}
 	}
 
-	for _, parent := range []string{"run.accept batch", "run.claim batch", "run.execute", "tool.call", "run.finish batch"} {
+	for _, parent := range []string{"run.accept batch", "run.claim batch", "tool.call", "run.finish batch"} {
 		if !statements[parent] {
 			return "statements of " + parent
 		}

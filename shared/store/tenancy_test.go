@@ -561,7 +561,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	raw := testkit.SQL(t, dsn)
-	s, err := store.Open(dsn, 4)
+	s, err := store.Open(dsn, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -618,7 +618,7 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 		t.Fatal(err)
 	}
 	by := testkit.Sabotaged(connector)
-	s := store.On(by, 4)
+	s := store.On(by, 8)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, by
 }
