@@ -95,6 +95,7 @@ func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 		a.from("POST", "/v1/responses", body+more, h.key, "Idempotency-Key: k").want(t, "erased, asked "+more, 410, "erased")
 	}
 	a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, "erased, read", 410, "erased")
+	a.from("POST", "/v1/responses/"+responseID+"/cancel", "", h.key).want(t, "erased, cancelled", 410, "erased")
 }
 
 func streamedSession(t *testing.T, a *runEnv, h *testOrg, responseID string) string {
