@@ -11,8 +11,8 @@ const (
 	runsPerCore  = 2500
 	callsPerCore = 32
 
-	// A run that waits for its model occupies memory, not a core. It takes up to runMemory, and runs
-	// may take a memoryPart of the memory.
+	// A run that waits for its model occupies memory, not a core. It takes up to runMemory. The runs of
+	// a lane may take a quarter of the memory.
 	runMemory  = 128 << 10
 	memoryPart = 4
 	minRuns    = 64

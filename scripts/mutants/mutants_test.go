@@ -64,7 +64,7 @@ var all = []mutant{
 	},
 	{
 		"a requeue without its fence",
-		[]edit{{"shared/store/executiondb/requeue.go", "SELECT o.run_id FROM open_runs o JOIN asked USING (run_id, fence)", "SELECT o.run_id FROM open_runs o JOIN asked USING (run_id)"}},
+		[]edit{{"shared/store/executiondb/requeue.go", "SELECT o.run_id, o.fence FROM open_runs o JOIN asked USING (run_id, fence)", "SELECT o.run_id, asked.fence FROM open_runs o JOIN asked USING (run_id)"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
@@ -342,8 +342,8 @@ var all = []mutant{
 	{
 		"an organization's lanes that share their slots",
 		[]edit{
-			{slotsFile, "if l := s.lanes[lane.Lane]; l != nil {\n\t\t\tl.add(", "if l := s.lanes[domain.LaneChat]; l != nil {\n\t\t\tl.add("},
-			{slotsFile, "l := s.lanes[lane.Lane]\n\ttaken :=", "l := s.lanes[domain.LaneChat]\n\ttaken :="},
+			{slotsFile, "s.lane(lane.Lane).add(lane.OrganizationID, n)", "s.lane(domain.LaneChat).add(lane.OrganizationID, n)"},
+			{slotsFile, "l := s.lane(lane.Lane)\n\ttaken :=", "l := s.lane(domain.LaneChat)\n\ttaken :="},
 		},
 		"shared/store",
 		[]string{"TestChatsDoNotWaitForAutomations"},
@@ -368,7 +368,7 @@ var all = []mutant{
 	},
 	{
 		"a reserve for everybody",
-		[]edit{{slotsFile, "return l.runs[org] < s.total/competitors", "return true"}},
+		[]edit{{slotsFile, "return s.belowShare(l, org)", "return true"}},
 		"shared/store/queuedb",
 		[]string{"TestReserveIsForOrganizationsBelowTheirShare"},
 	},

@@ -31,7 +31,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"deploy/k8s/base/agent.yaml", "  strategy:", "  replicas: 2\n  strategy:", "sets replicas"},
 		{"deploy/k8s/base/ingress.yaml", "targetPort: http", "targetPort: web", "port web"},
 		{"deploy/k8s/overlays/example/web.yaml", "path: /metrics", "path: /metric", "exposes /metrics"},
-		{"deploy/k8s/base/scaling.yaml", "consumer: automation", "consumer: automations", "an unknown consumer"},
+		{"deploy/k8s/base/scaling.yaml", "consumer: ingest", "consumer: ingests", "an unknown consumer"},
 		{"deploy/k8s/base/network.yaml", "app.kubernetes.io/component: nats}", "app.kubernetes.io/component: bus}", "selects no existing pods"},
 		{"deploy/k8s/overlays/example/kustomization.yaml", "newTag: \"1.0\"", "newTag: latest", "image without a version"},
 		{"deploy/compose.yaml", "read_only: true", "read_only: false", "may write to its root file system"},

@@ -13,7 +13,7 @@ import (
 const (
 	look       = 100 * time.Millisecond // interval at which watched runs are checked
 	askEvery   = time.Second            // interval of the questions about a watched run
-	answerTime = 200 * time.Millisecond // how long other ingresses may take to answer
+	answerTime = 500 * time.Millisecond // how long other ingresses may take to answer
 	maxAsked   = 500                    // runs in one message
 	maxWatch   = time.Hour              // a run that is read elsewhere is forgotten after this time
 	maxCancels = 16                     // simultaneous cancellations
@@ -112,8 +112,8 @@ func (w *Watch) Run(ctx context.Context) error {
 			ask = ask[n:]
 		}
 		for _, run := range due {
-			w.slots <- struct{}{}
 			cancels.Go(func() {
+				w.slots <- struct{}{} // here, because the loop must go on asking
 				defer func() { <-w.slots }()
 				w.cancel(ctx, run)
 			})
@@ -140,7 +140,7 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 		case run.due(now):
 			delete(w.left, id)
 			due = append(due, run)
-		case now.Sub(run.asked) >= askEvery:
+		case now.Sub(run.asked) >= askEvery && !run.decisive():
 			run.asked = now
 			ask = append(ask, id)
 		}
@@ -153,7 +153,13 @@ func (l *leftRun) read(now time.Time) { l.since, l.confirmed = now, time.Time{} 
 
 // due reports whether the run has had no reader at any ingress for its grace period.
 func (l *leftRun) due(now time.Time) bool {
-	return now.Sub(l.since) >= l.grace && !l.confirmed.IsZero() && now.Sub(l.confirmed) >= answerTime
+	return l.decisive() && now.Sub(l.confirmed) >= answerTime
+}
+
+// decisive reports whether the last question arrived after the grace period. Then an answer within
+// answerTime keeps the run: a client may have returned to another ingress at the end of the period.
+func (l *leftRun) decisive() bool {
+	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
 
 // leave watches the run of a reading whose client has left, unless it has finished.

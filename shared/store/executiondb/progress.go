@@ -98,7 +98,7 @@ func (p *progressWriter) close() {
 }
 
 // write makes a write together with those of concurrent callers. While another transaction has locked
-// the run, it tries again.
+// the run, or too many writes wait, it tries again.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
@@ -113,7 +113,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 		if err == nil {
 			err = out.err
 		}
-		if !errors.Is(err, pg.ErrLocked) || time.Now().After(until) {
+		repeat := errors.Is(err, pg.ErrLocked) || errors.Is(err, batch.ErrFull)
+		if !repeat || time.Now().After(until) {
 			return out, err
 		}
 		if err := pg.Pause(ctx, pause); err != nil {

@@ -37,17 +37,17 @@ var putBackQuery = `WITH asked AS MATERIALIZED (
 	  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
 	    AS u (run_id, fence, wait_ms, cause, status, code, message)
 	), mine AS MATERIALIZED (
-	  SELECT o.run_id FROM open_runs o JOIN asked USING (run_id, fence) WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED
+	  SELECT o.run_id, o.fence FROM open_runs o JOIN asked USING (run_id, fence) WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED
 	), back AS (
 	  UPDATE open_runs o SET status = 'queued', dispatched = false, lease_until = NULL,
 	    not_before = CASE WHEN a.wait_ms > 0 THEN clock_timestamp() + make_interval(secs => a.wait_ms / 1000.0) END,
 	    last_error = coalesce(a.cause::json, o.last_error), fence = o.fence + 1
-	  FROM mine JOIN asked a USING (run_id) WHERE o.run_id = mine.run_id
+	  FROM mine JOIN asked a USING (run_id, fence) WHERE o.run_id = mine.run_id
 	  RETURNING o.run_id, o.org_id, o.lane, o.fence - 1 AS fence, o.attempts, o.started_at, a.status, a.code, a.message
 	), noted AS (` + noteEnd("back", "status", "code", "message") + `)
-	SELECT run_id, org_id, lane, false AS locked FROM back
+	SELECT run_id, fence, org_id, lane, false AS locked FROM back
 	UNION ALL
-	SELECT o.run_id, o.org_id, o.lane, true FROM open_runs o JOIN asked USING (run_id, fence)
+	SELECT o.run_id, o.fence, o.org_id, o.lane, true FROM open_runs o JOIN asked USING (run_id, fence)
 	WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine m WHERE m.run_id = o.run_id)`
 
 // PutBack requeues runs in one transaction, and returns the results in the same order.
@@ -69,6 +69,7 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 
 	var rows []struct {
 		RunID          string      `db:"run_id"`
+		Fence          int64       `db:"fence"`
 		OrganizationID string      `db:"org_id"`
 		Lane           domain.Lane `db:"lane"`
 		Locked         bool        `db:"locked"`
@@ -86,13 +87,17 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 		return nil, fmt.Errorf("requeueing runs: %w", err)
 	}
 
-	byRun := make(map[string]Requeued, len(rows))
+	type attempt struct {
+		runID string
+		fence int64
+	}
+	results := make(map[attempt]Requeued, len(rows))
 	for _, r := range rows {
-		byRun[r.RunID] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}}
+		results[attempt{r.RunID, r.Fence}] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}}
 	}
 	out := make([]Requeued, len(runs))
 	for i, r := range runs {
-		out[i] = byRun[r.RunID]
+		out[i] = results[attempt{r.RunID, r.Fence}]
 	}
 	return out, nil
 }

@@ -38,10 +38,10 @@ const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond // with a lane that has no free slot, the slots are counted again after this
 	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                     // other processes may fill so few free slots between two counts
+	slotsFew     = 8                     // up to this many free slots, a process may fill all of them
 
-	// reservePart is the part of the slots that exist in addition, for organizations that have less
-	// than their share while all other slots are taken.
+	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
+	// taken, and only for organizations that have less than their share.
 	reservePart = 8
 )
 
@@ -64,8 +64,8 @@ type count struct {
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
 // ended since the oldest snapshot. It is therefore made once a second and not per run. Between two
-// counts a process fills at most half of the free slots, so that several processes together exceed
-// the number of slots only slightly.
+// counts a process fills at most half of the free slots, so that two processes together do not
+// exceed the number of slots. With more processes, some jobs may wait in the stream.
 type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
@@ -82,21 +82,26 @@ type laneSlots struct {
 	used     int             // dispatched runs of all organizations
 	runs     map[string]int  // dispatched runs of each organization, without zeros
 	waiting  map[string]bool // organizations that may have waiting runs
-	full     bool            // the last count found no free slot, or none was left since
+	full     bool            // no slot was free at the last count or after a later fill
 	grant    int             // free slots that this process may fill before the next count
 	reserved int             // reserve slots that it may fill before the next count
 }
 
 // newSlots returns an estimate without slots. The first use counts.
 func newSlots(count func(context.Context) (count, error)) *slots {
-	s := &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
-	for _, lane := range domain.Lanes {
-		s.lanes[lane] = newLaneSlots()
-	}
-	return s
+	return &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
 }
 
-func newLaneSlots() *laneSlots { return &laneSlots{runs: map[string]int{}, waiting: map[string]bool{}} }
+// lane returns the estimate for a lane. Without a dispatched or waiting run at the last count, all
+// slots of the lane are free. The caller holds mu.
+func (s *slots) lane(name domain.Lane) *laneSlots {
+	l := s.lanes[name]
+	if l == nil {
+		l = &laneSlots{runs: map[string]int{}, waiting: map[string]bool{}, full: s.total == 0, grant: half(s.total), reserved: half(Reserve(s.total))}
+		s.lanes[name] = l
+	}
+	return l
+}
 
 // refresh counts if the estimate is too old. If counting fails, the estimate stays. lanes are those
 // of which the caller is going to fill slots.
@@ -114,18 +119,12 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total, s.took = counted.slots, time.Since(began)
-	for _, lane := range domain.Lanes {
-		s.lanes[lane] = newLaneSlots()
-	}
+	clear(s.lanes)
 	for lane, n := range counted.dispatched {
-		if l := s.lanes[lane.Lane]; l != nil {
-			l.add(lane.OrganizationID, n)
-		}
+		s.lane(lane.Lane).add(lane.OrganizationID, n)
 	}
 	for _, lane := range counted.waiting {
-		if l := s.lanes[lane.Lane]; l != nil {
-			l.waiting[lane.OrganizationID] = true
-		}
+		s.lane(lane.Lane).waiting[lane.OrganizationID] = true
 	}
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
@@ -152,7 +151,7 @@ func (s *slots) due(lanes []domain.Lane) bool {
 	// A full lane is counted more often, so that a freed slot is used soon.
 	interval := slotsCounted
 	for _, lane := range lanes {
-		switch l := s.lanes[lane]; {
+		switch l := s.lane(lane); {
 		case l.full || l.used >= s.total:
 			interval = min(interval, slotsFull)
 		case l.grant <= 0:
@@ -175,12 +174,16 @@ func (s *slots) forget() {
 	s.counted, s.took = time.Time{}, 0
 }
 
-// fill takes up to n free slots of a lane for new runs, and returns how many it took.
+// fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full lane,
+// an organization that has its share leaves freed slots to waiting runs.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[lane.Lane]
+	l := s.lane(lane.Lane)
 	taken := max(0, min(n, s.total-l.used, l.grant))
+	if l.full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
+		taken = 0
+	}
 	l.add(lane.OrganizationID, taken)
 	l.grant -= taken
 	l.full = l.full || l.used >= s.total
@@ -199,7 +202,12 @@ func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
 	if l.used < s.total || l.used >= s.total+Reserve(s.total) || l.reserved <= 0 {
 		return false
 	}
+	return s.belowShare(l, org)
+}
 
+// belowShare reports whether an organization has fewer runs than an equal share of the slots. The
+// caller holds mu.
+func (s *slots) belowShare(l *laneSlots, org string) bool {
 	competitors := len(l.runs)
 	if l.runs[org] == 0 {
 		competitors++
@@ -211,7 +219,7 @@ func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[lane.Lane]
+	l := s.lane(lane.Lane)
 	l.add(lane.OrganizationID, -n)
 	l.grant += n
 }
@@ -221,7 +229,7 @@ func (s *slots) free(freed FreedSlots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, f := range freed {
-		l := s.lanes[lane.Lane]
+		l := s.lane(lane.Lane)
 		l.add(lane.OrganizationID, -f.Slots)
 		l.grant += f.Slots
 	}
@@ -232,7 +240,7 @@ func (s *slots) markWaiting(lanes ...Lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, lane := range lanes {
-		s.lanes[lane.Lane].waiting[lane.OrganizationID] = true
+		s.lane(lane.Lane).waiting[lane.OrganizationID] = true
 	}
 }
 
@@ -266,7 +274,7 @@ func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
 func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[Lane]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[lane]
+	l := s.lane(lane)
 
 	// In each round, the organizations with the fewest runs get one slot each.
 	waiting := slices.SortedFunc(maps.Keys(l.waiting), func(a, b string) int {
@@ -299,7 +307,7 @@ func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, n := range taken {
-		l := s.lanes[lane.Lane]
+		l := s.lane(lane.Lane)
 		if unused := n - dispatched[lane]; unused > 0 {
 			l.add(lane.OrganizationID, -unused)
 			l.grant += unused

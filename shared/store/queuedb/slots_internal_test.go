@@ -125,6 +125,24 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 	})
 }
 
+// In a full lane with waiting runs, new runs of an organization that has its share do not take a
+// freed slot.
+func TestNewRunsDoNotOvertakeWaitingOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 80, dispatched: map[string]int{"large": 79, "small": 1}, waiting: []string{"small"}}
+		s := newSlots(c.count)
+		s.refresh(t.Context())
+		s.free(FreedSlots{chatsFor("large"): {Slots: 1}})
+		if n := s.fill(chatsFor("large"), 1); n != 0 {
+			t.Errorf("a new run of the large organization took the freed slot")
+		}
+		if got := s.pass(domain.LaneChat, 1); got[chatsFor("small")] != 1 {
+			t.Errorf("the freed slot went to %v, want the waiting run", got)
+		}
+	})
+}
+
 // A freed slot of a full lane goes to the waiting organization with the fewest dispatched runs.
 func TestFreedSlotsGoToTheOrganizationWithTheFewestRuns(t *testing.T) {
 	t.Parallel()

@@ -244,13 +244,12 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
+	groups.Go(func() { r.announce(ctx, work) })
 	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch} {
 		groups.Go(func() { run(work) })
 	}
 
 	var lanes, attempts sync.WaitGroup
-	lanes.Go(func() { r.announce(ctx) })
-
 	// Each lane has its own slots, so that a full lane does not delay another lane.
 	for _, lane := range domain.Lanes {
 		lanes.Go(func() { r.serve(ctx, work, lane, &attempts) })

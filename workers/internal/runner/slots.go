@@ -72,26 +72,30 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 	}
 }
 
-// announce announces the worker's slots until ctx ends, and then removes them. No runs are
-// dispatched for a worker before its first announcement.
-func (r *Runner) announce(ctx context.Context) {
+// announce announces the worker's slots until ctx ends, then the slots of its remaining attempts
+// until work ends, and then removes them. No runs are dispatched for a worker before its first
+// announcement.
+func (r *Runner) announce(ctx, work context.Context) {
 	worker := id.New("worker")
-	write := func(ctx context.Context, n int) error {
-		ctx, cancel := context.WithTimeout(ctx, announceTime)
+	write := func(n int) time.Duration {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTime)
 		defer cancel()
-		return r.queue.AnnounceSlots(ctx, worker, n, lease.Lease)
+		if err := r.queue.AnnounceSlots(ctx, worker, n, lease.Lease); err != nil {
+			r.log.Warn().Err(err).Msg("cannot announce the worker's slots, retrying")
+			return time.Second
+		}
+		return heartbeatEvery
 	}
 
 	for ctx.Err() == nil {
-		pause := heartbeatEvery
-		if err := write(ctx, r.cfg.Concurrency); err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Msg("cannot announce the worker's slots, retrying")
-			pause = time.Second
-		}
-		_ = lifecycle.Sleep(ctx, pause)
+		_ = lifecycle.Sleep(ctx, write(r.cfg.Concurrency))
 	}
 
-	if err := write(context.WithoutCancel(ctx), 0); err != nil {
-		r.log.Warn().Err(err).Msg("cannot remove the worker's slots; they expire")
+	// The remaining runs still count as dispatched. Without their slots they would take those of other
+	// workers.
+	for work.Err() == nil {
+		write(r.held.count())
+		_ = lifecycle.Sleep(work, time.Second)
 	}
+	write(0) // if it fails, the slots expire
 }

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/store/lease"
+)
+
+// announcingEnv records the announced slots.
+type announcingEnv struct {
+	*testEnv
+	announced []int
+}
+
+func (a *announcingEnv) AnnounceSlots(_ context.Context, _ string, n int, _ time.Duration) error {
+	defer a.lock()()
+	a.announced = append(a.announced, n)
+	return nil
+}
+
+// A worker that stops announces as many slots as it has remaining attempts, and in the end none.
+func TestADrainingWorkerKeepsTheSlotsOfItsAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		env := &announcingEnv{testEnv: &testEnv{}}
+		r := &Runner{cfg: Config{Concurrency: 50}, queue: env, held: &heldRuns{runs: map[string]*heldRun{}}, log: zerolog.Nop()}
+		first, second := &heldRun{Held: lease.Held{RunID: "run_1"}}, &heldRun{Held: lease.Held{RunID: "run_2"}}
+		r.held.add(first)
+		r.held.add(second)
+
+		ctx, stop := context.WithCancel(t.Context())
+		work, end := context.WithCancel(t.Context())
+		go r.announce(ctx, work)
+		<-time.After(heartbeatEvery / 2)
+		stop()
+		<-time.After(time.Second / 2)
+		r.held.remove(first)
+		<-time.After(time.Second)
+		end()
+		synctest.Wait()
+
+		defer env.lock()()
+		if want := []int{50, 2, 1, 0}; !slices.Equal(env.announced, want) {
+			t.Errorf("announced slots = %v, want %v", env.announced, want)
+		}
+	})
+}
