@@ -180,7 +180,7 @@ func (r *testEnv) take() *scriptedWorker {
 	h := &scriptedWorker{testEnv: r}
 	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
 		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.JobMessage) { h.bell = d }); err != nil || tries > 20 {
-			r.Fatalf("no doorbell: %v", err)
+			r.Fatalf("no job message: %v", err)
 		}
 	}
 	h.begin()

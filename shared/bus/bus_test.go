@@ -52,10 +52,10 @@ func TestADispatchPublishesOnceAndARedispatchAgain(t *testing.T) {
 	lane := b.Lane(domain.LaneChat)
 	got := fetch(t, lane, 4)
 	if len(got) != 3 {
-		t.Fatalf("%d doorbells, want 3", len(got))
+		t.Fatalf("%d job messages, want 3", len(got))
 	}
 	if got[0].RunID != "run_1" || got[1].RunID != "run_2" || got[2].RunID != "run_1" || got[0].ReplyTo != "_INBOX.x" {
-		t.Errorf("doorbells %+v", got)
+		t.Errorf("job messages %+v", got)
 	}
 	got[0].Ack()
 	got[1].Release()
@@ -89,7 +89,7 @@ func TestOldestUndeliveredIgnoresDeliveredMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, found, err := b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || found {
-		t.Errorf("an empty stream has an undelivered doorbell: %v", err)
+		t.Errorf("an empty stream has an undelivered job message: %v", err)
 	}
 	before := time.Now().Add(-time.Second)
 	b.PublishJobs(job("run_1", 1), job("run_2", 1))
@@ -100,7 +100,7 @@ func TestOldestUndeliveredIgnoresDeliveredMessages(t *testing.T) {
 	}
 	fetch(t, b.Lane(domain.LaneChat), 1)
 	if _, found, err = b.OldestUndelivered(t.Context(), domain.LaneChat); err != nil || found {
-		t.Errorf("delivered doorbells count as undelivered: %v", err)
+		t.Errorf("delivered job messages count as undelivered: %v", err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	}
 	b.PublishJobs(job("run_1", 1))
 	if got := fetch(t, lane, 1); len(got) != 1 {
-		t.Errorf("%d doorbells, want 1", len(got))
+		t.Errorf("%d job messages, want 1", len(got))
 	}
 }
 

@@ -38,7 +38,7 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 		t.Errorf("answers %+v", out)
 	}
 	if out[0].Job == nil || out[0].Job.RunID != first.Run.ID || out[1].Job != nil || out[2].Job != nil || out[3].Job == nil {
-		t.Errorf("doorbells %v %v %v %v", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
+		t.Errorf("job messages %v %v %v %v", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
 	}
 	if got := out[2].Delivery; got.RunID != nil || got.Status != domain.DeliveryFiltered || out[2].Existing || out[2].Run.Run.ID != "" {
 		t.Errorf("filtered %+v", out[2])

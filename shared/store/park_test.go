@@ -68,7 +68,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	wantIDs(t, "the place goes to", next, waiting)
 	for _, id := range []string{runID, successor} {
 		if c := b.claim(id); c.Run != nil || c.Ended {
-			t.Errorf("a doorbell of %s: %+v", id, c)
+			t.Errorf("a job message of %s: %+v", id, c)
 		}
 	}
 

@@ -355,7 +355,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 		t.Errorf("history %+v, %v", turns, err)
 	}
 	if done := b.claim(first); !done.Ended || len(done.Result) == 0 {
-		t.Errorf("a doorbell of an ended run gives its result for the lost reply: %+v", done)
+		t.Errorf("a job message of an ended run gives its result for the lost reply: %+v", done)
 	}
 }
 

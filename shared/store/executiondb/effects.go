@@ -36,9 +36,9 @@ func (row effectRow) effect() domain.Effect {
 	}
 }
 
-// maxCheckAge is the maximum age of the last check before an effect is sent. A worker that was frozen
-// for longer may have been given up: the caller of a tool does so after 6 s of silence, with a beat
-// each 2 s.
+// maxCheckAge is the maximum time that the check before an effect may take. A check that took longer
+// does not count: the caller gives a tool worker up after 6 s of silence, and a tool worker reports
+// every 2 s.
 const maxCheckAge = 3 * time.Second
 
 var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")

@@ -62,10 +62,10 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of a result concerns that row only;
-// it is ErrLocked if another transaction has locked the run's session or key. If Accept returns an
-// error, either none of the runs exists, or that is unknown because the reply was lost and the runs
-// could not be looked up.
+// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of a
+// result concerns that row only; it is ErrLocked if another transaction has locked the run's session
+// or key. If Accept returns an error, either none of the runs exists, or that is unknown because the
+// reply was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }

@@ -1,8 +1,8 @@
-// Package ingest processes documents. A worker receives job messages ("doorbells") for documents,
+// Package ingest processes documents. A worker receives job messages for documents,
 // claims the documents, has them read in a sandbox, divides their text into passages, and writes
 // the passages to the index, all under a lease.
 //
-// PostgreSQL accepts a worker's writes only while the fence of its claim is current. A doorbell
+// PostgreSQL accepts a worker's writes only while the fence of its claim is current. A job message
 // only reports that a document waits, and is acknowledged immediately:
 //
 //	job, or 1 s poll      ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index

@@ -57,7 +57,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	}
 }
 
-func TestALostDoorbellIsNoMatter(t *testing.T) {
+func TestALostJobMessageIsNoMatter(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
 	r.start(plain)

@@ -221,8 +221,8 @@ func (t *eventWriter) chunk() executiondb.Chunk {
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
 }
 
-// close publishes the pieces that wait and stops the checkpoint timer. It does not wait for a checkpoint that is being written; the
-// fence decides whether that one takes effect.
+// close publishes the pieces that wait and stops the checkpoint timer. It does not wait for a
+// checkpoint that is being written; the fence decides whether that checkpoint takes effect.
 func (t *eventWriter) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
