@@ -1,5 +1,6 @@
--- Removes the bodies of deliveries with their run: no erasure would find them afterwards. Deliveries are locked in the
--- order of their keys, as by log_deliveries. By its name this trigger runs before the others, which lock later tables.
+-- Removes the bodies of a run's deliveries when the run is removed, because no erasure would find them afterwards.
+-- Deliveries are locked in the order of their keys, as in log_deliveries. Triggers fire in the order of their names. This
+-- name sorts before those of the other triggers, which lock tables that come later in the lock order.
 CREATE OR REPLACE FUNCTION deliveries_forget_runs() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -111,7 +111,7 @@ func (b *balancer) next() *edge {
 	return nil
 }
 
-// rolling is a service whose processes are restarted, and its load.
+// rolling holds a service whose processes are restarted and the load on it.
 type rolling struct {
 	*balancer
 	cluster   *cluster

@@ -40,7 +40,7 @@ func needsVoice(t *testing.T) {
 	}
 }
 
-// voiceWorker starts a worker that speaks with espeak-ng and transcribes with the listener.
+// voiceWorker starts a worker that speaks with espeak-ng and sends audio to l for transcription.
 func (c *cluster) voiceWorker(t *testing.T, l *listener, more ...string) *testkit.Process {
 	t.Helper()
 	return c.worker(t, append([]string{

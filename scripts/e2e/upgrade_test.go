@@ -26,9 +26,10 @@ const (
 	upgradeClients = 4
 )
 
-// TestUpgradeFromTheReleaseBefore upgrades a service under load, and downgrades it again: the
-// schema first, then one process after the other while both releases work. Every request is
-// answered with 200 or 202, every key has one run, and no run is lost.
+// TestUpgradeFromTheReleaseBefore upgrades a service under load: first the schema, then one process
+// at a time, so that both releases run side by side. It then downgrades one process at a time and
+// leaves the schema upgraded. Every request gets status 200 or 202, every key has one run, and no run
+// is lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)

@@ -73,7 +73,7 @@ const (
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
 	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
 	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
-	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started: see its error
+	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the delivery's error says why
 )
 
 // Delivery is an entry of a hook's log.

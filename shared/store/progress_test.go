@@ -34,7 +34,8 @@ func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) st
 
 var errNotHeld = errors.New("the worker does not hold the run")
 
-// heldUp runs f, whose writes to steps wait until f's writes have been collected.
+// heldUp runs f while writes to the table steps are blocked, and unblocks them once a write of f
+// waits, so that f's other writes wait behind it and form batches.
 func (b *testEnv) heldUp(f func()) {
 	b.Helper()
 	release := b.locked(`LOCK TABLE steps IN SHARE MODE`)

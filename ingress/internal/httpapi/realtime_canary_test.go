@@ -210,8 +210,8 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// storedTexts returns the stored texts of an organization's turns, after the playback of the last one
-// is stored.
+// storedTexts waits until the playback of all of an organization's turns is stored, and returns the
+// stored texts of the turns.
 func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent

@@ -82,7 +82,7 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 	return out, nil
 }
 
-// LoginCredentials returns the open login sessions with these token hashes, by hash.
+// LoginCredentials returns the open login sessions with these token hashes, keyed by hash.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
 	if err != nil {

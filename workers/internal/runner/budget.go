@@ -177,8 +177,8 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 }
 
 // actualUsage returns the amounts to charge for a call: normally, the usage that the provider
-// reports. If the provider reports none, the answer is charged one token for each byte at most. A
-// failed call is charged its maximum usage, unless it certainly used nothing.
+// reports. If the provider reports none, each byte of the answer is charged as one token, up to the
+// answer's token limit. A failed call is charged its maximum usage, unless it certainly used nothing.
 func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
 	// If the usage is uncertain, charge too much: a budget must never be exceeded.
 	var e *llm.Error

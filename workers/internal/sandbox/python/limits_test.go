@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 		"files, one":             {"print('seen')\nf = open('x', 'wb')\nwhile True: f.write(bytes(1 << 20))", sandbox.LimitFiles, "OSError"},
 		"files, many":            {"print('seen')\nfor n in range(100): open(f'/tmp/{n}', 'wb').write(bytes(1 << 20))", sandbox.LimitFiles, "OSError"},
 		"number of files":        {"print('seen')\nfor n in range(10**9): open(f'{n}', 'wb').close()", sandbox.LimitFiles, ""},
-		"number of files, ended": {"print('seen')\nfor n in range(1500): open(f'/tmp/{n}', 'wb').close()", sandbox.LimitFiles, "any"}, // the program may also be killed earlier, if the watch sees it first
+		"number of files, ended": {"print('seen')\nfor n in range(1500): open(f'/tmp/{n}', 'wb').close()", sandbox.LimitFiles, "any"}, // the watcher may notice the excess first and kill the program earlier
 		"output":                 {"print('seen')\nfor n in range(5000): print('x' * 99)", sandbox.LimitOutput, "none"},
 		"limit that is handled":  {"print('seen')\ntry: x = bytearray(100 << 30)\nexcept MemoryError: pass", "", "none"},
 		"error like a limit's":   {"print('seen')\nraise BlockingIOError(11, 'try again')", "", "BlockingIOError"},

@@ -20,7 +20,7 @@ const (
 	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
 	maxText      = 200_000         // characters stored
 	articleShare = 0.7             // minimum share of a page's running text in its article
-	maxParsing   = 4 * time.Second // about a hundred times the time for a typical page
+	maxParsing   = 4 * time.Second // about a hundred times as long as a typical page takes
 )
 
 // mainText extracts the main text of a page: its article or, if there is none, all text except

@@ -74,7 +74,7 @@ func (m mediawiki) script() *url.URL {
 	}
 }
 
-// page returns the address of the page with a title.
+// page returns the address of the page with the given title.
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)

@@ -154,7 +154,7 @@ func (r *renderer) text(s string) {
 	}
 }
 
-// flush writes the requested line ends or the requested space.
+// flush writes the pending newlines or the pending space.
 func (r *renderer) flush() {
 	// White space is written only before text, so the result neither begins nor ends with it.
 	if r.out.Len() > 0 && r.lines > 0 {
