@@ -32,10 +32,7 @@ func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 		return err
 	}
 
-	settings := map[string]string{
-		"WORKER_CONCURRENCY": strconv.Itoa(c.Slots), "ORG_DISPATCH_WINDOW": strconv.Itoa(2 * c.Slots * slices.Max(c.Workers)),
-	}
-
+	settings := map[string]string{"WORKER_CONCURRENCY": strconv.Itoa(c.Slots)}
 	maps.Copy(settings, provider.Settings())
 	p, _, err := s.parley(ctx, "parley", parley.Config{Model: model.Name, Settings: settings})
 	if err != nil {
