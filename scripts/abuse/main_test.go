@@ -4,7 +4,8 @@ import "testing"
 
 // TestAbuse runs the attacks one after another against the same service.
 func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures latency
-	s := newService(t)
+	// The default number of connections would take an attacker minutes to open.
+	s := newService(t, "CONNECTIONS_PER_ADDRESS=1000")
 	for _, attack := range []struct { //nolint:paralleltest // it measures latency
 		name string
 		test func(*testing.T, *service)
