@@ -37,7 +37,8 @@ var putBackQuery = `WITH asked AS MATERIALIZED (
 	  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
 	    AS u (run_id, fence, wait_ms, cause, status, code, message)
 	), mine AS MATERIALIZED (
-	  SELECT o.run_id, o.fence FROM open_runs o JOIN asked USING (run_id, fence) WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED
+	  SELECT o.run_id, o.fence FROM open_runs o JOIN asked USING (run_id, fence)
+	  WHERE o.status = 'running' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED
 	), back AS (
 	  UPDATE open_runs o SET status = 'queued', dispatched = false, lease_until = NULL,
 	    not_before = CASE WHEN a.wait_ms > 0 THEN clock_timestamp() + make_interval(secs => a.wait_ms / 1000.0) END,
@@ -52,7 +53,8 @@ var putBackQuery = `WITH asked AS MATERIALIZED (
 
 // PutBack requeues runs in one transaction, and returns the results in the same order.
 func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error) {
-	causes, statuses, codes, messages := make([]*string, len(runs)), make([]string, len(runs)), make([]*string, len(runs)), make([]string, len(runs))
+	causes, codes := make([]*string, len(runs)), make([]*string, len(runs))
+	statuses, messages := make([]string, len(runs)), make([]string, len(runs))
 	for i, r := range runs {
 		status, code, message := putBackNote(r.Cause)
 		statuses[i], codes[i], messages[i] = string(status), code, message
@@ -93,7 +95,8 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 	}
 	results := make(map[attempt]Requeued, len(rows))
 	for _, r := range rows {
-		results[attempt{r.RunID, r.Fence}] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}}
+		lane := queuedb.Lane{OrganizationID: r.OrganizationID, Lane: r.Lane}
+		results[attempt{r.RunID, r.Fence}] = Requeued{Done: !r.Locked, Locked: r.Locked, Lane: lane}
 	}
 	out := make([]Requeued, len(runs))
 	for i, r := range runs {

@@ -97,7 +97,10 @@ func newSlots(count func(context.Context) (count, error)) *slots {
 func (s *slots) lane(name domain.Lane) *laneSlots {
 	l := s.lanes[name]
 	if l == nil {
-		l = &laneSlots{runs: map[string]int{}, waiting: map[string]bool{}, full: s.total == 0, grant: half(s.total), reserved: half(Reserve(s.total))}
+		l = &laneSlots{
+			runs: map[string]int{}, waiting: map[string]bool{},
+			full: s.total == 0, grant: half(s.total), reserved: half(Reserve(s.total)),
+		}
 		s.lanes[name] = l
 	}
 	return l

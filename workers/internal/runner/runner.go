@@ -245,7 +245,9 @@ func (r *Runner) Run(ctx context.Context) error {
 
 	var groups sync.WaitGroup
 	groups.Go(func() { r.announce(ctx, work) })
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch} {
+	for _, run := range []func(context.Context){
+		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
+	} {
 		groups.Go(func() { run(work) })
 	}
 
