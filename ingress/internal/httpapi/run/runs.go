@@ -130,7 +130,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	found, asked := &httpx.Problems{}, &runRequest{}
 	asked.streamed, asked.reader = requestedEvents(found, c)
-	asked.wait = h.longPoll(found, c)
+	asked.wait = longPoll(found, c, h.WaitDefault)
 	asked.timeline = requestedTimeline(found, c)
 	return asked, found.Err()
 }
@@ -192,13 +192,13 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 
 // longPoll reads how long the request waits for the run to finish: whole seconds, at most
 // WaitDefault.
-func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
+func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time.Duration {
 	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
 	if present && (err != nil || seconds < 0) {
 		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
-	return limitWait(seconds, h.WaitDefault)
+	return limitWait(seconds, maximum)
 }
 
 // findRun returns a run that the caller may read, as rundb.Store.ShortRun does, and sets the ids

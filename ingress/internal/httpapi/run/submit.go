@@ -23,7 +23,7 @@ import (
 // Thousands of requests wait in Await. The functions before and after the wait are separate, because
 // their stack frames would double the stack of a request that waits.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
-	wait := h.preferredWait(c.Request.Header)
+	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub := h.accept(c, s, wait)
 	if sub == nil {
 		return
@@ -135,8 +135,8 @@ func limitWait(seconds int, longest time.Duration) time.Duration {
 // preferredWait reads the Prefer header: wait=N in seconds, at most WaitDefault, and respond-async,
 // which means no wait. It ignores unknown and malformed preferences. If a preference is repeated,
 // the first one counts (RFC 7240).
-func (h *Handler) preferredWait(header http.Header) time.Duration {
-	wait, waits := h.WaitDefault, false
+func preferredWait(header http.Header, maximum time.Duration) time.Duration {
+	wait, waits := maximum, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
 		preference = strings.TrimSpace(append(httpx.SplitQuoted(preference, ';'), "")[0]) // without parameters
 		name, value, valued := strings.Cut(preference, "=")
@@ -152,7 +152,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 			if err != nil { // too large for an int
 				seconds = math.MaxInt
 			}
-			wait, waits = limitWait(seconds, h.WaitDefault), true
+			wait, waits = limitWait(seconds, maximum), true
 		}
 	}
 

@@ -17,7 +17,7 @@ func TestPreferredWait(t *testing.T) {
 		"wait=1e3": maximum, "wait=99999999999999999999": maximum, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,
 		`foo="a, wait=3"`: maximum, `foo="a, wait=3", wait=4`: 4 * time.Second, "return=minimal; wait=3": maximum, ",,;=": maximum, "wait=+5": maximum,
 	} {
-		if got := a.preferredWait(http.Header{"Prefer": {prefer}}); got != want {
+		if got := preferredWait(http.Header{"Prefer": {prefer}}, a.WaitDefault); got != want {
 			t.Errorf("%q is a wait of %v, want %v", prefer, got, want)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzPrefer(f *testing.F) {
 	}
 	a := &Handler{Deps{WaitDefault: 55 * time.Second}}
 	f.Fuzz(func(t *testing.T, text string) {
-		wait := a.preferredWait(http.Header{"Prefer": strings.Split(text, "\n")})
+		wait := preferredWait(http.Header{"Prefer": strings.Split(text, "\n")}, a.WaitDefault)
 		if wait < 0 || wait > 55*time.Second {
 			t.Errorf("%q is a wait of %v", text, wait)
 		}
