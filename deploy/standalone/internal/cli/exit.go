@@ -131,3 +131,14 @@ func Complain(k *kong.Kong, err error) {
 	// kong lists "" among the choices of an optional enum. Users cannot choose it, so the message omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }
+
+// noteIncomplete notes that a run's answer ended early.
+func noteIncomplete(con *console.Console, run *domain.Run) {
+	switch {
+	case !run.Incomplete():
+	case *run.FinishReason == domain.FinishLength:
+		con.Notef("The answer is incomplete: the model reached its output limit.")
+	default:
+		con.Notef("The answer is incomplete: the provider withheld the rest.")
+	}
+}
