@@ -1002,11 +1002,7 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
-  /**
-   * Why the answer ended: `stop`: it is complete. `length`: at the model's output limit.
-   * `content_filter`: the provider withheld the rest. `cancelled`; `error`: the run failed or timed
-   * out. `tool_calls` is reserved. Null before the end.
-   */
+  /** Null before the end. */
   finishReason: FinishReason | null;
   /** The agent's version when the run was accepted; null for a template. */
   agentVersion: number | null;
@@ -1166,6 +1162,11 @@ export interface RunError {
   provider?: ProviderError;
 }
 
+/**
+ * Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+ * `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+ * `tool_calls` is reserved.
+ */
 export type FinishReason =
   | "stop"
   | "length"
@@ -1274,11 +1275,7 @@ export interface RunSummary {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
-  /**
-   * Why the answer ended: `stop`: it is complete. `length`: at the model's output limit.
-   * `content_filter`: the provider withheld the rest. `cancelled`; `error`: the run failed or timed
-   * out. `tool_calls` is reserved. Null before the end.
-   */
+  /** Null before the end. */
   finishReason: FinishReason | null;
   /** The agent's version when the run was accepted; null for a template. */
   agentVersion: number | null;

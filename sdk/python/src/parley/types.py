@@ -1881,6 +1881,10 @@ FinishReason: TypeAlias = Literal[
     "cancelled",
     "error",
 ]
+"""Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+`content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+`tool_calls` is reserved.
+"""
 
 
 class Run(TypedDict):
@@ -1927,10 +1931,7 @@ class Run(TypedDict):
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
     finishReason: FinishReason | None
-    """Why the answer ended: `stop`: it is complete. `length`: at the model's output limit.
-    `content_filter`: the provider withheld the rest. `cancelled`; `error`: the run failed
-    or timed out. `tool_calls` is reserved. Null before the end.
-    """
+    """Null before the end."""
 
     agentVersion: int | None
     """The agent's version when the run was accepted; null for a template."""
@@ -2097,10 +2098,7 @@ class RunSummary(TypedDict):
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
     finishReason: FinishReason | None
-    """Why the answer ended: `stop`: it is complete. `length`: at the model's output limit.
-    `content_filter`: the provider withheld the rest. `cancelled`; `error`: the run failed
-    or timed out. `tool_calls` is reserved. Null before the end.
-    """
+    """Null before the end."""
 
     agentVersion: int | None
     """The agent's version when the run was accepted; null for a template."""
