@@ -26,7 +26,7 @@ type refusedRun struct {
 
 // TestProvidersThatRefuse checks with a real worker what becomes of runs that a model provider
 // refuses. A provider that drops every stream is given up after a few attempts, long before the
-// deadline. Admins see the status and message of the provider in the run.
+// deadline. Admins see the provider's status and message in the run, and operators in the log.
 func TestProvidersThatRefuse(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "RUN_DEADLINE=15m")
@@ -40,7 +40,7 @@ func TestProvidersThatRefuse(t *testing.T) {
 		return openaistub.Reply{}, false
 	})
 	in := c.ingress(t)
-	c.worker(t)
+	worker := c.worker(t)
 	owner := signUp(t, in.url)
 
 	var dropped refusedRun
@@ -57,5 +57,8 @@ func TestProvidersThatRefuse(t *testing.T) {
 	owner.post(t.Context(), trigger{message: "refuse"}).want(t, http.StatusOK).into(t, &refused)
 	if p := refused.Error.Provider; refused.Status != "failed" || refused.Error.Code != "model_rejected" || p == nil || p.Status != http.StatusForbidden {
 		t.Errorf("%+v", refused)
+	}
+	if log := worker.Output(); !strings.Contains(log, `"provider_status":403`) || strings.Contains(log, "Bearer ") {
+		t.Error("the log lacks the provider's response, or has a header")
 	}
 }

@@ -46,12 +46,12 @@ func TestRefusalsExplainFailures(t *testing.T) {
 	b.refuse(first.Held(), 500, "a late note")
 
 	second := b.again(runID)
-	if n, err := b.s.Executions.FailedSinceStep(t.Context(), second.Held(), busy.Code); err != nil || n != 1 {
-		t.Errorf("%d attempts failed, %v", n, err)
+	if n, err := b.s.Executions.FailedSinceStep(t.Context(), second.Held(), busy.Code); err != nil || n != (executiondb.Failures{All: 1, Refused: 1}) {
+		t.Errorf("%+v attempts failed, %v", n, err)
 	}
 	b.journal(second.Held(), 1, asksTurn)
-	if n, err := b.s.Executions.FailedSinceStep(t.Context(), second.Held(), busy.Code); err != nil || n != 0 {
-		t.Errorf("%d attempts failed since the last step, %v", n, err)
+	if n, err := b.s.Executions.FailedSinceStep(t.Context(), second.Held(), busy.Code); err != nil || n != (executiondb.Failures{}) {
+		t.Errorf("%+v attempts failed since the last step, %v", n, err)
 	}
 
 	overloaded := domain.ProviderError{Status: 503, Message: "overloaded"}

@@ -29,7 +29,7 @@ var outputSchema = json.RawMessage(`{
 		"runId": {"type": "string"},
 		"sessionId": {"type": "string", "description": "Names the conversation."},
 		"status": {"type": "string", "enum": ["completed", "failed", "cancelled", "timed_out", "requires_action"]},
-		"finishReason": {"type": ["string", "null"], "description": "Why the answer ended: stop if it is complete, length or content_filter if it ended early."},
+		"finishReason": {"type": ["string", "null"], "description": "Why the answer ended: stop means that it is complete."},
 		"message": {"type": ["string", "null"], "description": "The agent's answer."},
 		"citations": {"type": "array", "items": {
 			"type": "object",
@@ -68,7 +68,8 @@ func tool(a Agent, name string) *mcp.Tool {
 // resultFor converts a run to the result of a tool call.
 func resultFor(run *domain.Run) *mcp.CallToolResult {
 	structured := structuredResult{
-		RunID: run.ID, SessionID: run.SessionID, Status: run.Status, FinishReason: run.FinishReason, Message: run.Message, Citations: run.Citations,
+		RunID: run.ID, SessionID: run.SessionID, Status: run.Status, FinishReason: run.FinishReason,
+		Message: run.Message, Citations: run.Citations,
 	}
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}

@@ -115,16 +115,21 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 	return nil
 }
 
-// FailedSinceStep returns how many attempts in a row have failed with the code: those since the
-// last recorded step. It does not count the current attempt.
-func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n int, err error) {
+// Failures counts attempts in a row that failed with the same code, without the current one.
+type Failures struct {
+	All     int `db:"all_failures"`
+	Refused int `db:"refused"` // those in which a provider responded
+}
+
+// FailedSinceStep counts the attempts that have failed with the code since the last recorded step.
+func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n Failures, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &n, `SELECT count(*) FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3
+		return tx.GetContext(ctx, &n, `SELECT count(*) AS all_failures, count(provider_status) AS refused FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3
 			AND code = $4 AND fence >= coalesce((SELECT max(fence) FROM steps WHERE run_id = $1 AND org_id = $2), 0)`,
 			held.RunID, held.OrganizationID, held.Fence, code)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("counting failed attempts: %w", err)
+		return Failures{}, fmt.Errorf("counting failed attempts: %w", err)
 	}
 
 	return n, nil

@@ -49,7 +49,7 @@ type testEnv struct {
 	noted   []int // attempt numbers
 	refuses error // the error of NoteAttempt
 	refused []domain.ProviderError
-	failed  int // the result of FailedSinceStep
+	failed  executiondb.Failures // the result of FailedSinceStep
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -130,7 +130,7 @@ func (s *testEnv) NoteRefusal(_ context.Context, _ lease.Held, refusal domain.Pr
 	return nil
 }
 
-func (s *testEnv) FailedSinceStep(context.Context, lease.Held, string) (int, error) {
+func (s *testEnv) FailedSinceStep(context.Context, lease.Held, string) (executiondb.Failures, error) {
 	return s.failed, nil
 }
 

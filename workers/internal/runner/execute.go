@@ -163,22 +163,22 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
 	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
-	logged := a.log.Warn().Err(err)
+	log := a.log
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
 		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
 		if said := failure.Provider; said != nil {
-			logged = logged.Int("provider_status", said.Status).Str("provider_message", said.Message)
+			log = log.With().Int("provider_status", said.Status).Str("provider_message", said.Message).Logger()
 			r.noteRefusal(ctx, a, *said)
 		}
 	}
 
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
-	logged.Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
+	log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
 
 	// A requeue that could only start after the deadline would end as a timeout and hide the cause.
-	if failure != nil && failure.Retryable && !r.brokeOffTooOften(ctx, a, public.Code) {
+	if failure != nil && failure.Retryable && !r.brokeOffTooOften(ctx, a, failure) {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
 			r.requeue(ctx, a, wait, public)
@@ -197,27 +197,35 @@ func (r *Runner) noteRefusal(ctx context.Context, a *attempt, refusal domain.Pro
 	}
 }
 
-// maxBrokenOff is the number of attempts in a row whose answers may break off. Unlike an outage,
-// which ends, a provider that accepts each call and drops its stream usually continues to do so.
-const maxBrokenOff = 4
+const (
+	// maxBrokenOff is the number of attempts in a row whose answers may break off. Unlike an outage,
+	// which ends, a provider that accepts each call and drops its stream usually continues to do so.
+	maxBrokenOff = 4
+	// maxRejected is how many attempts the circuit breaker may reject in addition, because answers to
+	// other runs broke off. Their backoff takes about a minute.
+	maxRejected = 3
+)
 
-// brokeOffTooOften reports whether the run must not be retried after a failure with the code,
-// because this attempt and the ones before it ended with an answer that broke off. Each model of the
-// agent is tried at least once.
-func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, code string) bool {
+// brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
+// before it ended with an answer that broke off. Each model of the agent is tried at least once.
+func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
 	limit := max(maxBrokenOff, a.models)
-	if code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {
+	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {
 		return false
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	earlier, err := r.parking.FailedSinceStep(ctx, a.claim.Held(), code)
+	failed, err := r.parking.FailedSinceStep(ctx, a.claim.Held(), failure.Code)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot count the run's failed attempts; the run is retried")
 		return false
 	}
-	return earlier+1 >= limit
+	failed.All++
+	if failure.Provider != nil {
+		failed.Refused++
+	}
+	return failed.Refused >= limit || failed.All >= limit+maxRejected
 }
 
 // backoff doubles from one second to a minute, with jitter.

@@ -15,21 +15,29 @@ import (
 func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 	t.Parallel()
 	five := domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c", "stage/d", "stage/e"}}
+	dropped := &domain.ProviderError{Status: 200}
 	for name, c := range map[string]struct {
-		kind             llm.Kind
-		cfg              domain.Config
-		attempts, failed int // of the run; of the earlier attempts, those that broke off since the last step
-		fails            bool
+		kind     llm.Kind
+		cfg      domain.Config
+		provider *domain.ProviderError // nil: the circuit breaker has rejected the call
+		attempts int
+		failed   executiondb.Failures // of the earlier attempts
+		fails    bool
 	}{
-		"the first":           {llm.KindTruncated, domain.Config{}, 1, 0, false},
-		"the third":           {llm.KindTruncated, domain.Config{}, 3, 2, false},
-		"the fourth":          {llm.KindTruncated, domain.Config{}, 4, 3, true},
-		"the fourth of five":  {llm.KindTruncated, five, 4, 3, false},
-		"the last of five":    {llm.KindTruncated, five, 5, 4, true},
-		"after progress":      {llm.KindTruncated, domain.Config{}, 9, 0, false},
-		"an outage continues": {llm.KindUnavailable, domain.Config{}, 4, 3, false},
+		"the first":             {llm.KindTruncated, domain.Config{}, dropped, 1, executiondb.Failures{}, false},
+		"the third":             {llm.KindTruncated, domain.Config{}, dropped, 3, executiondb.Failures{All: 2, Refused: 2}, false},
+		"the fourth":            {llm.KindTruncated, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, true},
+		"the fourth of five":    {llm.KindTruncated, five, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
+		"the last of five":      {llm.KindTruncated, five, dropped, 5, executiondb.Failures{All: 4, Refused: 4}, true},
+		"after progress":        {llm.KindTruncated, domain.Config{}, dropped, 9, executiondb.Failures{}, false},
+		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
+		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
+		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},
+		"rejected, then broken": {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{All: 4, Refused: 1}, false},
 	} {
-		s := &testEnv{cfg: c.cfg, failed: c.failed, model: scripted.Forever("stage/a", scripted.Call{Deltas: []string{"half"}, Err: llm.NewError(c.kind, nil)})}
+		failure := llm.NewError(c.kind, nil)
+		failure.Provider = c.provider
+		s := &testEnv{cfg: c.cfg, failed: c.failed, model: scripted.Forever("stage/a", scripted.Call{Deltas: []string{"half"}, Err: failure})}
 		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
 		if c.fails != (len(s.endings) == 1) || c.fails == (len(s.back) == 1) {
 			t.Fatalf("%s: %d results, requeued %v", name, len(s.endings), s.back)

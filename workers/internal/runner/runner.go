@@ -103,7 +103,7 @@ type Parking interface {
 
 	// FailedSinceStep counts the earlier attempts that failed with the code since the last recorded
 	// step.
-	FailedSinceStep(ctx context.Context, held lease.Held, code string) (int, error)
+	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
 // Toolsets resolves the tools of a run.

@@ -93,10 +93,18 @@ func outcome(run *domain.Run) error {
 	case run.Status == domain.RunCompleted:
 		return nil
 	case run.Error != nil:
-		return exit(ExitRunFailed, "%s %s: %s: %s", run.ID, words(run.Status), run.Error.Code, run.Error.Message)
+		return exit(ExitRunFailed, "%s %s: %s: %s%s", run.ID, words(run.Status), run.Error.Code, run.Error.Message, providerText(run.Error.Provider))
 	default:
 		return exit(ExitRunFailed, "%s %s", run.ID, words(run.Status))
 	}
+}
+
+// providerText returns the response of a model's provider in parentheses, or "" for none.
+func providerText(p *domain.ProviderError) string {
+	if p == nil {
+		return ""
+	}
+	return " " + console.OneLine(fmt.Sprintf("(the provider responded %d %s)", p.Status, p.Message))
 }
 
 // words names a status, for use within a sentence.

@@ -55,7 +55,9 @@ func New(cfg Config) (*Provider, error) {
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(client),
 	)
-	return &Provider{chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey}, nil
+	return &Provider{
+		chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
+	}, nil
 }
 
 // Close closes idle connections. Calls in flight continue.
