@@ -25,8 +25,7 @@ import (
 )
 
 // testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
-// There are no workers: echo answers runs in their place, over the real bus and with the real
-// tables.
+// There are no workers: echo finishes the runs instead, over the real bus and in the real tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner
@@ -222,7 +221,8 @@ func (a answer) problem(status int) problem {
 	return p
 }
 
-// echo answers runs as workers do, until the test ends: it claims and finishes the run, replies, and acknowledges the message.
+// echo acts as a worker until the test ends: it claims and finishes each run, replies, and
+// acknowledges the job message.
 func (r *testEnv) echo() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{}, len(domain.Lanes))

@@ -30,7 +30,7 @@ var outcomes = map[string][]document.Code{
 	"forms of forms":                    {document.LimitReached},
 	"a stream that swells":              {document.LimitReached},
 	"a stream in a stream that swells":  {document.LimitReached},
-	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // whichever occurs first
+	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // depends on which occurs first
 	"a page of kilometres":              {document.NoOCR},
 	"only its head":                     {document.Damaged},
 	"its beginning":                     {document.Damaged},
