@@ -190,7 +190,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 	for n, h := range houses {
 		other := houses[1-n]
-		seen := talks[n].seen.String() + b.storedTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
+		seen := talks[n].seen.String() + b.awaitStoredTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
 				t.Errorf("%s%s does not exist, so the test shows nothing", h.word, what)
@@ -210,9 +210,9 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// storedTexts waits until the playback of all of an organization's turns is stored, and returns the
+// awaitStoredTexts waits until the playback of all of an organization's turns is stored, and returns the
 // stored texts of the turns.
-func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
+func (b *voiceEnv) awaitStoredTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {
