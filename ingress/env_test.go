@@ -229,8 +229,8 @@ func (r *testEnv) echo() {
 	for _, lane := range domain.Lanes {
 		go func() {
 			defer func() { ended <- struct{}{} }()
-			for doorbells := r.bus.Lane(lane); ctx.Err() == nil; {
-				if err := doorbells.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.JobMessage) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
+			for jobs := r.bus.Lane(lane); ctx.Err() == nil; {
+				if err := jobs.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.JobMessage) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
 					r.Errorf("fetching: %v", err)
 				}
 			}
