@@ -315,7 +315,7 @@ func TestSignedVisitors(t *testing.T) {
 		t.Errorf("without the secret that signed it, the visitor %q was accepted", got)
 	}
 	for _, sealed := range []string{`{}`, `{"i":"id:4711"}`, `"x"`, ``} {
-		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorPlace(l.widget))); ok {
+		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorContext(l.widget))); ok {
 			t.Errorf("%s is %q", sealed, got)
 		}
 	}
