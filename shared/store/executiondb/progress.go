@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	maxWrites  = 256     // of one batch
+	maxWrites  = 256     // writes in one batch
 	maxWaiting = 1 << 14 // writes that wait for the next batch; each run and each call has at most one
 
 	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
@@ -43,9 +43,9 @@ type progressWrite struct {
 	lease.Held
 	kind    writeKind
 	n       int           // number of the step
-	callID  string        // of the effect
+	callID  string        // id of the effect's call
 	content []byte        // JSON: the step, the arguments of the call, or its outcome
-	effect  domain.Effect // to prepare
+	effect  domain.Effect // effect to prepare
 }
 
 // size is the approximate number of bytes that the write adds to a statement.
@@ -54,7 +54,7 @@ func (w *progressWrite) size() int { return len(w.content) + 256 }
 // written is the result of a write.
 type written struct {
 	done   bool          // false: nothing was written
-	effect domain.Effect // as prepared
+	effect domain.Effect // effect as prepared
 	err    error         // pg.ErrLocked: another transaction has locked the run
 	took   time.Duration // from the request to its result, by the local clock
 }

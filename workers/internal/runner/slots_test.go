@@ -24,7 +24,7 @@ func (a *announcingEnv) AnnounceSlots(_ context.Context, _ string, n int, _ time
 	return nil
 }
 
-// A worker that stops announces as many slots as it has remaining attempts, and in the end none.
+// A worker that is stopping announces as many slots as it has remaining attempts, and finally none.
 func TestADrainingWorkerKeepsTheSlotsOfItsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,9 +43,9 @@ func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) {
 // faults contains the failures to simulate during a call.
 type faults struct {
 	noConfig error
-	stale    bool  // the run belongs to another worker
+	stale    bool  // whether the run belongs to another worker
 	noBegin  error // error of BeginSend
-	noEnd    int   // number of failures of EndSend
+	noEnd    int   // number of times that EndSend fails
 }
 
 // fakeEnv fakes the bus, the store and the ledger of a server under test.
