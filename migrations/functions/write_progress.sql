@@ -7,7 +7,8 @@
 -- no longer holds the run, or the effect is not in the state that the write expects.
 --
 -- FOR SHARE makes a claim by another worker wait until these writes are visible to it, or lets the claim come first. It also
--- keeps the run from finishing. An outcome is kept until another attempt takes the effect, even if the lease is lost.
+-- keeps the run from finishing. Until another attempt takes the effect, `end` and `unsend` take effect even if the lease is
+-- lost.
 CREATE OR REPLACE FUNCTION write_progress(text[], text[], text[], bigint[], int[], text[], text[], text[], text[], text[], text[])
   RETURNS TABLE (run_id text, locked boolean, name text, input json, side_effect text, key text, state text, outcome json, sent boolean)
   LANGUAGE plpgsql AS $$
@@ -24,7 +25,7 @@ BEGIN
     WHERE o.run_id = ANY ($2) ORDER BY o.run_id FOR SHARE SKIP LOCKED
   ), mine AS MATERIALIZED (
     SELECT a.*, o.lease_until FROM asked a JOIN open o ON o.run_id = a.run_id AND o.org_id = a.org_id
-    WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'
+    WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')
     ORDER BY a.run_id
   ), appended AS (
     INSERT INTO steps (run_id, org_id, n, fence, step)
@@ -53,13 +54,19 @@ BEGIN
     WHERE m.kind = 'end' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'sending'
     RETURNING e.run_id
+  ), unsent AS (
+    UPDATE effects e SET state = 'ready' FROM mine m
+    WHERE m.kind = 'unsend' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
+      AND e.fence = m.fence AND e.state = 'sending'
+    RETURNING e.run_id
   ), voided AS (
     UPDATE effects e SET state = 'void' FROM mine m
     WHERE m.kind = 'void' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'ready' AND e.sent_at IS NULL
     RETURNING e.run_id
   ), written (run_id) AS (
-    SELECT * FROM appended UNION ALL SELECT * FROM began UNION ALL SELECT * FROM ended UNION ALL SELECT * FROM voided
+    SELECT * FROM appended UNION ALL SELECT * FROM began UNION ALL SELECT * FROM ended UNION ALL SELECT * FROM unsent
+    UNION ALL SELECT * FROM voided
   )
   SELECT w.run_id, false, NULL, NULL::json, NULL, NULL, NULL, NULL::json, false FROM written w
   UNION ALL

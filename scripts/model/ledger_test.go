@@ -103,6 +103,16 @@ func (db *database) endSend(r *run, fence, call int, ok bool, answer string) boo
 	return true
 }
 
+// cancelSend models CancelSend.
+func (db *database) cancelSend(r *run, fence, call int) bool {
+	e := r.effects[call]
+	if r.open == nil || e == nil || e.fence != fence || e.state != sending {
+		return false
+	}
+	e.state = ready
+	return true
+}
+
 // voidEffect models VoidEffect.
 func (db *database) voidEffect(r *run, fence, call int) bool {
 	if !db.holds(r, fence, false, "voiding an effect") {

@@ -34,13 +34,13 @@ var all = []mutant{
 	},
 	{
 		"a step without its fence",
-		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.status = 'running' OR a.kind = 'end'"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')", "WHERE o.status = 'running' OR a.kind IN ('end', 'unsend')"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
 		"an effect without its fence",
-		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'prepare')"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend', 'prepare')"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
 	},
@@ -320,9 +320,15 @@ var all = []mutant{
 	},
 	{
 		"the claim of a locked run is not repeated",
-		[]edit{{executing, "\t\t\tif !claim.Locked {\n", "\t\t\tif true {\n"}},
+		[]edit{{executing, "\t\tcase !claim.Locked:\n", "\t\tcase true:\n"}},
 		"workers/internal/runner",
 		[]string{"TestTheClaimOfALockedRunIsRepeated"},
+	},
+	{
+		"a worker that cannot claim runs fetches jobs",
+		[]edit{{executing, "slow := time.AfterFunc(slowClaim, r.database.close)", "slow := time.AfterFunc(slowClaim, func() {})"}},
+		"workers/internal/runner",
+		[]string{"TestAWorkerWithoutADatabaseFetchesNothing"},
 	},
 	{
 		"a locked run's result is dropped",

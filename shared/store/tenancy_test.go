@@ -346,6 +346,10 @@ var probes = []probe{
 		done, err := s.Executions.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
 		return of.ifDone(done), err
 	}},
+	{"CancelSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.Executions.CancelSend(ctx, of.heldBy(org), "c")
+		return of.ifDone(done), err
+	}},
 	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Executions.VoidEffect(ctx, of.heldBy(org), "c")
 		return of.ifDone(done), err

@@ -93,6 +93,17 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	return out.done, nil
 }
 
+// CancelSend makes an effect ready again after BeginSend, because nothing was sent. It returns false
+// if the effect was not in the state sending under the worker's fence. Like EndSend, it also works
+// after the lease is lost.
+func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeUnsend, callID: callID})
+	if err != nil {
+		return false, fmt.Errorf("cancelling the sending of an effect: %w", err)
+	}
+	return out.done, nil
+}
+
 // VoidEffect records that no worker took a call, so that no worker can take it later. It returns
 // false if the call was taken in this or an earlier attempt, or if the worker no longer holds the
 // run.

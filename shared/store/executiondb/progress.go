@@ -18,12 +18,13 @@ import (
 // writeKind is a kind of write of write_progress.
 type writeKind string
 
-// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend and VoidEffect.
+// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
 const (
 	writeStep    writeKind = "step"
 	writePrepare writeKind = "prepare"
 	writeBegin   writeKind = "begin"
 	writeEnd     writeKind = "end"
+	writeUnsend  writeKind = "unsend"
 	writeVoid    writeKind = "void"
 )
 

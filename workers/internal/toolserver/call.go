@@ -146,7 +146,7 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
 
-	// A failed BeginSend may have committed, which settle corrects later.
+	// A failed BeginSend may have committed, which settle reverses later.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

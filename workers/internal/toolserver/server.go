@@ -75,6 +75,9 @@ type Ledger interface {
 
 	// EndSend returns false if another attempt or a person has decided about the entry meanwhile.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
+
+	// CancelSend makes an entry ready again after a BeginSend whose result is unknown.
+	CancelSend(ctx context.Context, held lease.Held, callID string) (bool, error)
 }
 
 // Verifier checks that a capability was signed for a body, and returns its claims.

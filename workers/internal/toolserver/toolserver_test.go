@@ -144,6 +144,20 @@ func (o *fakeEnv) EndSend(ctx context.Context, held lease.Held, callID string, o
 	return true, nil
 }
 
+func (o *fakeEnv) CancelSend(ctx context.Context, _ lease.Held, callID string) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.noEnd > 0 {
+		o.noEnd--
+		return false, errors.New("the database is away")
+	}
+	if ctx.Err() != nil || callID != "call_1" || o.state != "sending" {
+		return false, ctx.Err()
+	}
+	o.state = "ready"
+	return true, nil
+}
+
 const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 
 func signer(t *testing.T) *secrets.Signer {
@@ -315,8 +329,8 @@ func TestOutcomes(t *testing.T) {
 		"before it was sent, ok": {call: gives(ok, nil), effect: true, want: `"ok"`, state: "ready"},
 		"panic before it":        {call: panics, effect: true, want: "failed: The tool failed.", state: "ready"},
 		"not held":               {call: sends(ok, nil), effect: true, with: faults{stale: true}, want: "stale", state: "ready"},
-		"sending not known":      {call: sends(ok, nil), effect: true, with: faults{noBegin: boom}, want: "failed: The call could not be recorded, so it was not made.", state: "done", kept: "failed: The call could not be recorded, so it was not made."},
-		"nothing known":          {call: sends(ok, nil), effect: true, with: faults{noBegin: boom, noEnd: 1000}, want: "again: The tool failed.", state: "sending"},
+		"sending not known":      {call: sends(ok, nil), effect: true, with: faults{noBegin: boom}, want: "again: The call could not be recorded, so it was not made.", state: "ready"},
+		"nothing known":          {call: sends(ok, nil), effect: true, with: faults{noBegin: boom, noEnd: 1000}, want: "again: The call could not be recorded, so it was not made.", state: "sending"},
 		"kept the second time":   {call: sends(ok, nil), effect: true, with: faults{noEnd: 2}, want: `"ok"`, state: "done", kept: `"ok"`},
 		"never kept":             {call: sends(ok, nil), effect: true, with: faults{noEnd: 1000}, want: `"ok"`, state: "sending"},
 		"no configuration":       {call: gives(ok, nil), with: faults{noConfig: boom}, want: "again: The tool is not available at the moment."},
