@@ -1,6 +1,7 @@
 -- Writes steps and effects of runs for their workers, at most one write of a run. The arrays have an element per write: $1 is
 -- the kind, $2 the run, $3 the organization, $4 the fence, $5 the number of a step, $6 the call of an effect, and $7 the JSON
--- of the step, of the call's arguments or of its outcome. $8 to $11 are the name, side effect, key and state of a new effect.
+-- of the step, of the call's arguments or of its outcome. $8 to $11 are the name, side effect, key and state of a new effect;
+-- for `begin` and `unsend`, $10 is the sender, because two executions of a call may each try to send it.
 --
 -- Returns the runs whose write took effect, and for `prepare` the effect. A run that another transaction has locked is
 -- returned with locked set, and nothing was written for it; the caller tries again. Any other write wrote nothing: the worker
@@ -45,7 +46,7 @@ BEGIN
       fence = CASE WHEN e.state IN ('done', 'denied', 'happened') THEN e.fence ELSE excluded.fence END
     RETURNING e.*
   ), began AS (
-    UPDATE effects e SET state = 'sending', sent_at = clock_timestamp() FROM mine m
+    UPDATE effects e SET state = 'sending', sent_at = clock_timestamp(), sender = m.key FROM mine m
     WHERE m.kind = 'begin' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'ready' AND m.lease_until > clock_timestamp()
     RETURNING e.run_id
@@ -57,7 +58,7 @@ BEGIN
   ), unsent AS (
     UPDATE effects e SET state = 'ready' FROM mine m
     WHERE m.kind = 'unsend' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
-      AND e.fence = m.fence AND e.state = 'sending'
+      AND e.fence = m.fence AND e.state = 'sending' AND e.sender = m.key
     RETURNING e.run_id
   ), voided AS (
     UPDATE effects e SET state = 'void' FROM mine m

@@ -216,13 +216,13 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	}
 
 	began, err := ask(t, fmt.Sprintf("BeginSend of call %d of run %d", q.call, q.run.id), func() bool {
-		return s.db.beginSend(q.run, q.fence, q.call)
+		return s.db.beginSend(q.run, q.fence, q.call, t)
 	})
 
 	switch {
 	case err != nil: // sentUnsure
 		w.write(t, fmt.Sprintf("CancelSend of call %d of run %d", q.call, q.run.id), func() bool {
-			return s.db.cancelSend(q.run, q.fence, q.call)
+			return s.db.cancelSend(q.run, q.fence, q.call, t)
 		})
 		return reply{retryable: true}
 	case !began:

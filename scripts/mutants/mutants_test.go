@@ -88,9 +88,27 @@ var all = []mutant{
 	},
 	{
 		"an outcome without its fence",
-		[]edit{{sql("write_progress"), "AND e.fence = m.fence AND e.state = 'sending'", "AND e.state = 'sending'"}},
+		[]edit{{
+			sql("write_progress"),
+			"AND e.fence = m.fence AND e.state = 'sending'\n    RETURNING e.run_id\n  ), unsent", "AND e.state = 'sending'\n    RETURNING e.run_id\n  ), unsent",
+		}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
+	},
+	{
+		"a cancelled send without its fence",
+		[]edit{{
+			sql("write_progress"),
+			"AND e.fence = m.fence AND e.state = 'sending' AND e.sender = m.key", "AND e.state = 'sending' AND e.sender = m.key",
+		}},
+		"shared/store",
+		[]string{"TestTheNextAttemptMakesACallThatWasNotSent"},
+	},
+	{
+		"a cancelled send of another execution",
+		[]edit{{sql("write_progress"), "AND e.state = 'sending' AND e.sender = m.key", "AND e.state = 'sending'"}},
+		"shared/store",
+		[]string{"TestTheNextAttemptMakesACallThatWasNotSent"},
 	},
 	{
 		"a send after the lease has expired",

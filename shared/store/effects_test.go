@@ -58,11 +58,13 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
 	case "begin":
-		return b.s.Executions.BeginSend(b.Context(), held, "c")
+		return b.s.Executions.BeginSend(b.Context(), held, "c", "sender")
 	case "end":
 		return b.s.Executions.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
 	case "unsend":
-		return b.s.Executions.CancelSend(b.Context(), held, "c")
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "sender")
+	case "unsend of another":
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "another")
 	case "void":
 		return b.s.Executions.VoidEffect(b.Context(), held, "c")
 	case "prepare":
@@ -234,6 +236,7 @@ func TestTheNextAttemptMakesACallThatWasNotSent(t *testing.T) {
 	b := newTestEnv(t)
 	held := b.claimedRun()
 	b.inState(held, "sending", domain.SideEffectUnsafe)
+	b.does("unsend of another", held, false)
 	b.does("unsend", held, true)
 	b.does("unsend", held, false)
 	b.wantEffect(held.RunID, "ready sent")

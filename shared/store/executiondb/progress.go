@@ -46,7 +46,7 @@ type progressWrite struct {
 	n       int           // number of the step
 	callID  string        // of the effect
 	content []byte        // JSON: the step, the arguments of the call, or its outcome
-	effect  domain.Effect // to prepare
+	effect  domain.Effect // to prepare; for begin and unsend, its key is the sender
 }
 
 // size is the approximate number of bytes that the write adds to a statement.

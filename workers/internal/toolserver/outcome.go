@@ -51,7 +51,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 		failpoint.Here(failpoint.OutcomeAfter)
 	case sent == sentUnsure && reply.Failure != nil:
 		c.write(ctx, "the sending of a tool call was not cancelled", func(ctx context.Context) (bool, error) {
-			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID)
+			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID, c.sender)
 		})
 		return failure("The call could not be recorded, so it was not made.", true)
 	}

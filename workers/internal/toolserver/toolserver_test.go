@@ -64,6 +64,7 @@ type fakeEnv struct {
 	wanted   int
 	stopped  []string
 	state    string // state of the effect
+	sender   string
 	outcome  []byte
 	kept     []domain.Source
 	held     []lease.Held
@@ -118,14 +119,14 @@ func (o *fakeEnv) KeepSource(_ context.Context, held lease.Held, s domain.Source
 	return "src_1", !o.stale, nil
 }
 
-func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID string) (bool, error) {
+func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID, sender string) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
 	if callID != "call_1" || o.stale || o.state != "ready" {
 		return false, nil
 	}
-	o.state = "sending"
+	o.state, o.sender = "sending", sender
 	return o.noBegin == nil, o.noBegin // simulates a commit whose reply was lost
 }
 
@@ -144,14 +145,14 @@ func (o *fakeEnv) EndSend(ctx context.Context, held lease.Held, callID string, o
 	return true, nil
 }
 
-func (o *fakeEnv) CancelSend(ctx context.Context, _ lease.Held, callID string) (bool, error) {
+func (o *fakeEnv) CancelSend(ctx context.Context, _ lease.Held, callID, sender string) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.noEnd > 0 {
 		o.noEnd--
 		return false, errors.New("the database is away")
 	}
-	if ctx.Err() != nil || callID != "call_1" || o.state != "sending" {
+	if ctx.Err() != nil || callID != "call_1" || o.state != "sending" || o.sender != sender {
 		return false, ctx.Err()
 	}
 	o.state = "ready"
