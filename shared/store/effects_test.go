@@ -58,9 +58,13 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
 	case "begin":
-		return b.s.Executions.BeginSend(b.Context(), held, "c")
+		return b.s.Executions.BeginSend(b.Context(), held, "c", "sender")
 	case "end":
 		return b.s.Executions.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
+	case "unsend":
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "sender")
+	case "unsend of another":
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "another")
 	case "void":
 		return b.s.Executions.VoidEffect(b.Context(), held, "c")
 	case "prepare":
@@ -226,6 +230,27 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	b.does("end", held, true) // the outcome is still correct
 }
 
+// A call that is recorded as being sent, but was not sent, is made by the next attempt without a
+// person's decision.
+func TestTheNextAttemptMakesACallThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	held := b.claimedRun()
+	b.inState(held, "sending", domain.SideEffectUnsafe)
+	b.does("unsend of another", held, false)
+	b.does("unsend", held, true)
+	b.does("unsend", held, false)
+	b.wantEffect(held.RunID, "ready sent")
+
+	next := b.requeueAndClaim(held.RunID).Held()
+	b.does("unsend", next, false)
+	if e := b.prepare(next, effect("c", domain.SideEffectUnsafe), false); e.State != domain.EffectReady {
+		t.Errorf("state of the effect = %s, want ready", e.State)
+	}
+	b.does("begin", next, true)
+	b.does("unsend", held, false)
+}
+
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -234,7 +259,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
+	for _, what := range []string{"prepare", "begin", "end", "unsend", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
 	b.wantEffect(held.RunID, "sending sent")

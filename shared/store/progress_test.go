@@ -97,7 +97,7 @@ func TestALockedRunDelaysItsOwnWritesAlone(t *testing.T) {
 	one.inState(stuck, "ready", domain.SideEffectUnsafe)
 	release := one.lockedRun(stuck.RunID)
 	began := async(func() error {
-		if began, err := one.s.Executions.BeginSend(t.Context(), stuck, "c"); err != nil || !began {
+		if began, err := one.s.Executions.BeginSend(t.Context(), stuck, "c", "sender"); err != nil || !began {
 			return fmt.Errorf("%t: %w", began, err)
 		}
 		return nil
@@ -180,7 +180,7 @@ func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 		e := effect(fmt.Sprint("c", round), domain.SideEffectUnsafe)
 		b.prepare(held, e, false)
 		done := race(t,
-			func() (bool, error) { return b.s.Executions.BeginSend(t.Context(), held, e.CallID) },
+			func() (bool, error) { return b.s.Executions.BeginSend(t.Context(), held, e.CallID, "sender") },
 			func() (bool, error) { return b.s.Executions.EndSend(t.Context(), held, e.CallID, []byte(`{}`)) })
 		want := map[bool]string{true: "done", false: "sending"}[done[1]]
 		if state := b.text(`SELECT state FROM effects WHERE call_id = $1`, e.CallID); !done[0] || state != want {

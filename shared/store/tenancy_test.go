@@ -339,11 +339,15 @@ var probes = []probe{
 		return of.ifDone(kept), err
 	}},
 	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c")
+		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
 	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Executions.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
+		return of.ifDone(done), err
+	}},
+	{"CancelSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.Executions.CancelSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
 	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

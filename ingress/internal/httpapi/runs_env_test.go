@@ -214,7 +214,7 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	_, kept, err := a.store.Executions.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
 	must(a.t, err)
 	if kind == domain.ActionUnknownOutcome {
-		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID)
+		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID, "sender")
 		must(a.t, err)
 	}
 	parked, err := a.store.Executions.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, executiondb.Chunk{})

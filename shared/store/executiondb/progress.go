@@ -18,12 +18,13 @@ import (
 // writeKind is a kind of write of write_progress.
 type writeKind string
 
-// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend and VoidEffect.
+// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
 const (
 	writeStep    writeKind = "step"
 	writePrepare writeKind = "prepare"
 	writeBegin   writeKind = "begin"
 	writeEnd     writeKind = "end"
+	writeUnsend  writeKind = "unsend"
 	writeVoid    writeKind = "void"
 )
 
@@ -45,7 +46,7 @@ type progressWrite struct {
 	n       int           // number of the step
 	callID  string        // id of the effect's call
 	content []byte        // JSON: the step, the arguments of the call, or its outcome
-	effect  domain.Effect // effect to prepare
+	effect  domain.Effect // effect to prepare; for begin and unsend, its key is the sender
 }
 
 // size is the approximate number of bytes that the write adds to a statement.
