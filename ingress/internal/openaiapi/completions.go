@@ -180,14 +180,20 @@ func NewCompletion(run *domain.Run) Completion {
 		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),
 		Choices: []Choice{{
 			Message:      AnswerMessage{Role: RoleAssistant, Content: deref(run.Message), Annotations: annotations(run)},
-			FinishReason: finishStop,
+			FinishReason: finishReason(run),
 		}},
 		Usage:  tokenCounts(run.Usage),
 		Parley: RunNames{run.ID, run.SessionID},
 	}
 }
 
-const finishStop = "stop"
+// finishReason returns the protocol's reason for the end of a completed run's answer.
+func finishReason(run *domain.Run) string {
+	if run.Incomplete() {
+		return string(*run.FinishReason) // the names are the protocol's
+	}
+	return string(domain.FinishStop)
+}
 
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 

@@ -133,7 +133,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if err != nil || !ok {
 		return b, err
 	}
-	last := chunkChoice{FinishReason: new(finishStop), Delta: chunkDelta{Annotations: annotations(run)}}
+	last := chunkChoice{FinishReason: new(finishReason(run)), Delta: chunkDelta{Annotations: annotations(run)}}
 	names := &RunNames{run.ID, run.SessionID}
 	if b, err = s.choice(b, last, names); err != nil {
 		return b, err

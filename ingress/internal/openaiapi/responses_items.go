@@ -132,7 +132,11 @@ func answerItem(run *domain.Run) messageItem {
 	for _, c := range run.Citations {
 		part.Annotations = append(part.Annotations, newAnnotation(c))
 	}
-	return messageItem{itemHead{messageID(run.ID), typeMessage, itemCompleted}, "assistant", []textPart{part}}
+	status := itemCompleted
+	if run.Incomplete() {
+		status = itemIncomplete
+	}
+	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}
 }
 
 func newTextPart() textPart {

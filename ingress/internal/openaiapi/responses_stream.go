@@ -202,12 +202,16 @@ func (s *ResponseStream) end(data []byte) error {
 	}
 	s.ended = true
 	last := NewResponse(run, s.echo)
-	if last.Status == ResponseCompleted {
+	switch last.Status {
+	case ResponseCompleted:
 		last.Output = s.output()
 		s.write("response.completed", responseEvent{last})
-		return nil
+	case ResponseIncomplete:
+		last.Output = s.output()
+		s.write("response.incomplete", responseEvent{last})
+	default:
+		s.write("response.failed", responseEvent{last})
 	}
-	s.write("response.failed", responseEvent{last})
 	return nil
 }
 

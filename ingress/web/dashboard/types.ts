@@ -110,7 +110,9 @@ export interface Run {
   citations: Citation[];
   toolCalls: ToolCall[];
   usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
-  error: { code: string; message: string } | null;
+  error: { code: string; message: string; provider?: { status: number; message: string } } | null;
+  finishReason: "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | "error" | null;
+  agentVersion: number | null;
   omittedTurns?: number;
   requiredAction?: RequiredAction;
   citationsRemoved?: number;

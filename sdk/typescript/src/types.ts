@@ -1002,6 +1002,10 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
+  /** Null before the end. */
+  finishReason: FinishReason | null;
+  /** The agent's version when the run was accepted; null for a template. */
+  agentVersion: number | null;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1151,6 +1155,32 @@ export interface Usage {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /**
+   * Only for admins, in responses with a whole run: what the model's provider responded. Absent if
+   * it did not respond.
+   */
+  provider?: ProviderError;
+}
+
+/**
+ * Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+ * `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+ * `tool_calls` is reserved.
+ */
+export type FinishReason =
+  | "stop"
+  | "length"
+  | "content_filter"
+  | "tool_calls"
+  | "cancelled"
+  | "error";
+
+/** The response with which a model provider refused a call. */
+export interface ProviderError {
+  /** Its HTTP status; 200 if the error came within a stream. */
+  status: number;
+  /** The provider's message, without keys and other secrets; may be empty. */
+  message: string;
 }
 
 /**
@@ -1166,7 +1196,7 @@ export type RunErrorCode =
   | "model_rate_limited"
   /** The model did not respond before the run's deadline. */
   | "model_timeout"
-  /** The model's answer was interrupted. */
+  /** The model's answer was interrupted in several attempts in a row, or within a tool call. */
   | "model_truncated"
   /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
@@ -1245,6 +1275,10 @@ export interface RunSummary {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
+  /** Null before the end. */
+  finishReason: FinishReason | null;
+  /** The agent's version when the run was accepted; null for a template. */
+  agentVersion: number | null;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1331,6 +1365,8 @@ export interface Span {
   costMicros?: number;
   /** Why the span ended; for a wait, the decision or the question. */
   message?: string;
+  /** Only for admins, for an attempt: the provider's response that ended its work. */
+  provider?: ProviderError;
 }
 
 /** Where a run's time went. */
@@ -2682,7 +2718,7 @@ export interface OpenAiCompletionChoicesItem {
   index: 0;
   message: OpenAiCompletionChoicesItemMessage;
   logprobs: null;
-  finish_reason: "stop";
+  finish_reason: "stop" | "length" | "content_filter";
 }
 
 export interface OpenAiCompletionChoicesItemMessage {
@@ -2716,7 +2752,7 @@ export interface OpenAiChunkChoicesItem {
   index: 0;
   delta: OpenAiChunkChoicesItemDelta;
   logprobs: null;
-  finish_reason: "stop" | null;
+  finish_reason: "stop" | "length" | "content_filter" | null;
 }
 
 export interface OpenAiChunkChoicesItemDelta {
@@ -2811,11 +2847,13 @@ export interface OpenAiResponse {
   object: "response";
   created_at: number;
   completed_at: number | null;
-  status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
+  /** `incomplete`: the answer ended early. */
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   background: boolean;
   /** Why there is no answer: the code of the run's error, `timed_out` or `cancelled`. */
   error: OpenAiResponseError2 | null;
-  incomplete_details: null;
+  /** Why the answer ended early; null if it did not. */
+  incomplete_details: OpenAiResponseIncomplete_details2 | null;
   instructions: string | null;
   max_output_tokens: null;
   metadata: Record<string, string>;
@@ -2839,6 +2877,10 @@ export interface OpenAiResponse {
 export interface OpenAiResponseError2 {
   code: string;
   message: string;
+}
+
+export interface OpenAiResponseIncomplete_details2 {
+  reason: "max_output_tokens" | "content_filter";
 }
 
 export interface OpenAiResponseReasoning {
@@ -2971,7 +3013,7 @@ export interface OpenAiTextAnnotation2 {
 
 /**
  * One server-sent event: the lines `event:` and `data:`, and an empty line. The last one is
- * `response.completed`, `response.failed` or `error`.
+ * `response.completed`, `response.incomplete`, `response.failed` or `error`.
  */
 export interface OpenAiResponseEvent {
   /** The event's type. */
@@ -2984,6 +3026,7 @@ export interface OpenAiResponseEventData {
     | "response.created"
     | "response.in_progress"
     | "response.completed"
+    | "response.incomplete"
     | "response.failed"
     | "error"
     | "response.output_item.added"

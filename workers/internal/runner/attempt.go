@@ -63,6 +63,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 
 	// Each model is wrapped separately, because the price of a call depends on its model.
 	first, fallbacks := modelsFor(a.claim, cfg)
+	a.models = 1 + len(fallbacks)
 	runBudget := r.newRunBudget(a)
 	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
 	if err != nil {

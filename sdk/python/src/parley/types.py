@@ -133,6 +133,7 @@ __all__ = [
     "FieldErrorCode",
     "FileId",
     "FinishOidcQuery",
+    "FinishReason",
     "Found",
     "FoundList",
     "GetAgentsAnswer",
@@ -325,6 +326,7 @@ __all__ = [
     "OpenAiResponseError2",
     "OpenAiResponseEvent",
     "OpenAiResponseEventData",
+    "OpenAiResponseIncomplete_details2",
     "OpenAiResponseReasoning",
     "OpenAiResponseRequest",
     "OpenAiResponseRequestConversation3",
@@ -400,6 +402,7 @@ __all__ = [
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
+    "ProviderError",
     "PutAgentsAnswer",
     "PutAgentsBody",
     "PutAgentsHeaders",
@@ -1781,7 +1784,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer was interrupted.
+    # The model's answer was interrupted in several attempts in a row, or within a tool call.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
@@ -1828,11 +1831,26 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class ProviderError(TypedDict):
+    """The response with which a model provider refused a call."""
+
+    status: int
+    """Its HTTP status; 200 if the error came within a stream."""
+
+    message: str
+    """The provider's message, without keys and other secrets; may be empty."""
+
+
 class RunError(TypedDict):
     """Why a run failed."""
 
     code: RunErrorCode
     message: str
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, in responses with a whole run: what the model's provider responded.
+    Absent if it did not respond.
+    """
 
 
 class RequiredAction(TypedDict):
@@ -1853,6 +1871,20 @@ class RequiredAction(TypedDict):
 
     expiresAt: Time
     """The time at which the run fails if there is no decision."""
+
+
+FinishReason: TypeAlias = Literal[
+    "stop",
+    "length",
+    "content_filter",
+    "tool_calls",
+    "cancelled",
+    "error",
+]
+"""Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+`content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+`tool_calls` is reserved.
+"""
 
 
 class Run(TypedDict):
@@ -1897,6 +1929,12 @@ class Run(TypedDict):
 
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
 
     attempts: int
     """How often a worker has started the run."""
@@ -2059,6 +2097,12 @@ class RunSummary(TypedDict):
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
     attempts: int
     """How often a worker has started the run."""
 
@@ -2131,6 +2175,9 @@ class Span(TypedDict):
 
     message: NotRequired[str]
     """Why the span ended; for a wait, the decision or the question."""
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, for an attempt: the provider's response that ended its work."""
 
 
 class TimelineInput(TypedDict):
@@ -3683,7 +3730,7 @@ class OpenAiCompletionChoicesItem(TypedDict):
     index: Literal[0]
     message: OpenAiCompletionChoicesItemMessage
     logprobs: None
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length", "content_filter"]
 
 
 class OpenAiCompletion(TypedDict):
@@ -3710,7 +3757,7 @@ class OpenAiChunkChoicesItem(TypedDict):
     index: Literal[0]
     delta: OpenAiChunkChoicesItemDelta
     logprobs: None
-    finish_reason: Literal["stop"] | None
+    finish_reason: Literal["stop", "length", "content_filter"] | None
 
 
 class OpenAiChunk(TypedDict):
@@ -3823,6 +3870,10 @@ class OpenAiResponseRequest(TypedDict):
 class OpenAiResponseError2(TypedDict):
     code: str
     message: str
+
+
+class OpenAiResponseIncomplete_details2(TypedDict):
+    reason: Literal["max_output_tokens", "content_filter"]
 
 
 class OpenAiTextAnnotation1(TypedDict):
@@ -3969,13 +4020,18 @@ class OpenAiResponse(TypedDict):
     object: Literal["response"]
     created_at: int
     completed_at: int | None
-    status: Literal["queued", "in_progress", "completed", "failed", "cancelled"]
+
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+    """`incomplete`: the answer ended early."""
+
     background: bool
 
     error: OpenAiResponseError2 | None
     """Why there is no answer: the code of the run's error, `timed_out` or `cancelled`."""
 
-    incomplete_details: None
+    incomplete_details: OpenAiResponseIncomplete_details2 | None
+    """Why the answer ended early; null if it did not."""
+
     instructions: str | None
     max_output_tokens: None
     metadata: dict[str, str]
@@ -4003,6 +4059,7 @@ class OpenAiResponseEventData(TypedDict):
         "response.created",
         "response.in_progress",
         "response.completed",
+        "response.incomplete",
         "response.failed",
         "error",
         "response.output_item.added",
@@ -4056,7 +4113,7 @@ class OpenAiResponseEventData(TypedDict):
 
 class OpenAiResponseEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. The last one
-    is `response.completed`, `response.failed` or `error`.
+    is `response.completed`, `response.incomplete`, `response.failed` or `error`.
     """
 
     event: str
