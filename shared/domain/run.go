@@ -53,13 +53,17 @@ type Run struct {
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
-	CitationsRemoved int     `json:"citationsRemoved,omitempty"`
-	Attempts         int     `json:"attempts"`
-	IdempotencyKey   *string `json:"idempotencyKey"`
-	CreatedAt        Time    `json:"createdAt"`
-	StartedAt        *Time   `json:"startedAt"`
-	FinishedAt       *Time   `json:"finishedAt"`
-	ExpiresAt        *Time   `json:"expiresAt"`
+	CitationsRemoved int `json:"citationsRemoved,omitempty"`
+	// Warnings are connections of the agent that did not work, although the run went on.
+	Warnings []RunWarning `json:"warnings,omitempty"`
+	// AppendSources is the agent's setting at the time of acceptance.
+	AppendSources  bool    `json:"appendSources,omitempty"`
+	Attempts       int     `json:"attempts"`
+	IdempotencyKey *string `json:"idempotencyKey"`
+	CreatedAt      Time    `json:"createdAt"`
+	StartedAt      *Time   `json:"startedAt"`
+	FinishedAt     *Time   `json:"finishedAt"`
+	ExpiresAt      *Time   `json:"expiresAt"`
 }
 
 // Trigger is the cause of a run: a chat, or an automation with a name chosen by the caller.
@@ -108,6 +112,13 @@ type Usage struct {
 	OutputTokens int64  `json:"outputTokens"`
 	CostMicros   int64  `json:"costMicros"`
 	Model        string `json:"model"`
+}
+
+// RunWarning says which connection of the agent did not work during a run.
+type RunWarning struct {
+	Kind    CheckKind `json:"kind"`
+	Name    string    `json:"name"`
+	Message string    `json:"message"`
 }
 
 // RunError is the reason why a run failed, in words for the caller.

@@ -29,6 +29,9 @@ type attempt struct {
 	claimed time.Time // time on this process's monotonic clock that corresponds to claim.Now, which the database's clock showed
 	log     zerolog.Logger
 	events  *eventWriter
+	// warnings and appendSources become part of the finished run. input sets them.
+	warnings      []domain.RunWarning
+	appendSources bool
 }
 
 // now returns the database's current time.
@@ -372,7 +375,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
-	run.CitationsRemoved = out.CitationsRemoved
+	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}
