@@ -621,8 +621,8 @@ export interface AgentChange {
   createdAt?: string;
   /** As it was read. */
   updatedAt?: string;
-  /** Ignored. */
-  lastCheck?: unknown;
+  /** As it was read; ignored. */
+  lastCheck?: AgentCheck | null;
 }
 
 /** Whether and on which pages the agent's chat may be embedded. */

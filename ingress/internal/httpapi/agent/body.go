@@ -46,11 +46,19 @@ type createAgentBody struct {
 // conditional.
 type updateAgentBody struct {
 	agentFields
-	Version   httpx.Optional[int]             `json:"version"`
-	ID        httpx.ReadOnly                  `json:"id"`
-	CreatedAt httpx.ReadOnly                  `json:"createdAt"`
-	UpdatedAt httpx.ReadOnly                  `json:"updatedAt"`
-	LastCheck httpx.Volatile[json.RawMessage] `json:"lastCheck"`
+	Version   httpx.Optional[int]           `json:"version"`
+	ID        httpx.ReadOnly                `json:"id"`
+	CreatedAt httpx.ReadOnly                `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly                `json:"updatedAt"`
+	LastCheck httpx.Volatile[lastCheckBody] `json:"lastCheck"`
+}
+
+// lastCheckBody is the result of a check in the form in which it was read.
+type lastCheckBody struct {
+	Version   int               `json:"version"`
+	CheckedAt string            `json:"checkedAt"`
+	OK        bool              `json:"ok"`
+	Checks    []json.RawMessage `json:"checks"`
 }
 
 // Check checks the fields. Name and system prompt are required unless a template provides them.

@@ -1601,8 +1601,8 @@ class AgentChange(TypedDict):
     updatedAt: NotRequired[str]
     """As it was read."""
 
-    lastCheck: NotRequired[Any]
-    """Ignored."""
+    lastCheck: NotRequired[AgentCheck | None]
+    """As it was read; ignored."""
 
 
 class SignedVisitor(TypedDict):
