@@ -54,6 +54,10 @@ type Run struct {
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
 	CitationsRemoved int `json:"citationsRemoved,omitempty"`
+	// Warnings are connections of the agent that did not work, although the run went on.
+	Warnings []RunWarning `json:"warnings,omitempty"`
+	// AppendSources is the agent's setting at the time of acceptance.
+	AppendSources bool `json:"appendSources,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
 	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.
@@ -147,6 +151,13 @@ type Usage struct {
 	OutputTokens int64  `json:"outputTokens"`
 	CostMicros   int64  `json:"costMicros"`
 	Model        string `json:"model"`
+}
+
+// RunWarning says which connection of the agent did not work during a run.
+type RunWarning struct {
+	Kind    CheckKind `json:"kind"`
+	Name    string    `json:"name"`
+	Message string    `json:"message"`
 }
 
 // RunError is the reason why a run failed, in words for the caller.

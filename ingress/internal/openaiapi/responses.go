@@ -111,6 +111,7 @@ type ResponseEcho struct {
 	Instructions       string
 	Metadata           map[string]string
 	PreviousResponseID string
+	View               View
 }
 
 // ResponseID returns the id of a run's response.
@@ -128,7 +129,7 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
 	r.Status = statusFor(run)
-	r.Output = items(run)
+	r.Output = items(run, echo.View)
 	if run.Status.Terminal() {
 		r.end(run)
 	}

@@ -64,9 +64,19 @@ export interface Agent {
   tools: Tools;
   allowedCallers: ("user" | "system")[];
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  appendSources: boolean;
   version: number;
+  lastCheck: AgentCheck | null;
   createdAt: string;
   updatedAt: string;
+}
+
+/** The results of a check of an agent's connections. */
+export interface AgentCheck {
+  version: number;
+  checkedAt: string;
+  ok: boolean;
+  checks: { kind: string; name: string; ok: boolean; detail: string; durationMs: number }[];
 }
 
 export interface Template {
@@ -116,6 +126,7 @@ export interface Run {
   omittedTurns?: number;
   requiredAction?: RequiredAction;
   citationsRemoved?: number;
+  warnings?: { kind: string; name: string; message: string }[];
   attempts: number;
   idempotencyKey: string | null;
   createdAt: string;

@@ -507,10 +507,45 @@ export interface Agent {
   tools: Tools;
   allowedCallers: AllowedCallers;
   widget: Widget;
+  /**
+   * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
+   * that programs made, for clients that ignore annotations.
+   */
+  appendSources: boolean;
   /** Increases with each change. */
   version: number;
+  /**
+   * The result of the last `action=check`, which does not increase the version; null if there was
+   * none.
+   */
+  lastCheck: AgentCheck | null;
   createdAt: Time;
   updatedAt: Time;
+}
+
+/** The results of a check of an agent's connections. */
+export interface AgentCheck {
+  /** The agent's version that was checked. */
+  version: number;
+  checkedAt: Time;
+  /** Whether all connections work. */
+  ok: boolean;
+  checks: Array<ConnectionCheck>;
+}
+
+/** The result for one connection. */
+export interface ConnectionCheck {
+  /**
+   * `model`, `webSearch`, `mcp` (a server), `httpRequest` (the host of an endpoint), or `worker` if
+   * no worker with the role `name` could check the rest.
+   */
+  kind: string;
+  /** The model, search provider, server or endpoint. */
+  name: string;
+  ok: boolean;
+  /** The result in words, or the reason why the connection does not work. */
+  detail: string;
+  durationMs: number;
 }
 
 /** A page of agents. */
@@ -557,6 +592,10 @@ export interface NewAgent {
   /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  /**
+   * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
+   */
+  appendSources?: boolean | null;
   templateId?: TemplateId;
 }
 
@@ -573,6 +612,8 @@ export interface AgentChange {
   tools?: ToolsChange | null;
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  /** Whether the text of answers on `/v1` ends with a list of sources and files. */
+  appendSources?: boolean | null;
   /** Change the agent only if it has this version. */
   version?: number;
   id?: AgentId;
@@ -580,6 +621,8 @@ export interface AgentChange {
   createdAt?: string;
   /** As it was read. */
   updatedAt?: string;
+  /** As it was read; ignored. */
+  lastCheck?: AgentCheck | null;
 }
 
 /** Whether and on which pages the agent's chat may be embedded. */
@@ -1002,10 +1045,21 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
+<<<<<<< HEAD
   /** Null before the end. */
   finishReason: FinishReason | null;
   /** The agent's version when the run was accepted; null for a template. */
   agentVersion: number | null;
+||||||| aa1ee447
+=======
+  /**
+   * The agent's connections that did not work, although the run went on; absent if none and until
+   * the run has finished.
+   */
+  warnings?: Array<RunWarning>;
+  /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
+  appendSources?: true;
+>>>>>>> heads/sources
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1023,6 +1077,16 @@ export interface RunOutput {
 
 /** A time in UTC with milliseconds, or null. */
 export type MaybeTime = string | null;
+
+/** A connection of the agent that did not work during the run. */
+export interface RunWarning {
+  /** `mcp`: a server without tools. */
+  kind: string;
+  /** The server's name. */
+  name: string;
+  /** The reason. */
+  message: string;
+}
 
 /** What started the run. */
 export interface Trigger {
@@ -2625,7 +2689,10 @@ export interface OpenAiCompletionRequest {
   stream_options?: OpenAiCompletionRequestStream_options | null;
   /** The session's id, unless `metadata.session_id` is given. */
   user?: string | null;
-  /** `session_id` is the session's id; other keys are free for your use. */
+  /**
+   * `session_id` is the session's id. `append_sources` overrides the agent's setting
+   * `appendSources`. Other keys are free for your use.
+   */
   metadata?: OpenAiCompletionRequestMetadata | null;
   n?: 1 | null;
   /** Must be empty: agents use their own tools. */
@@ -2647,10 +2714,15 @@ export interface OpenAiCompletionRequestStream_options {
   [key: string]: unknown;
 }
 
-/** `session_id` is the session's id; other keys are free for your use. */
+/**
+ * `session_id` is the session's id. `append_sources` overrides the agent's setting `appendSources`.
+ * Other keys are free for your use.
+ */
 export interface OpenAiCompletionRequestMetadata {
   /** The session's id. */
   session_id?: string | null;
+  /** Whether the text ends with a list of sources and files. */
+  append_sources?: "true" | "false";
   [key: string]: unknown;
 }
 
@@ -2661,7 +2733,7 @@ export interface OpenAiCompletionRequestResponse_format {
 
 /**
  * A citation: a page or document supports the text from `start_index` to `end_index`, in Unicode
- * code points.
+ * code points. A file that a program made is a `url_citation` with the file's name as its title.
  */
 export type OpenAiAnnotation = OpenAiAnnotation1 | OpenAiAnnotation2;
 
@@ -2791,7 +2863,8 @@ export interface OpenAiResponseRequest {
   previous_response_id?: string | null;
   /**
    * `session_id` is the session's id, unless `conversation` or `previous_response_id` is given.
-   * Other keys are free for your use, and the response repeats them.
+   * `append_sources`, `true` or `false`, overrides the agent's setting `appendSources`. Other keys
+   * are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
   /**
@@ -2992,9 +3065,13 @@ export interface OpenAiOutputText {
 
 /**
  * A citation, in Unicode code points: a page that supports the text from `start_index` to
- * `end_index`, or a document that supports the text before `index`.
+ * `end_index`, a document that supports the text before `index`, or a file that a program made,
+ * with its place in the list of files or at the end of the text.
  */
-export type OpenAiTextAnnotation = OpenAiTextAnnotation1 | OpenAiTextAnnotation2;
+export type OpenAiTextAnnotation =
+  | OpenAiTextAnnotation1
+  | OpenAiTextAnnotation2
+  | OpenAiTextAnnotation3;
 
 export interface OpenAiTextAnnotation1 {
   type: "url_citation";
@@ -3009,6 +3086,21 @@ export interface OpenAiTextAnnotation2 {
   file_id: DocumentId;
   filename: string;
   index: number;
+}
+
+export interface OpenAiTextAnnotation3 {
+  type: "container_file_citation";
+  /** The session's id. */
+  container_id: string;
+  file_id: FileId;
+  filename: string;
+  start_index: number;
+  end_index: number;
+  /**
+   * Opens the file without a credential, for a limited time (`FILE_LINK_TTL`); absent if the
+   * service has no such links.
+   */
+  url?: string;
 }
 
 /**
@@ -3105,13 +3197,13 @@ export interface GetAgentsHeaders {
 export type GetAgentsAnswer = AgentList | Agent;
 
 /**
- * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent, or
- * import endpoints.
+ * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent,
+ * import endpoints, or check connections.
  */
 export interface PostAgentsQuery {
-  /** `chat` or `import-openapi`; omit it to create an agent. */
-  action?: "chat" | "import-openapi";
-  /** With `action`: the agent to chat with, or to import into. */
+  /** `chat`, `import-openapi` or `check`; omit it to create an agent. */
+  action?: "chat" | "import-openapi" | "check";
+  /** With `action`: the agent to chat with, to import into, or to check. */
   id?: AgentId;
   /** With `action=chat`: the template to chat with. */
   template?: TemplateId;
@@ -3124,8 +3216,8 @@ export interface PostAgentsQuery {
 }
 
 /**
- * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
 export interface PostAgentsHeaders {
   /**
@@ -3151,16 +3243,16 @@ export interface PostAgentsHeaders {
 }
 
 /**
- * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
 export type PostAgentsBody = ChatMessage | NewAgent | OpenApiImport | AiSdkChat | AgUiInput;
 
 /**
- * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
-export type PostAgentsAnswer = Run | ImportedEndpoints | Agent;
+export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | Agent;
 
 /** An event of `POST /api/agents`. */
 export type PostAgentsEvent = RunEvent | AiSdkEvent | AgUiEvent;
@@ -3690,6 +3782,27 @@ export interface GetFilesHeaders {
 
 /** The response to `GET /api/files`: Download a file that a run made. */
 export type GetFilesAnswer = Bytes;
+
+/** The query parameters of `GET /files`: Open a link to a file. */
+export interface OpenFileLinkQuery {
+  /** The link's signed token. */
+  token: string;
+}
+
+/** The headers of `GET /files`: Open a link to a file. */
+export interface OpenFileLinkHeaders {
+  /** One range of bytes, such as `bytes=1048576-`. */
+  Range?: string;
+  /**
+   * With `Range`: the `ETag` of the client's copy. If the content is different, all of it is sent.
+   */
+  "If-Range"?: string;
+  /** The `ETag` of the client's copy. */
+  "If-None-Match"?: string;
+}
+
+/** The response to `GET /files`: Open a link to a file. */
+export type OpenFileLinkAnswer = Bytes;
 
 /** The query parameters of `GET /api/knowledge`: List documents, get one, or search them. */
 export interface GetKnowledgeQuery {
@@ -4451,6 +4564,43 @@ export type CreateResponseAnswer = OpenAiResponse;
 
 /** An event of `POST /v1/responses`. */
 export type CreateResponseEvent = OpenAiResponseEvent;
+
+/**
+ * The path parameters of `GET /v1/containers/{container}/files/{id}/content`: Download a file that
+ * a run made.
+ */
+export interface GetContainerFilePath {
+  /** The `container_id` of the citation. It is not checked. */
+  container: string;
+  /** The `file_id` of a `container_file_citation`. */
+  id: string;
+}
+
+/**
+ * The headers of `GET /v1/containers/{container}/files/{id}/content`: Download a file that a run
+ * made.
+ */
+export interface GetContainerFileHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+  /** One range of bytes, such as `bytes=1048576-`. */
+  Range?: string;
+  /**
+   * With `Range`: the `ETag` of the client's copy. If the content is different, all of it is sent.
+   */
+  "If-Range"?: string;
+  /** The `ETag` of the client's copy. */
+  "If-None-Match"?: string;
+}
+
+/**
+ * The response to `GET /v1/containers/{container}/files/{id}/content`: Download a file that a run
+ * made.
+ */
+export type GetContainerFileAnswer = Bytes;
 
 /** The path parameters of `GET /v1/responses/{id}`: Get a response. */
 export interface GetResponsePath {

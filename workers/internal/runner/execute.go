@@ -31,6 +31,9 @@ type attempt struct {
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
+	// warnings and appendSources become part of the finished run. input sets them.
+	warnings      []domain.RunWarning
+	appendSources bool
 }
 
 // now returns the database's current time.
@@ -437,7 +440,7 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
-	run.CitationsRemoved = out.CitationsRemoved
+	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 		run.FinishReason = finishReason(out.StopReason)

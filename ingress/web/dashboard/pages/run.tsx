@@ -62,6 +62,12 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
             <Approval run={run} onDone={decided} />
           </section>
         )}
+        {run.warnings && (
+          <div class="note warn">
+            <p>The run went on without these connections:</p>
+            <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>MCP server <code>{w.name}</code>: {w.message}</li>)}</ul>
+          </div>
+        )}
         <Measures run={run} />
         <div class="run-halves">
           <div class="stack">
