@@ -62,11 +62,13 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	if err != nil {
 		return p, err
 	}
-	if _, both := req.Header[headerAuthorization]; both && key != "" {
-		return p, apierr.New(apierr.ConflictingCredentials, "send either x-api-key or authorization, not both")
-	}
-
 	bearer, err := bearerToken(req)
+	if err == nil && bearer == key { // clients of several protocols send one key in both headers
+		bearer = ""
+	}
+	if _, both := req.Header[headerAuthorization]; both && key != "" && (err != nil || bearer != "") {
+		return p, apierr.New(apierr.ConflictingCredentials, "x-api-key and authorization differ: send one of them, or the same key in both")
+	}
 	if err != nil {
 		return p, err
 	}
