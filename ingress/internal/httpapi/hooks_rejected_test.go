@@ -22,7 +22,11 @@ func (a *runEnv) deliverFrom(hookID, address, deliveryID string, wrong bool) ans
 // statuses returns the statuses of the deliveries in a page of a log.
 func statuses(t *testing.T, log answer) (out []string) {
 	t.Helper()
-	var page struct{ Data []struct{ Status string } }
+	var page struct {
+		Data []struct {
+			Status string `json:"status"`
+		} `json:"data"`
+	}
 	must(t, json.Unmarshal(log.body, &page))
 	for _, d := range page.Data {
 		out = append(out, d.Status)
@@ -61,10 +65,10 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	a.send(req).want(t, "unsigned", 401, "unauthenticated")
 	a.deliverFrom(hookID, "192.0.2.1", "d1", false).want(t, "right", 202, "")
 	for query, want := range map[string]string{
-		"": "accepted rejected rejected", "&status=rejected": "rejected rejected", "&status=accepted": "accepted", "&status=refused": "",
+		"": "accepted, rejected, rejected", "&status=rejected": "rejected, rejected", "&status=accepted": "accepted", "&status=refused": "",
 	} {
 		got := a.ok("GET", "/api/hooks/deliveries?hookId="+hookID+query, "", h.key)
-		if statuses := strings.Join(statuses(t, got), " "); statuses != want {
+		if statuses := strings.Join(statuses(t, got), ", "); statuses != want {
 			t.Errorf("%q: %s, want %s", query, statuses, want)
 		}
 	}

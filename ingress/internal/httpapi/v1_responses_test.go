@@ -319,7 +319,7 @@ func TestWrongPathsUnderV1(t *testing.T) {
 	for _, path := range []string{"/v1", "/v1/", "/v1/chat/completion", "/v1/v1/responses", "/v1/embeddings"} {
 		got := a.from("POST", path, `{}`).want(t, path, 404, "not_found")
 		var body struct {
-			Error struct{ Message, Type string }
+			Error openaiapi.Error `json:"error"`
 		}
 		must(t, json.Unmarshal(got.body, &body))
 		if body.Error.Type != "invalid_request_error" || !strings.Contains(body.Error.Message, "POST /v1/chat/completions") ||

@@ -76,7 +76,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
 		Echo: ResponseEcho{
-			Background: value(body.Background), Unstored: body.Store != nil && !*body.Store, Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
+			Background: value(body.Background), Unstored: body.Store != nil && !*body.Store,
+			Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
 			PreviousResponseID: deref(body.Previous),
 		},
 	}

@@ -28,7 +28,7 @@ type NewDelivery struct {
 }
 
 // Size returns the approximate size of the delivery in a statement, in bytes.
-func (d NewDelivery) Size() int {
+func (d *NewDelivery) Size() int {
 	size := len(d.Body) + 1024
 	if d.Run != nil {
 		size += d.Run.Size()

@@ -99,7 +99,9 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 // KnownAnswers returns which of the given runs a session has, of those that can be read. The key
 // names the session. same reports whether one of its 20 newest answers is this text, or ends with
 // a paragraph that is this text.
-func (s *Store) KnownAnswers(ctx context.Context, org string, key []byte, runIDs []string, text string) (known []string, same bool, err error) {
+func (s *Store) KnownAnswers(
+	ctx context.Context, org string, key []byte, runIDs []string, text string,
+) (known []string, same bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		known = nil
 		if err := tx.SelectContext(ctx, &known, `SELECT r.id FROM runs r JOIN sessions s ON `+runInSession+`
