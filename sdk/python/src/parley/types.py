@@ -790,20 +790,28 @@ class HookTest(TypedDict):
     """Any JSON; default: a small object."""
 
 
-DeliveryStatus: TypeAlias = Literal["accepted", "coalesced", "filtered", "answered", "refused"]
+DeliveryStatus: TypeAlias = Literal[
+    "accepted",
+    "coalesced",
+    "filtered",
+    "answered",
+    "refused",
+    "rejected",
+]
 """`accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
 rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start;
-see `error`.
+see `error`. `rejected`: without a valid signature; repetitions share an entry, which counts
+one of them every 10 seconds.
 """
 
 
 class DeliveryError(TypedDict):
-    """Why a delivery was refused."""
+    """Why a delivery was refused or rejected."""
 
     code: str
     """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
-    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be
-    added.
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no
+    valid signature; the message names the sender's address). More codes may be added.
     """
 
     message: str
@@ -1855,7 +1863,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The message exceeds the model's context.
+    # The prompt exceeds the model's context. The message names the sizes of both.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -3458,7 +3466,7 @@ ErrorCode: TypeAlias = Literal[
     "invalid_request",
     # A user's API key needs the header `x-organization-id`.
     "organization_required",
-    # The request has two explicit credentials.
+    # The request has two explicit credentials that differ.
     "conflicting_credentials",
     # The credential is missing, unknown, revoked, expired or malformed. At login: the email address
     # or the password is wrong.
@@ -3919,8 +3927,7 @@ class OpenAiResponseRequestText(TypedDict):
 
 class OpenAiResponseRequest(TypedDict):
     """A request for a response. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_output_tokens`, `reasoning` and `store`: the agent's configuration
-    decides.
+    `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
     """
 
     model: str
@@ -3932,8 +3939,8 @@ class OpenAiResponseRequest(TypedDict):
     """
 
     instructions: NotRequired[str | None]
-    """Appended to the agent's prompt; at most 32,000 characters together with the messages of
-    `system` and `developer`.
+    """Appended to the agent's prompt, with the messages of `system` and `developer`. Their
+    length is limited only by the body's.
     """
 
     stream: NotRequired[bool | None]
@@ -3941,6 +3948,11 @@ class OpenAiResponseRequest(TypedDict):
 
     background: NotRequired[bool | None]
     """Respond immediately with the current state."""
+
+    store: NotRequired[bool | None]
+    """`false`: the response cannot be retrieved, cancelled or continued by its id. The run
+    stays in `GET /api/runs`. Must not be `false` with `background`.
+    """
 
     conversation: NotRequired[str | OpenAiResponseRequestConversation3 | dict[str, Any] | None]
     """The session's id."""
@@ -4168,7 +4180,7 @@ class OpenAiResponse(TypedDict):
     parallel_tool_calls: Literal[True]
     previous_response_id: str | None
     reasoning: OpenAiResponseReasoning
-    store: Literal[True]
+    store: bool
     temperature: None
     text: OpenAiResponseText
     tool_choice: Literal["auto"]
