@@ -58,8 +58,8 @@ func hasMethod(id string) bool {
 	return slices.ContainsFunc(surface.Operations, func(o surface.Operation) bool { return o.ID == id && o.None == "" })
 }
 
-// goRoots are the types that no response of the API contains, but that the SDK has.
-var goRoots = []string{"ErrorCode"}
+// goRoots are the types that no operation references, but that programs need.
+var goRoots = []string{"CodeOutput", "ErrorCode"}
 
 // isForeign reports whether a type belongs to the protocol of another client.
 func isForeign(name string) bool {

@@ -885,6 +885,39 @@ type ToolCall struct {
 	DurationMS int64 `json:"durationMs"`
 }
 
+// The result of a `codeExecution` program. Empty fields may be absent.
+type CodeOutput struct {
+	// The program's standard output. Long output is truncated in the middle, and stored in full as a
+	// file.
+	Stdout *string `json:"stdout,omitzero"`
+	// The program's standard error, truncated like `stdout`.
+	Stderr *string `json:"stderr,omitzero"`
+	// The value of the program's last expression, as Python's `repr` writes it.
+	Value *string `json:"value,omitzero"`
+	// Why the program failed: the traceback within the program, or the limit that it exceeded. Absent
+	// if it did not fail.
+	Error *string `json:"error,omitzero"`
+	// The limit that the program exceeded; absent if none.
+	Limit *string `json:"limit,omitzero"`
+	// Further information.
+	Note *string `json:"note,omitzero"`
+	// The files that it made.
+	Files []RunFile `json:"files,omitzero"`
+	// The names of files that were not kept.
+	LeftOut []string `json:"leftOut,omitzero"`
+}
+
+// A file that a program made.
+type RunFile struct {
+	// For `GET /api/files`.
+	ID string `json:"id"`
+	// Its name in the working folder, such as `out/table.csv`.
+	Name     string `json:"name"`
+	MimeType string `json:"mimeType"`
+	// Its size.
+	Bytes int64 `json:"bytes"`
+}
+
 // What the run consumed.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
