@@ -1,5 +1,6 @@
 // Runs agents with AG-UI's client, which checks the order and the shape of every event.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { HttpAgent } from "@ag-ui/client";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
@@ -46,4 +47,8 @@ await assert.rejects(ask(agentOf(AGENT_ID, "agui-4"), "x", { tools: [{ name: "x"
 await assert.rejects(ask(agentOf("ag_00000000000000000000000000", "agui-5"), "x"), /404/);
 
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
+const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
+works("answers", "streams", "history", "citations", "errors");
+refuses("tools");
+lacks("retries", "resume", "structured");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));
