@@ -25,7 +25,7 @@ const (
 type Options struct {
 	BaseURL      string // default: PARLEY_BASE_URL, or http://127.0.0.1:8080
 	Key          string // an API key, a session token or a widget token; default: PARLEY_API_KEY
-	Organization string // for a user's key; default: PARLEY_ORGANIZATION_ID
+	Organization string // the organization that a user's key acts in; default: PARLEY_ORGANIZATION_ID
 	Demo         bool   // demo mode, without a key: lists templates and chats with them
 	UserAgent    string
 

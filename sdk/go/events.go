@@ -52,7 +52,7 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 				failures = 0
 				if id, ok := parseEventID(e.ID); ok {
 					if !id.follows(last) {
-						return true // replayed by a proxy
+						return true // a proxy has replayed the event
 					}
 					last = id
 				}

@@ -277,7 +277,7 @@ const parts = {
     works("retries");
   },
 
-  // Leaving a stream does not cancel the run.
+  // A client that disconnects from a stream does not cancel the run.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;
