@@ -1,5 +1,6 @@
 // Runs agents with AG-UI's client, which checks the order and the shape of every event.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { HttpAgent } from "@ag-ui/client";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
@@ -59,4 +60,8 @@ seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
 await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
 
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
+const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
+works("answers", "streams", "history", "citations", "errors");
+refuses("tools");
+lacks("retries", "resume", "structured");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

@@ -55,6 +55,7 @@ __all__ = [
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
+    "CompletedRun",
     "ConnectRealtimeHeaders",
     "ConnectRealtimeQuery",
     "ConnectionCheck",
@@ -6188,3 +6189,58 @@ DocsErrorsAnswer: TypeAlias = str
 
 LlmsAnswer: TypeAlias = str
 """The response to `GET /llms.txt`: Get a description of this service for language models."""
+
+
+class CompletedRun(TypedDict):
+    """A completed run, which has an answer."""
+
+    id: RunId
+    status: Literal["completed"]
+
+    agentId: str | None
+    """The agent; null for a template."""
+
+    templateId: str | None
+    """The template; null for an agent."""
+
+    sessionId: SessionId
+    trigger: Trigger
+
+    message: str
+    """The answer; null until there is one."""
+
+    output: RunOutput | None
+    """The answer as data."""
+
+    citations: list[Citation]
+    """The sources that the answer cites, at most 500."""
+
+    toolCalls: list[ToolCall]
+    usage: Usage
+
+    error: RunError | None
+    """Why the run failed; null if it did not."""
+
+    requiredAction: NotRequired[RequiredAction]
+    """The decision that the run needs before it continues; present only if the status is
+    `requires_action`.
+    """
+
+    citationsRemoved: NotRequired[int]
+    """Citations removed from the answer: not found in their source, or after the first 500.
+    Absent if none.
+    """
+
+    omittedTurns: NotRequired[int]
+    """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    attempts: int
+    """How often a worker has started the run."""
+
+    idempotencyKey: str | None
+    createdAt: Time
+    startedAt: MaybeTime
+    finishedAt: MaybeTime
+
+    expiresAt: MaybeTime
+    """When the result expires; null if not known yet or never."""
