@@ -138,7 +138,8 @@ type HookTest struct {
 
 // `accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
 // rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start; see
-// `error`.
+// `error`. `rejected`: without a valid signature; repetitions share an entry, which counts one of
+// them every 10 seconds.
 type DeliveryStatus string
 
 // The values of DeliveryStatus.
@@ -148,12 +149,14 @@ const (
 	DeliveryStatusFiltered  DeliveryStatus = "filtered"
 	DeliveryStatusAnswered  DeliveryStatus = "answered"
 	DeliveryStatusRefused   DeliveryStatus = "refused"
+	DeliveryStatusRejected  DeliveryStatus = "rejected"
 )
 
-// Why a delivery was refused.
+// Why a delivery was refused or rejected.
 type DeliveryError struct {
 	// `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
-	// agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+	// agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no valid
+	// signature; the message names the sender's address). More codes may be added.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
@@ -424,10 +427,39 @@ type Agent struct {
 	Tools          Tools    `json:"tools"`
 	AllowedCallers []string `json:"allowedCallers"`
 	Widget         Widget   `json:"widget"`
+	// Whether the text of answers on `/v1` ends with a list of the cited sources and of the files that
+	// programs made, for clients that ignore annotations.
+	AppendSources bool `json:"appendSources"`
 	// Increases with each change.
+	Version int64 `json:"version"`
+	// The result of the last `action=check`, which does not increase the version; null if there was
+	// none.
+	LastCheck *AgentCheck `json:"lastCheck"`
+	CreatedAt time.Time   `json:"createdAt"`
+	UpdatedAt time.Time   `json:"updatedAt"`
+}
+
+// The results of a check of an agent's connections.
+type AgentCheck struct {
+	// The agent's version that was checked.
 	Version   int64     `json:"version"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	CheckedAt time.Time `json:"checkedAt"`
+	// Whether all connections work.
+	Ok     bool              `json:"ok"`
+	Checks []ConnectionCheck `json:"checks"`
+}
+
+// The result for one connection.
+type ConnectionCheck struct {
+	// `model`, `webSearch`, `mcp` (a server), `httpRequest` (the host of an endpoint), or `worker` if
+	// no worker with the role `name` could check the rest.
+	Kind string `json:"kind"`
+	// The model, search provider, server or endpoint.
+	Name string `json:"name"`
+	Ok   bool   `json:"ok"`
+	// The result in words, or the reason why the connection does not work.
+	Detail     string `json:"detail"`
+	DurationMS int64  `json:"durationMs"`
 }
 
 // A page of agents.
@@ -451,7 +483,9 @@ type NewAgent struct {
 	// Default: `["user"]`.
 	AllowedCallers []string      `json:"allowedCallers,omitzero"`
 	Widget         *WidgetChange `json:"widget,omitzero"`
-	TemplateID     *string       `json:"templateId,omitzero"`
+	// Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
+	AppendSources *bool   `json:"appendSources,omitzero"`
+	TemplateID    *string `json:"templateId,omitzero"`
 }
 
 // Changes to an agent. An omitted field keeps its value, null resets an optional one to its
@@ -465,6 +499,8 @@ type AgentChange struct {
 	Tools          *ToolsChange  `json:"tools,omitzero"`
 	AllowedCallers []string      `json:"allowedCallers,omitzero"`
 	Widget         *WidgetChange `json:"widget,omitzero"`
+	// Whether the text of answers on `/v1` ends with a list of sources and files.
+	AppendSources *bool `json:"appendSources,omitzero"`
 	// Change the agent only if it has this version.
 	Version *int64  `json:"version,omitzero"`
 	ID      *string `json:"id,omitzero"`
@@ -472,6 +508,8 @@ type AgentChange struct {
 	CreatedAt *string `json:"createdAt,omitzero"`
 	// As it was read.
 	UpdatedAt *string `json:"updatedAt,omitzero"`
+	// As it was read; ignored.
+	LastCheck *AgentCheck `json:"lastCheck,omitzero"`
 }
 
 // Whether and on which pages the agent's chat may be embedded.
@@ -797,6 +835,15 @@ type Run struct {
 	CitationsRemoved *int64 `json:"citationsRemoved,omitzero"`
 	// Older turns of the session omitted because the model's context was full; absent if none.
 	OmittedTurns *int64 `json:"omittedTurns,omitzero"`
+	// Null before the end.
+	FinishReason *FinishReason `json:"finishReason"`
+	// The agent's version when the run was accepted; null for a template.
+	AgentVersion *int64 `json:"agentVersion"`
+	// The agent's connections that did not work, although the run went on; absent if none and until
+	// the run has finished.
+	Warnings []RunWarning `json:"warnings,omitzero"`
+	// The agent's setting `appendSources` at the time of acceptance; absent if it was off.
+	AppendSources *bool `json:"appendSources,omitzero"`
 	// How often a worker has started the run.
 	Attempts       int64      `json:"attempts"`
 	IdempotencyKey *string    `json:"idempotencyKey"`
@@ -809,6 +856,16 @@ type Run struct {
 
 // The answer as data.
 type RunOutput struct {
+	Message string `json:"message"`
+}
+
+// A connection of the agent that did not work during the run.
+type RunWarning struct {
+	// `mcp`: a server without tools.
+	Kind string `json:"kind"`
+	// The server's name.
+	Name string `json:"name"`
+	// The reason.
 	Message string `json:"message"`
 }
 
@@ -931,6 +988,32 @@ type Usage struct {
 type RunError struct {
 	Code    RunErrorCode `json:"code"`
 	Message string       `json:"message"`
+	// Only for admins, in responses with a whole run: what the model's provider responded. Absent if
+	// it did not respond.
+	Provider *ProviderError `json:"provider,omitzero"`
+}
+
+// Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+// `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+// `tool_calls` is reserved.
+type FinishReason string
+
+// The values of FinishReason.
+const (
+	FinishReasonStop          FinishReason = "stop"
+	FinishReasonLength        FinishReason = "length"
+	FinishReasonContentFilter FinishReason = "content_filter"
+	FinishReasonToolCalls     FinishReason = "tool_calls"
+	FinishReasonCancelled     FinishReason = "cancelled"
+	FinishReasonError         FinishReason = "error"
+)
+
+// The response with which a model provider refused a call.
+type ProviderError struct {
+	// Its HTTP status; 200 if the error came within a stream.
+	Status int64 `json:"status"`
+	// The provider's message, without keys and other secrets; may be empty.
+	Message string `json:"message"`
 }
 
 // For a run that failed permanently, the response has the status 200 and `status` is `failed`: the
@@ -947,13 +1030,13 @@ const (
 	RunErrorCodeModelRateLimited RunErrorCode = "model_rate_limited"
 	// The model did not respond before the run's deadline.
 	RunErrorCodeModelTimeout RunErrorCode = "model_timeout"
-	// The model's answer was interrupted.
+	// The model's answer was interrupted in several attempts in a row, or within a tool call.
 	RunErrorCodeModelTruncated RunErrorCode = "model_truncated"
 	// The provider rejected the request or the credentials, or returned an unusable response.
 	RunErrorCodeModelRejected RunErrorCode = "model_rejected"
 	// The service's account at the provider has no credit or quota left.
 	RunErrorCodeModelQuotaExceeded RunErrorCode = "model_quota_exceeded"
-	// The message exceeds the model's context.
+	// The prompt exceeds the model's context. The message names the sizes of both.
 	RunErrorCodeContextTooLong RunErrorCode = "context_too_long"
 	// The run made too many model calls.
 	RunErrorCodeTurnLimit RunErrorCode = "turn_limit"
@@ -1021,6 +1104,10 @@ type RunSummary struct {
 	CitationsRemoved *int64 `json:"citationsRemoved,omitzero"`
 	// Older turns of the session omitted because the model's context was full; absent if none.
 	OmittedTurns *int64 `json:"omittedTurns,omitzero"`
+	// Null before the end.
+	FinishReason *FinishReason `json:"finishReason"`
+	// The agent's version when the run was accepted; null for a template.
+	AgentVersion *int64 `json:"agentVersion"`
 	// How often a worker has started the run.
 	Attempts       int64      `json:"attempts"`
 	IdempotencyKey *string    `json:"idempotencyKey"`
@@ -1097,6 +1184,8 @@ type Span struct {
 	CostMicros   *int64  `json:"costMicros,omitzero"`
 	// Why the span ended; for a wait, the decision or the question.
 	Message *string `json:"message,omitzero"`
+	// Only for admins, for an attempt: the provider's response that ended its work.
+	Provider *ProviderError `json:"provider,omitzero"`
 }
 
 // Where a run's time went.
@@ -1627,7 +1716,7 @@ const (
 	ErrorCodeInvalidRequest ErrorCode = "invalid_request"
 	// A user's API key needs the header `x-organization-id`.
 	ErrorCodeOrganizationRequired ErrorCode = "organization_required"
-	// The request has two explicit credentials.
+	// The request has two explicit credentials that differ.
 	ErrorCodeConflictingCredentials ErrorCode = "conflicting_credentials"
 	// The credential is missing, unknown, revoked, expired or malformed. At login: the email address
 	// or the password is wrong.

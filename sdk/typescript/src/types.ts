@@ -1053,13 +1053,10 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
-<<<<<<< HEAD
   /** Null before the end. */
   finishReason: FinishReason | null;
   /** The agent's version when the run was accepted; null for a template. */
   agentVersion: number | null;
-||||||| aa1ee447
-=======
   /**
    * The agent's connections that did not work, although the run went on; absent if none and until
    * the run has finished.
@@ -1067,7 +1064,6 @@ export interface Run {
   warnings?: Array<RunWarning>;
   /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
   appendSources?: true;
->>>>>>> heads/sources
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;

@@ -1947,7 +1947,6 @@ class RequiredAction(TypedDict):
     """The time at which the run fails if there is no decision."""
 
 
-<<<<<<< HEAD
 FinishReason: TypeAlias = Literal[
     "stop",
     "length",
@@ -1962,8 +1961,6 @@ FinishReason: TypeAlias = Literal[
 """
 
 
-||||||| aa1ee447
-=======
 class RunWarning(TypedDict):
     """A connection of the agent that did not work during the run."""
 
@@ -1977,7 +1974,6 @@ class RunWarning(TypedDict):
     """The reason."""
 
 
->>>>>>> heads/sources
 class Run(TypedDict):
     """One execution of an agent or template."""
 
@@ -2021,15 +2017,12 @@ class Run(TypedDict):
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
-<<<<<<< HEAD
     finishReason: FinishReason | None
     """Null before the end."""
 
     agentVersion: int | None
     """The agent's version when the run was accepted; null for a template."""
 
-||||||| aa1ee447
-=======
     warnings: NotRequired[list[RunWarning]]
     """The agent's connections that did not work, although the run went on; absent if none and
     until the run has finished.
@@ -2038,7 +2031,6 @@ class Run(TypedDict):
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
 
->>>>>>> heads/sources
     attempts: int
     """How often a worker has started the run."""
 
@@ -6233,6 +6225,20 @@ class CompletedRun(TypedDict):
 
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
+    warnings: NotRequired[list[RunWarning]]
+    """The agent's connections that did not work, although the run went on; absent if none and
+    until the run has finished.
+    """
+
+    appendSources: NotRequired[Literal[True]]
+    """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
 
     attempts: int
     """How often a worker has started the run."""
