@@ -43,7 +43,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
 		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, AppendSources: row.AppendSources,
-		Version: row.Version,
+		Version:   row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 
