@@ -96,7 +96,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 
 	var res *http.Response
 	stream := m.provider.stream(callCtx, params, &res)
-	defer func() { _ = stream.Close() }()
+	defer stream.Close()
 	if stream.Err() == nil {
 		if err := remote.CheckStream(res); err != nil {
 			return llm.Response{}, err
