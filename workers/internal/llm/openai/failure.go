@@ -27,7 +27,7 @@ func fromStatus(status int, body []byte) *llm.Error {
 
 // fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
-	var event *errorEvent
+	var event *eventError
 	if !errors.As(err, &event) {
 		return nil
 	}

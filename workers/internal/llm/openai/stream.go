@@ -32,10 +32,10 @@ type chunkStream struct {
 	err     error
 }
 
-// errorEvent is an event with an error instead of a chunk.
-type errorEvent struct{ data []byte }
+// eventError is an event with an error instead of a chunk.
+type eventError struct{ data []byte }
 
-func (*errorEvent) Error() string { return "error event in stream" }
+func (*eventError) Error() string { return "error event in stream" }
 
 // stream makes the call, stores its response in res if there is one, and returns the chunks of the
 // answer.
@@ -81,7 +81,7 @@ func (s *chunkStream) decode() bool {
 	clear(s.current.Choices)
 	s.current = chunk{Choices: s.current.Choices[:0]}
 	if s.err = decodeChunk(s.data, &s.current); s.err == nil && len(s.current.Error) > 0 && s.current.Error.Kind() != 'n' {
-		s.err = &errorEvent{bytes.Clone(s.data)}
+		s.err = &eventError{bytes.Clone(s.data)}
 	}
 	return s.err == nil
 }
@@ -91,7 +91,7 @@ func (s *chunkStream) decode() bool {
 func (s *chunkStream) awaitEnd() {
 	late := time.AfterFunc(endTime, func() { _ = s.body.Close() })
 	defer late.Stop()
-	for s.lines.Scan() { //nolint:revive // the rest of the stream has no meaning
+	for s.lines.Scan() { // the rest of the stream has no meaning
 	}
 }
 
