@@ -326,7 +326,7 @@ var all = []mutant{
 	},
 	{
 		"a locked lease that counts as lost",
-		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
+		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND o.run_id NOT IN", "WHERE o.status = 'parked' AND o.run_id NOT IN"}},
 		"shared/store",
 		[]string{"TestALockedLeaseIsNotLost"},
 	},

@@ -66,12 +66,18 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	}
 
 	// The run now belongs to this worker. From here on, only the lease and the fence protect it.
-	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
-		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	a := r.newAttempt(claim.Run, d, asked)
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
 	r.executeClaimed(ctx, a)
+}
+
+// newAttempt returns the attempt at a run that was just claimed. It is a function of its own, so that
+// its copies of the claim are not on the stack of execute while the attempt waits for its model.
+func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, asked time.Time) *attempt {
+	return &attempt{claim: *claimed, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
+		Str("org_id", claimed.OrganizationID).Str("agent_id", claimed.TargetID()).Str("run_id", d.RunID).Logger()}
 }
 
 // claim claims a run, and returns when the claim began. It repeats the claim for claimTime while

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"parley/workers/internal/llm"
 )
 
@@ -30,12 +28,12 @@ func fromStatus(status int, body []byte) *llm.Error {
 
 // fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
-	var event *ssestream.StreamError
+	var event *eventError
 	if !errors.As(err, &event) {
 		return nil
 	}
 
-	d := readDetail(event.Event.Data)
+	d := readDetail(event.data)
 
 	// Some servers send the HTTP status as the code. Otherwise the type decides.
 	status, err := strconv.Atoi(d.word())
@@ -45,9 +43,15 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
+<<<<<<< HEAD
 	e := llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
 	e.Detail = d.Message
 	return e
+||||||| aa1ee447
+	return llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+=======
+	return llm.NewError(kind(status, d.code(), d.Message), event)
+>>>>>>> heads/slots2
 }
 
 // detail is a provider's description of an error.
