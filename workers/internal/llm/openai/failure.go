@@ -43,15 +43,9 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
-<<<<<<< HEAD
-	e := llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+	e := llm.NewError(kind(status, d.code(), d.Message), event)
 	e.Detail = d.Message
 	return e
-||||||| aa1ee447
-	return llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
-=======
-	return llm.NewError(kind(status, d.code(), d.Message), event)
->>>>>>> heads/slots2
 }
 
 // detail is a provider's description of an error.
