@@ -50,7 +50,7 @@ with Parley() as client:
     client.knowledge.delete(document)
 
     # Hooks.
-    hook = client.hooks.create({"name": word, "agentId": agent, "source": "github", "messageTemplate": "An issue was {{action}}.", "coalesce": {"key": "{{action}}"}})
+    hook = client.hooks.create({"name": word, "agentId": agent, "source": "github", "messageTemplate": "An issue was {{action}}.", "coalesce": {"key": "{{action}}", "windowSeconds": 30, "maxWaitSeconds": 300}})
     assert client.hooks.get(hook["id"])["name"] == word
     assert hook["id"] in [each["id"] for each in client.hooks.list()]
     changed = client.hooks.update(hook["id"], {"messageTemplate": "It was {{action}}.", "coalesce": None})
