@@ -37,19 +37,22 @@ func (s RunStatus) Terminal() bool {
 
 // Run is one execution of an agent or template. Its JSON form is the run object in the HTTP API.
 type Run struct {
-	ID           string     `json:"id"`
-	Status       RunStatus  `json:"status"`
-	AgentID      *string    `json:"agentId"`
-	TemplateID   *string    `json:"templateId"`
-	SessionID    string     `json:"sessionId"`
-	Trigger      Trigger    `json:"trigger"`
-	Message      *string    `json:"message"`
-	Output       *Output    `json:"output"`
-	Citations    []Citation `json:"citations"`
-	ToolCalls    []ToolCall `json:"toolCalls"`
-	Usage        Usage      `json:"usage"`
-	Error        *RunError  `json:"error"`
-	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
+	ID         string    `json:"id"`
+	Status     RunStatus `json:"status"`
+	AgentID    *string   `json:"agentId"`
+	TemplateID *string   `json:"templateId"`
+	SessionID  string    `json:"sessionId"`
+	// PreviousRunID is the run that this run continues, if the request named one. nil: the preceding
+	// run of the session, or none.
+	PreviousRunID *string    `json:"previousRunId,omitempty"`
+	Trigger       Trigger    `json:"trigger"`
+	Message       *string    `json:"message"`
+	Output        *Output    `json:"output"`
+	Citations     []Citation `json:"citations"`
+	ToolCalls     []ToolCall `json:"toolCalls"`
+	Usage         Usage      `json:"usage"`
+	Error         *RunError  `json:"error"`
+	OmittedTurns  int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
