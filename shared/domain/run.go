@@ -121,12 +121,14 @@ type RunError struct {
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions.
+// Instructions may have further instructions. Echo has fields of the request that a protocol repeats
+// when the run is read later.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
 	History      []Exchange      `json:"history,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
+	Echo         json.RawMessage `json:"echo,omitempty"`
 }
 
 // Exchange is one message in a conversation and the answer to it.

@@ -147,8 +147,10 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		span.Str("parley.run.id", run.ID)
 	}
 
+	// The batch accepts the run even if the client leaves. The caller learns its result nevertheless,
+	// because a run without a reader may have to be cancelled.
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
-		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
+		accepted, err := d.accepts.Do(context.WithoutCancel(ctx), tracing.For(ctx, run))
 		if err == nil {
 			err = accepted.Err
 		}

@@ -34,6 +34,8 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
+	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
+	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
@@ -69,6 +71,9 @@ func (s *Submission) fingerprint() []byte {
 		}
 		asked = append(asked, s.Instructions)
 	}
+	if s.Previous != nil {
+		asked = append(asked, "previous", *s.Previous)
+	}
 	return contract.Hash(asked...)
 }
 
@@ -84,7 +89,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
-		KeyID: s.Caller.KeyID,
+		KeyID: s.Caller.KeyID, Previous: s.Previous,
 	}
 
 	// A run without a session gets a session for itself. Its id is derived from the run's id.
@@ -111,14 +116,14 @@ func (s *Submission) input() ([]byte, error) {
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" {
+	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil {
 		return append(out, '}'), nil
 	}
 
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions}); err != nil {
+	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo}); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil

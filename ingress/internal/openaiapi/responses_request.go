@@ -1,6 +1,9 @@
 package openaiapi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
 type ResponseBody struct {
@@ -12,7 +15,6 @@ type ResponseBody struct {
 	Metadata     *map[string]string `json:"metadata"`
 	Conversation *ConversationName  `json:"conversation"`
 	Previous     *string            `json:"previous_response_id"`
-	User         *string            `json:"user"`
 	Tools        *[]json.RawMessage `json:"tools"`
 	ToolChoice   *json.RawMessage   `json:"tool_choice"`
 	Text         *TextOptions       `json:"text"`
@@ -32,6 +34,7 @@ func (ResponseInput) Either() {}
 // InputItem is an entry of an input: a message, unless its type says otherwise.
 type InputItem struct {
 	Type    *string  `json:"type"`
+	ID      *string  `json:"id"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
 }
@@ -68,6 +71,19 @@ type ResponseAsk struct {
 	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
+
+	// WholeHistory means that a history in the request replaces that of the session: the request names
+	// the session in metadata. The protocol's own names of sessions add the request's history instead.
+	WholeHistory bool
+	References   []Reference // the items that the request refers to by their ids
+
+	said []Said // for Resolve, if there are references
+}
+
+// Reference is a reference to an item of an earlier response.
+type Reference struct {
+	Field string // of the id
+	RunID string // the run of the response
 }
 
 // ParseResponse validates a body.
@@ -82,12 +98,33 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask.nameSession(body, wrong)
 	checkMetadata(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
-	said := inputMessages(body.Input, wrong)
+	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
 	}
-	ask.Conversation = Converse(said, ask.SessionID != "" || ask.Previous != "", "input", wrong)
+	ask.Conversation, ask.References = Converse(said, "input", wrong), references
+	if len(references) > 0 {
+		ask.said = said
+	}
 	return ask
+}
+
+// Resolve replaces the references to answers by their texts. If keep is false for an answer, the
+// messages up to this answer are dropped: the session has them, or they are too old.
+func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
+	said := make([]Said, 0, len(ask.said))
+	for _, s := range ask.said {
+		if s.RunID == "" {
+			said = append(said, s)
+			continue
+		}
+		if text, keep := answer(s.RunID); keep {
+			said = append(said, Said{Field: s.Field, Role: s.Role, Text: text})
+			continue
+		}
+		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role == RoleUser || s.Role == RoleAssistant })
+	}
+	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were checked before
 }
 
 // nameSession determines the session of a request. If the request names several, the first counts.
@@ -106,8 +143,7 @@ func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 		ask.Previous = previous
 	case inMetadata:
 		ask.name(named, "metadata.session_id", wrong)
-	case deref(body.User) != "":
-		ask.name(*body.User, "user", wrong)
+		ask.WholeHistory = true
 	}
 }
 
@@ -115,6 +151,9 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	CheckSession(sessionID, field, wrong)
 	ask.SessionID = sessionID
 }
+
+// NoItem is the error for the id of an item that was not issued to the caller.
+const NoItem = "no item with this id for this caller: send the message itself instead of its id"
 
 // NoPrevious is the error for the id of a response that cannot be continued.
 const NoPrevious = "no response with this id for this model and caller"
@@ -137,19 +176,29 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	}
 }
 
-// inputMessages returns the messages of an input.
-func inputMessages(input *ResponseInput, wrong Wrong) []Said {
+// inputMessages returns the messages of an input, and its references to earlier items.
+func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references []Reference) {
 	switch {
 	case input == nil:
-		return nil
+		return nil, nil
 	case input.Items == nil:
-		return []Said{{Field: "input", Role: RoleUser, Text: input.Text}}
+		return []Said{{Field: "input", Role: RoleUser, Text: input.Text}}, nil
 	}
-	said := make([]Said, 0, len(input.Items))
+	said = make([]Said, 0, len(input.Items))
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
 		case ignoredItems[kind]:
+		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
+			runID, message, issued := runOfItem(deref(item.ID))
+			switch {
+			case !issued:
+				wrong(at+".id", CodeNoItem, "%s", NoItem)
+				continue
+			case message:
+				said = append(said, Said{Field: at + ".id", Role: RoleAssistant, RunID: runID})
+			}
+			references = append(references, Reference{at + ".id", runID})
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
 			wrong(at+".type", CodeUnsupported, ownTools)
 		case item.Role == nil:
@@ -158,7 +207,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) []Said {
 			said = append(said, item.message(at, wrong)...)
 		}
 	}
-	return said
+	return said, references
 }
 
 // message returns the text of an item that is a message.

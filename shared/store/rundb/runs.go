@@ -218,6 +218,17 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
+// Echo returns the field echo of a run's input, or nil if it has none; see domain.Input.
+func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
+	})
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("reading echo of a run: %w", err)
+	}
+	return echo, nil
+}
+
 // RunRef identifies a run of an organization.
 type RunRef struct {
 	OrganizationID string

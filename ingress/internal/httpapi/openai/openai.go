@@ -22,6 +22,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/agentdb"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 const (
@@ -47,6 +48,7 @@ type Deps struct {
 	Runs        *run.Handler
 	AgentsDB    *agentdb.Store
 	RunsDB      *rundb.Store
+	SessionsDB  *sessiondb.Store
 	Dispatch    *dispatch.Dispatcher
 	Readers     *readers.Watch
 	Templates   TemplateList

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -20,6 +21,8 @@ type chatBody struct {
 	SessionID string               `json:"sessionId" required:"true"`
 	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
+
+	before *branch // the conversation before the message, if the format has it
 }
 
 // Check adds the body's problems.
@@ -32,12 +35,15 @@ func (b *chatBody) Check(found *httpx.Problems) {
 // of its events. The functions that read the request return before the wait, because thousands of
 // requests may wait and each would keep these functions' stack frames.
 func (h *Handler) chat(c *gin.Context) {
-	s, to, err := chatSubmission(c)
+	s, to, before, err := chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
+	if before != nil {
+		s.Before = func(ctx context.Context) error { return h.continueBranch(ctx, s, before) }
+	}
 	httpx.StateFor(c).Find = nil // from here on, the request has been counted or is a replay
 	if to != nil {
 		h.submitStream(c, s, to)
@@ -48,15 +54,15 @@ func (h *Handler) chat(c *gin.Context) {
 }
 
 // chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
-// if the caller requests the result.
-func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
+// if the caller requests the result. before is the conversation before the message, or nil.
+func chatSubmission(c *gin.Context) (s *dispatch.Submission, to *uistream.Reader, before *branch, err error) {
 	reader, body, found, err := readChat(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
 	who := httpx.Caller(c)
-	s := &dispatch.Submission{
+	s = &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
@@ -75,10 +81,10 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
 		s.Last = httpx.ReadLastEventID(found, c)
 	default:
-		return s, nil, found.Err()
+		return s, nil, nil, found.Err()
 	}
 
-	return s, &reader, found.Err()
+	return s, &reader, body.before, found.Err()
 }
 
 // readChat reads the body and the requested event format.

@@ -87,11 +87,14 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole
-// conversation. The session already has the earlier messages, so only the last one counts.
+// conversation. The last message is the new one. The earlier ones say which branch of the session it
+// continues; see branch.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
 	RunID    string                                `json:"runId"`
+	Trigger  string                                `json:"trigger"`   // AI SDK: why the request was sent
+	Replaced *string                               `json:"messageId"` // AI SDK: the message that is edited, or whose answer is regenerated
 	Messages httpx.Optional[[]conversationMessage] `json:"messages"`
 	Tools    []json.RawMessage                     `json:"tools"`
 	Context  []json.RawMessage                     `json:"context"`
@@ -101,6 +104,7 @@ type conversation struct {
 // conversationMessage is a message of a conversation. Which field has the content depends on the
 // conversation's format.
 type conversationMessage struct {
+	ID      string          `json:"id"`
 	Role    string          `json:"role"`
 	Parts   json.RawMessage `json:"parts"`   // AI SDK
 	Content json.RawMessage `json:"content"` // AG-UI
@@ -178,6 +182,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 	sent, where := message.Content, at+".content"
 	if reader.Format == uistream.AISDK {
 		sent, where = message.Parts, at+".parts"
+		body.before = d.branch()
 	}
 
 	// A problem with the form of the content must not be followed by a problem with its text, which is empty in that case.
