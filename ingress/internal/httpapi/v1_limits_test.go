@@ -132,7 +132,7 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	a.startWorker(func(runID, _ string) { begun <- runID })
 	requests := v1Asks(a.newAgent(h), "")
 	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
-	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without a response
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // the requests end with this context if they get no response
 	defer leave()
 	answered := make(chan answer, len(requests))
 	for path, body := range requests {
