@@ -57,6 +57,19 @@ func (a *runEnv) reply(h *testOrg, agentID, more string, items ...string) (runID
 	return runID, prompt
 }
 
+// begin sends a request, with an idempotency key, and leaves as soon as its run is accepted.
+func (a *runEnv) begin(h *testOrg, target, body string) (runID string) {
+	a.t.Helper()
+	key := a.fresh()
+	c := edge{a, a.handler}.open("POST", target, body, h.key, "Idempotency-Key: "+key)
+	eventually(a.t, "the run is accepted", func() bool {
+		_ = a.sql.QueryRowContext(a.t.Context(), `SELECT id FROM runs WHERE idempotency_key = $1`, key).Scan(&runID)
+		return runID != ""
+	})
+	c.leave()
+	return runID
+}
+
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -172,16 +185,7 @@ func TestTheHistoryOfARequestCounts(t *testing.T) {
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	completion := func(more string, messages ...string) (runID string) {
-		a.t.Helper()
-		key := a.fresh()
-		c := edge{a, a.handler}.open("POST", "/v1/chat/completions",
-			`{"model":"`+agentID+`","stream":true,"messages":[`+strings.Join(messages, ",")+`]`+more+`}`, h.key, "Idempotency-Key: "+key)
-		eventually(t, "the run is accepted", func() bool {
-			_ = a.sql.QueryRowContext(t.Context(), `SELECT id FROM runs WHERE idempotency_key = $1`, key).Scan(&runID)
-			return runID != ""
-		})
-		c.leave()
-		return runID
+		return a.begin(h, "/v1/chat/completions", `{"model":"`+agentID+`","stream":true,"messages":[`+strings.Join(messages, ",")+`]`+more+`}`)
 	}
 	user, assistant := func(text string) string { return saysItem("user", text) }, func(text string) string { return saysItem("assistant", text) }
 
@@ -262,16 +266,7 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	ask := func(session, more string, messages ...string) (runID string) {
-		t.Helper()
-		key := a.fresh()
-		c := edge{a, a.handler}.open("POST", "/api/agents?action=chat&format=ai-sdk&id="+agentID,
-			`{"id":"`+session+`","messages":[`+strings.Join(messages, ",")+`]`+more+`}`, h.key, "Idempotency-Key: "+key)
-		eventually(t, "the run is accepted", func() bool {
-			_ = a.sql.QueryRowContext(t.Context(), `SELECT id FROM runs WHERE idempotency_key = $1`, key).Scan(&runID)
-			return runID != ""
-		})
-		c.leave()
-		return runID
+		return a.begin(h, "/api/agents?action=chat&format=ai-sdk&id="+agentID, `{"id":"`+session+`","messages":[`+strings.Join(messages, ",")+`]`+more+`}`)
 	}
 	user := func(text string) string {
 		return `{"id":"u-` + text + `","role":"user","parts":[{"type":"text","text":"` + text + `"}]}`
