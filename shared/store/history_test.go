@@ -14,7 +14,10 @@ import (
 func (b *testEnv) say(message, answer string, previous *string, brought ...domain.Exchange) string {
 	b.Helper()
 	r := b.run("", "s")
-	r.Input, _ = json.Marshal(domain.Input{Message: message, History: brought})
+	var err error
+	if r.Input, err = json.Marshal(domain.Input{Message: message, History: brought}); err != nil {
+		b.Fatal(err)
+	}
 	r.Previous = previous
 	b.accept(wideWindow, r)
 	c := b.mustClaim(r.ID)

@@ -190,15 +190,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		switch kind := deref(item.Type); {
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
-			runID, message, issued := runOfItem(deref(item.ID))
-			switch {
-			case !issued:
-				wrong(at+".id", CodeNoItem, "%s", NoItem)
-				continue
-			case message:
-				said = append(said, Said{Field: at + ".id", Role: RoleAssistant, RunID: runID})
-			}
-			references = append(references, Reference{at + ".id", runID})
+			said, references = item.reference(at+".id", said, references, wrong)
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
 			wrong(at+".type", CodeUnsupported, ownTools)
 		case item.Role == nil:
@@ -208,6 +200,20 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		}
 	}
 	return said, references
+}
+
+// reference adds an item that refers to an earlier one: to the references, and to the messages if the
+// earlier item is a message.
+func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
+	runID, message, issued := runOfItem(deref(item.ID))
+	if !issued {
+		wrong(field, CodeNoItem, "%s", NoItem)
+		return said, references
+	}
+	if message {
+		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
+	}
+	return said, append(references, Reference{field, runID})
 }
 
 // message returns the text of an item that is a message.

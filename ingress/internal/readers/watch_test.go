@@ -361,10 +361,10 @@ func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBus{}
 		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
-		there.reading("run_1", true)
-		here.leave("run_1", Rules{Grace: Grace, Shows: true})
+		there.reading("run_7", true)
+		here.leave("run_7", Rules{Grace: Grace, Shows: true})
 		ctx, cancel := context.WithCancel(t.Context())
-		resumed := there.Resume(stored("run_1", "s")).Follow(texts{"Once ", "upon"})
+		resumed := there.Resume(stored("run_7", "s")).Follow(texts{"Once ", "upon"})
 		for range 2 {
 			if _, err := resumed.Next(ctx, time.Time{}); err != nil {
 				t.Fatal(err)
@@ -372,11 +372,11 @@ func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 		}
 		cancel()
 		resumed.End(ctx)
-		there.reading("run_1", false)
+		there.reading("run_7", false)
 		after(2 * Grace)
 		here.mu.Lock()
 		defer here.mu.Unlock()
-		if len(here.cancelled) != 1 || here.shown["run_1"] != "Once upon" {
+		if len(here.cancelled) != 1 || here.shown["run_7"] != "Once upon" {
 			t.Errorf("cancelled %v, shown %q", here.cancelled, here.shown)
 		}
 	})

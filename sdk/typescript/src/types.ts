@@ -1625,8 +1625,8 @@ export interface AiSdkChat {
   /** `regenerate-message`: another answer to the last message. Other values have no effect. */
   trigger?: string;
   /**
-   * The edited message, or the answer to replace. If set, a request without answers begins the
-   * conversation anew, or replaces the answer with this id.
+   * The edited message, or the answer to replace. If set, a request without answers begins a new
+   * branch, or replaces the answer with this id.
    */
   messageId?: string | null;
   messages: Array<AiSdkChatMessagesItem>;

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,22 +44,22 @@ func (d *conversation) branch() *branch {
 
 // lastAnswer returns the index of the last message of the assistant, or -1.
 func (b *branch) lastAnswer() int {
-	for i := len(b.messages) - 1; i >= 0; i-- {
-		if b.messages[i].Role == openaiapi.RoleAssistant {
+	for i, m := range slices.Backward(b.messages) {
+		if m.Role == openaiapi.RoleAssistant {
 			return i
 		}
 	}
 	return -1
 }
 
-// continueBranch decides which run a submission continues.
-func (h *Handler) continueBranch(ctx context.Context, s *dispatch.Submission, before *branch) error {
-	last := before.lastAnswer()
+// continueBy decides which run a submission continues.
+func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
+	last := b.lastAnswer()
 	if last < 0 {
-		return h.replaceFirst(ctx, s, before)
+		return b.replaceFirst(ctx, s, sessions)
 	}
 
-	runID, previous, err := h.precedingRun(ctx, s, before.messages[last].ID)
+	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
 	switch {
 	case err != nil:
 		return err
@@ -69,22 +70,22 @@ func (h *Handler) continueBranch(ctx context.Context, s *dispatch.Submission, be
 
 	// A visitor cannot write the agent's answers.
 	if s.Caller.Visitor.ID != "" || s.Caller.Kind == domain.CallerDemo {
-		if before.replaces {
+		if b.replaces {
 			return apierr.Invalid("messages["+strconv.Itoa(last)+"].id", httpx.CodeInvalidValue, "is not an answer of this session")
 		}
 		return nil
 	}
-	s.Previous, s.History = new(""), before.history()
+	s.Previous, s.History = new(""), b.history()
 	return nil
 }
 
 // replaceFirst decides which run a submission continues if its request has no earlier answer. The
 // client may send only the last message, with the id of the answer to replace.
-func (h *Handler) replaceFirst(ctx context.Context, s *dispatch.Submission, before *branch) error {
-	if !before.replaces {
+func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
+	if !b.replaces {
 		return nil
 	}
-	_, previous, err := h.precedingRun(ctx, s, before.replacedID)
+	_, previous, err := precedingRun(ctx, s, sessions, b.replacedID)
 	if err != nil {
 		return err
 	}
@@ -97,13 +98,15 @@ func (h *Handler) replaceFirst(ctx context.Context, s *dispatch.Submission, befo
 
 // precedingRun returns the run of an answer in the submission's session, and the run that it
 // continues: nil if the session has no answer with this id.
-func (h *Handler) precedingRun(ctx context.Context, s *dispatch.Submission, messageID string) (runID string, previous *string, err error) {
+func precedingRun(
+	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
+) (runID string, previous *string, err error) {
 	runID, ok := uistream.RunOfMessage(messageID)
 	if !ok {
 		return "", nil, nil
 	}
 	session := sessiondb.SessionName{OrganizationID: s.Caller.OrganizationID, TargetID: s.Target(), SessionID: s.SessionID}
-	preceding, found, err := h.SessionsDB.Preceding(ctx, session, s.Principal, runID)
+	preceding, found, err := sessions.Preceding(ctx, session, s.Principal, runID)
 	if err != nil || !found {
 		return "", nil, err
 	}

@@ -42,7 +42,7 @@ func (h *Handler) chat(c *gin.Context) {
 	}
 
 	if before != nil {
-		s.Before = func(ctx context.Context) error { return h.continueBranch(ctx, s, before) }
+		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
 	}
 	httpx.StateFor(c).Find = nil // from here on, the request has been counted or is a replay
 	if to != nil {

@@ -2605,8 +2605,8 @@ class AiSdkChat(TypedDict):
     """`regenerate-message`: another answer to the last message. Other values have no effect."""
 
     messageId: NotRequired[str | None]
-    """The edited message, or the answer to replace. If set, a request without answers begins
-    the conversation anew, or replaces the answer with this id.
+    """The edited message, or the answer to replace. If set, a request without answers begins a
+    new branch, or replaces the answer with this id.
     """
 
     messages: list[AiSdkChatMessagesItem | dict[str, Any]]
