@@ -36,6 +36,7 @@ type Submission struct {
 	Instructions string            // added to the agent's own instructions
 	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
+	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
@@ -74,6 +75,9 @@ func (s *Submission) fingerprint() []byte {
 	if s.Previous != nil {
 		asked = append(asked, "previous", *s.Previous)
 	}
+	if s.Unstored {
+		asked = append(asked, "unstored")
+	}
 	return contract.Hash(asked...)
 }
 
@@ -111,8 +115,11 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 // spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
 // and is copied: a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
-	out := make([]byte, 0, len(s.Message)+len(s.Data)+64)
-	out, _ = jsontext.AppendQuote(append(out, `{"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
+	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
+	if s.Unstored {
+		out = append(out, domain.UnstoredInput[1:]...)
+	}
+	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}

@@ -48,8 +48,9 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 		return nil, nil, err
 	}
 	request := openaiapi.ParseResponse(&body, found.Add)
+	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
-	s.Attempt = attempt()
+	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -82,6 +83,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
+	if err == nil {
+		missing, err = h.RunsDB.Unstored(ctx, s.Caller.OrganizationID, runID)
+	}
 	if err != nil && !missing {
 		return err
 	}
@@ -183,6 +187,14 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 		return rundb.StoredRun{}, missing
 	}
 
+	unstored, err := h.RunsDB.Unstored(c.Request.Context(), run.OrganizationID, runID)
+	switch {
+	case err != nil:
+		return rundb.StoredRun{}, err
+	case unstored:
+		return rundb.StoredRun{}, missing
+	}
+
 	httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
 	return run, nil
 }
@@ -204,6 +216,7 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 	c.Header(HeaderRunID, run.Run.ID)
+	echo.View = h.view(c, nil)
 	h.writeResponse(c, run, echo)
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -35,15 +36,12 @@ func (b *chatBody) Check(found *httpx.Problems) {
 // of its events. The functions that read the request return before the wait, because thousands of
 // requests may wait and each would keep these functions' stack frames.
 func (h *Handler) chat(c *gin.Context) {
-	s, to, before, err := chatSubmission(c)
+	s, to, err := h.chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	if before != nil {
-		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
-	}
 	httpx.StateFor(c).Find = nil // from here on, the request has been counted or is a replay
 	if to != nil {
 		h.submitStream(c, s, to)
@@ -54,15 +52,15 @@ func (h *Handler) chat(c *gin.Context) {
 }
 
 // chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
-// if the caller requests the result. before is the conversation before the message, or nil.
-func chatSubmission(c *gin.Context) (s *dispatch.Submission, to *uistream.Reader, before *branch, err error) {
-	reader, body, found, err := readChat(c)
+// if the caller requests the result.
+func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
+	reader, body, t, found, err := readChat(c)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 
 	who := httpx.Caller(c)
-	s = &dispatch.Submission{
+	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
@@ -75,32 +73,43 @@ func chatSubmission(c *gin.Context) (s *dispatch.Submission, to *uistream.Reader
 		s.Retention = demoRetention
 	}
 
+	if before := body.before; before != nil {
+		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
+	}
+	if t != nil {
+		s.Instructions = strings.Join(t.instructions, "\n\n")
+		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
+		if visits := who.Kind == domain.CallerDemo || who.Visitor.ID != ""; visits && s.Instructions != "" {
+			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages of system and developer")
+		}
+	}
+
 	switch {
 	case reader.Format != "": // its encoder needs the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
 		s.Last = httpx.ReadLastEventID(found, c)
 	default:
-		return s, nil, nil, found.Err()
+		return s, nil, found.Err()
 	}
 
-	return s, &reader, body.before, found.Err()
+	return s, &reader, found.Err()
 }
 
 // readChat reads the body and the requested event format.
-func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
+func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
 	reader.Format = requestedFormat(asked, c)
 	if reader.Format == "" || asked.Err() != nil {
 		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
-		body, found, err = collectFormatted(c, &reader)
+		body, t, found, err = collectFormatted(c, &reader)
 	}
 
 	if err == nil {
 		err = found.Take(asked.Err())
 	}
-	return reader, body, found, err
+	return reader, body, t, found, err
 }
 
 // chatTarget reads the agent or template to chat with. Exactly one must be given.
