@@ -32,6 +32,7 @@ type commands struct {
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, beside the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, beside runs without tools."`
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
+	Late       late       `cmd:"" help:"run-automation with late acceptance, beside run-automation without it."`
 	Waiting    waiting    `cmd:"" help:"Memory of requests that wait for a run, beside a bare handler."`
 	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, beside a process that verifies the signature and inserts a row."`
 	Replay     replay     `cmd:"" help:"Requests whose run has finished, beside a process that reads the answer by an index."`
@@ -51,6 +52,7 @@ func (c *commands) loads() []namedLoad {
 		{"fairness", &c.Fairness},
 		{"tools", &c.Tools},
 		{"automation", &c.Automation},
+		{"late", &c.Late},
 		{"waiting", &c.Waiting},
 		{"hooks", &c.Hooks},
 		{"replay", &c.Replay},
