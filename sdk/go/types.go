@@ -816,7 +816,11 @@ type Run struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	Trigger    Trigger `json:"trigger"`
+	// The run that this run continues, if the request named one: a previous response, or the answer
+	// before an edited or regenerated message. If absent, the run continues the session's last run, or
+	// has the history of its request.
+	PreviousRunID *string `json:"previousRunId,omitzero"`
+	Trigger       Trigger `json:"trigger"`
 	// The answer; null until there is one.
 	Message *string `json:"message"`
 	// The answer as data.
@@ -1082,7 +1086,11 @@ type RunSummary struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	Trigger    Trigger `json:"trigger"`
+	// The run that this run continues, if the request named one: a previous response, or the answer
+	// before an edited or regenerated message. If absent, the run continues the session's last run, or
+	// has the history of its request.
+	PreviousRunID *string `json:"previousRunId,omitzero"`
+	Trigger       Trigger `json:"trigger"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
 	// True if the answer has more than 500 characters, else absent.

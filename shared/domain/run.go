@@ -37,19 +37,22 @@ func (s RunStatus) Terminal() bool {
 
 // Run is one execution of an agent or template. Its JSON form is the run object in the HTTP API.
 type Run struct {
-	ID           string     `json:"id"`
-	Status       RunStatus  `json:"status"`
-	AgentID      *string    `json:"agentId"`
-	TemplateID   *string    `json:"templateId"`
-	SessionID    string     `json:"sessionId"`
-	Trigger      Trigger    `json:"trigger"`
-	Message      *string    `json:"message"`
-	Output       *Output    `json:"output"`
-	Citations    []Citation `json:"citations"`
-	ToolCalls    []ToolCall `json:"toolCalls"`
-	Usage        Usage      `json:"usage"`
-	Error        *RunError  `json:"error"`
-	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
+	ID         string    `json:"id"`
+	Status     RunStatus `json:"status"`
+	AgentID    *string   `json:"agentId"`
+	TemplateID *string   `json:"templateId"`
+	SessionID  string    `json:"sessionId"`
+	// PreviousRunID is the run that this run continues, if the request named one. nil: the preceding
+	// run of the session, or none.
+	PreviousRunID *string    `json:"previousRunId,omitempty"`
+	Trigger       Trigger    `json:"trigger"`
+	Message       *string    `json:"message"`
+	Output        *Output    `json:"output"`
+	Citations     []Citation `json:"citations"`
+	ToolCalls     []ToolCall `json:"toolCalls"`
+	Usage         Usage      `json:"usage"`
+	Error         *RunError  `json:"error"`
+	OmittedTurns  int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
@@ -180,12 +183,14 @@ const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions.
+// Instructions may have further instructions. Echo has fields of the request that a protocol repeats
+// when the run is read later.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
 	History      []Exchange      `json:"history,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
+	Echo         json.RawMessage `json:"echo,omitempty"`
 }
 
 // UnstoredInput is the beginning of the JSON of an input whose run cannot be read as a response of

@@ -158,8 +158,10 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return &Submitted{Run: run.AsStored(time.Now(), 0), wait: w}, nil
 	}
 
+	// The batch accepts the run even if the client leaves. The caller learns its result nevertheless,
+	// because a run without a reader may have to be cancelled.
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
-		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
+		accepted, err := d.accepts.Do(context.WithoutCancel(ctx), tracing.For(ctx, run))
 		if err == nil {
 			err = accepted.Err
 		}

@@ -34,6 +34,8 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
+	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
+	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -71,6 +73,9 @@ func (s *Submission) fingerprint() []byte {
 		}
 		asked = append(asked, s.Instructions)
 	}
+	if s.Previous != nil {
+		asked = append(asked, "previous", *s.Previous)
+	}
 	if s.Unstored {
 		asked = append(asked, "unstored")
 	}
@@ -89,7 +94,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
-		KeyID: s.Caller.KeyID, Late: s.Waits && s.Endpoint == contract.EndpointAutomation,
+		KeyID: s.Caller.KeyID, Previous: s.Previous, Late: s.Waits && s.Endpoint == contract.EndpointAutomation,
 	}
 
 	// A run without a session gets a session for itself. Its id is derived from the run's id.
@@ -119,14 +124,14 @@ func (s *Submission) input() ([]byte, error) {
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" {
+	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil {
 		return append(out, '}'), nil
 	}
 
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions}); err != nil {
+	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo}); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil

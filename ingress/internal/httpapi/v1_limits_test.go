@@ -87,7 +87,7 @@ func TestContinuingAResponseCountsFirst(t *testing.T) {
 		t.Errorf("the replay is %s, not %s", again, second)
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
-		want(t, "the key, after another response", 200, "") // the other response is in the same session
+		want(t, "the key, after another response", 422, "idempotency_key_reused")
 	away := &unreachableDB{}
 	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")

@@ -14,7 +14,6 @@ type CompletionRequest struct {
 	Messages       []Message           `json:"messages" required:"true"`
 	Stream         *bool               `json:"stream"`
 	StreamOptions  *StreamOptions      `json:"stream_options"`
-	User           *string             `json:"user"`
 	Metadata       *map[string]*string `json:"metadata"`
 	N              *int64              `json:"n"`
 	Tools          *[]json.RawMessage  `json:"tools"`
@@ -60,10 +59,7 @@ func (r *CompletionRequest) WantsUsage() bool {
 
 // Session returns the session that the request names, or "".
 func (r *CompletionRequest) Session() string {
-	if named := value(r.Metadata)[sessionName]; named != nil {
-		return *named
-	}
-	return deref(r.User)
+	return deref(value(r.Metadata)[sessionName])
 }
 
 // Conversation validates the request and returns its content.
@@ -73,15 +69,12 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	for name, text := range value(r.Metadata) {
 		metadata[name] = deref(text)
 	}
-	switch {
-	case value(r.Metadata)[sessionName] != nil:
+	if value(r.Metadata)[sessionName] != nil {
 		CheckSession(metadata[sessionName], "metadata.session_id", wrong)
-	case deref(r.User) != "":
-		CheckSession(*r.User, "user", wrong)
 	}
 	checkMetadata(metadata, wrong)
 	r.AppendSources = appendSources(metadata, wrong)
-	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
+	return Converse(Read(r.Messages, "messages", wrong), "messages", wrong)
 }
 
 // refuse adds a problem for each parameter that agents do not support.

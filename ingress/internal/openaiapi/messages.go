@@ -87,11 +87,13 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// Said is a parsed message: its role, its text, and its field in the request.
+// Said is a parsed message: its role, its text, and its field in the request. If the request refers
+// to an earlier answer instead of containing it, RunID is the answer's run, and Text is empty.
 type Said struct {
 	Field string
 	Role  string
 	Text  string
+	RunID string
 }
 
 // Read parses messages. list is the path of the messages' field in errors.
@@ -128,8 +130,7 @@ type Conversation struct {
 }
 
 // Converse builds a conversation from messages; list is the path of the messages' field in errors.
-// If Parley stores the session (remembered), only the user's messages after the last answer count.
-func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
+func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var messages, instructions []Said
 	for _, s := range said {
@@ -139,7 +140,7 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
+		case s.Text == "" && s.RunID == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
 		default:
 			messages = append(messages, s)
 		}
@@ -151,9 +152,7 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 		return out
 	}
 	out.Message = talk[len(talk)-1].Text
-	if !remembered {
-		out.History = exchanges(talk[:len(talk)-1])
-	}
+	out.History = exchanges(talk[:len(talk)-1])
 	return out
 }
 

@@ -31,31 +31,30 @@ func TestConverse(t *testing.T) {
 		func(text string) Said { return say(RoleSystem, text) }
 	long := strings.Repeat("é", 900_000)
 	for name, tt := range map[string]struct {
-		said       []Said
-		remembered bool
-		want       Conversation
-		wrong      noted
+		said  []Said
+		want  Conversation
+		wrong noted
 	}{
-		"one message":                 {[]Said{u("m")}, false, Conversation{Message: "m"}, nil},
-		"several":                     {[]Said{u("a"), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
-		"history":                     {[]Said{u("a"), a("b"), u("c")}, false, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
-		"remembered":                  {[]Said{u("a"), a("b"), u("c"), u("d")}, true, Conversation{Message: "c\n\nd"}, nil},
-		"an answer to nothing":        {[]Said{a("x"), u("m")}, false, Conversation{Message: "m"}, nil},
-		"an empty answer":             {[]Said{u("a"), a(""), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
-		"answers in a row":            {[]Said{u("a"), a("b"), a("c"), u("d")}, false, Conversation{Message: "d", History: []domain.Exchange{{Message: "a", Answer: "b\n\nc"}}}, nil},
-		"instructions anywhere":       {[]Said{s("1"), u("m"), say(RoleDeveloper, "2"), s("")}, false, Conversation{Message: "m", Instructions: "1\n\n2"}, nil},
-		"nothing":                     {nil, false, Conversation{}, noted{"list invalid_value"}},
-		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
-		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, nil},
-		"long instructions":           {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, nil},
-		"only instructions":           {[]Said{s("x")}, false, Conversation{Instructions: "x"}, noted{"list invalid_value"}},
-		"a long history":              {[]Said{u("a"), a(long), u("m")}, false, Conversation{Message: "m", History: []domain.Exchange{{Message: "a", Answer: long}}}, nil},
-		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
+		"one message":                 {[]Said{u("m")}, Conversation{Message: "m"}, nil},
+		"several":                     {[]Said{u("a"), u("b")}, Conversation{Message: "a\n\nb"}, nil},
+		"history":                     {[]Said{u("a"), a("b"), u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
+		"a reference":                 {[]Said{u("a"), {Role: RoleAssistant, RunID: "run_1"}, u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: "a"}}}, nil},
+		"an answer to nothing":        {[]Said{a("x"), u("m")}, Conversation{Message: "m"}, nil},
+		"an empty answer":             {[]Said{u("a"), a(""), u("b")}, Conversation{Message: "a\n\nb"}, nil},
+		"answers in a row":            {[]Said{u("a"), a("b"), a("c"), u("d")}, Conversation{Message: "d", History: []domain.Exchange{{Message: "a", Answer: "b\n\nc"}}}, nil},
+		"instructions anywhere":       {[]Said{s("1"), u("m"), say(RoleDeveloper, "2"), s("")}, Conversation{Message: "m", Instructions: "1\n\n2"}, nil},
+		"nothing":                     {nil, Conversation{}, noted{"list invalid_value"}},
+		"an answer last":              {[]Said{u("a"), a("b")}, Conversation{}, noted{"list invalid_value"}},
+		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, Conversation{Message: long + "x", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
+		"long instructions":           {[]Said{s("first"), s(long), u("m")}, Conversation{Message: "m", Instructions: "first\n\n" + long}, nil},
+		"only instructions":           {[]Said{s("x")}, Conversation{Instructions: "x"}, noted{"list invalid_value"}},
+		"a long history":              {[]Said{u("a"), a(long), u("m")}, Conversation{Message: "m", History: []domain.Exchange{{Message: "a", Answer: long}}}, nil},
+		"empty instructions are none": {[]Said{s(""), u("m")}, Conversation{Message: "m"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var found noted
-			got := Converse(tt.said, tt.remembered, "list", found.wrong)
+			got := Converse(tt.said, "list", found.wrong)
 			if !reflect.DeepEqual(got, tt.want) || !reflect.DeepEqual(found, tt.wrong) {
 				t.Errorf("got %.300v, wrong %.300v", got, found)
 			}
@@ -76,7 +75,7 @@ func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	var found noted
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got := Converse(said, false, "messages", found.wrong)
+	got := Converse(said, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
 	// The limit is a tenth of the bytes that would be allocated if each message copied the joined
 	// text, and far more than parallel tests allocate.

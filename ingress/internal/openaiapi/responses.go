@@ -2,6 +2,8 @@ package openaiapi
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -104,15 +106,27 @@ type textFormat struct {
 	} `json:"format"`
 }
 
-// ResponseEcho has the request fields that responses repeat. It is empty if a response is read
-// later by its id.
+// ResponseEcho has the request fields that responses repeat. Those with a JSON name are stored with
+// the run, for responses that are read later by their ids.
 type ResponseEcho struct {
-	Background         bool
-	Unstored           bool // the response cannot be retrieved or continued
-	Instructions       string
-	Metadata           map[string]string
-	PreviousResponseID string
-	View               View
+	Background         bool              `json:"background,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	Instructions       string            `json:"-"`
+	PreviousResponseID string            `json:"-"`
+	Unstored           bool              `json:"-"` // the response cannot be retrieved or continued
+	View               View              `json:"-"`
+}
+
+// Stored returns the JSON of the stored fields, or nil if they are empty.
+func (e ResponseEcho) Stored() (json.RawMessage, error) {
+	if !e.Background && len(e.Metadata) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("writing the response's fields: %w", err)
+	}
+	return b, nil
 }
 
 // ResponseID returns the id of a run's response.
@@ -154,6 +168,8 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	}
 	if echo.PreviousResponseID != "" {
 		r.PreviousResponseID = &echo.PreviousResponseID
+	} else if run.PreviousRunID != nil {
+		r.PreviousResponseID = new(ResponseID(*run.PreviousRunID))
 	}
 	return r
 }

@@ -35,6 +35,7 @@ const (
 	typeCode       = "code_interpreter_call"
 	typeFileSearch = "file_search_call"
 	typeMCP        = "mcp_call"
+	typeReference  = "item_reference" // only in requests
 )
 
 type messageItem struct {
@@ -125,7 +126,31 @@ func items(run *domain.Run, view View) []Item {
 	return out
 }
 
-func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
+func messageID(runID string) string { return prefixMessage + "_" + id.Suffix(runID) }
+
+// Prefixes of the ids of items, which contain the suffix of their run's id.
+const (
+	prefixMessage    = "msg"
+	prefixWebSearch  = "ws"
+	prefixFileSearch = "fs"
+	prefixCode       = "ci"
+	prefixMCP        = "mcp"
+)
+
+// runOfItem returns the run of an item, and whether the item is the run's message or a call. It
+// returns false if no item has such an id.
+func runOfItem(itemID string) (runID string, message, issued bool) {
+	prefix, rest, _ := strings.Cut(itemID, "_")
+	suffix, call, isCall := strings.Cut(rest, "_")
+	runID = id.Run + "_" + suffix
+	switch prefix {
+	case prefixMessage:
+		return runID, true, !isCall && id.Valid(id.Run, runID)
+	case prefixWebSearch, prefixFileSearch, prefixCode, prefixMCP:
+		return runID, false, call != "" && id.Valid(id.Run, runID)
+	}
+	return "", false, false
+}
 
 // answerItem returns the message of a run that has an answer.
 func answerItem(run *domain.Run, answer shownAnswer) messageItem {
@@ -167,11 +192,11 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	}
 	switch call.Name {
 	case contract.ToolWebSearch:
-		return webSearchItem{head("ws", typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
+		return webSearchItem{head(prefixWebSearch, typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
 	case contract.ToolKnowledge:
-		return fileSearchItem{head("fs", typeFileSearch), []string{textFor(call.Input, "query")}, nil}
+		return fileSearchItem{head(prefixFileSearch, typeFileSearch), []string{textFor(call.Input, "query")}, nil}
 	case contract.ToolCodeExecution:
-		item := codeItem{head("ci", typeCode), textFor(call.Input, "code"), sessionID, nil}
+		item := codeItem{head(prefixCode, typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {
 			// A program that fails is a completed call of the interpreter: its logs contain the error.
 			// Clients such as @openai/agents cannot send back a call with the status failed.
@@ -179,7 +204,7 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 		}
 		return item
 	}
-	item := mcpItem{itemHead: head("mcp", typeMCP), ServerLabel: serverLabel, Name: call.Name, Arguments: jsonText(call.Input)}
+	item := mcpItem{itemHead: head(prefixMCP, typeMCP), ServerLabel: serverLabel, Name: call.Name, Arguments: jsonText(call.Input)}
 	switch item.Status {
 	case itemCompleted:
 		item.Output = new(jsonText(call.Output))

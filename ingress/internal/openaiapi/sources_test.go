@@ -67,7 +67,7 @@ func TestHistoryLosesTheAppendix(t *testing.T) {
 		"Tea.\n\n**Sources**\n\n- [1] x\n\nAnd more": "Tea.\n\n**Sources**\n\n- [1] x\n\nAnd more",
 		"Tea.": "Tea.",
 	} {
-		c := Converse([]Said{{Role: RoleUser, Text: "q"}, {Role: RoleAssistant, Text: text}, {Role: RoleUser, Text: wantAppendix}}, false, "messages", nil)
+		c := Converse([]Said{{Role: RoleUser, Text: "q"}, {Role: RoleAssistant, Text: text}, {Role: RoleUser, Text: wantAppendix}}, "messages", nil)
 		if c.History[0].Answer != want || c.Message != wantAppendix {
 			t.Errorf("%q became %q, want %q; the question became %q", text, c.History[0].Answer, want, c.Message)
 		}

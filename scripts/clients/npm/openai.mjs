@@ -89,7 +89,7 @@ const parts = {
   async sessions() {
     const id = session("chat");
     for (const text of ["First.", "Second."]) {
-      await client.chat.completions.create({ model: ECHO_ID, user: id, messages: [user("passed over"), { role: "assistant", content: "so" }, user(text)] });
+      await client.chat.completions.create({ model: ECHO_ID, user: "u", metadata: { session_id: id }, messages: [user(text)] });
     }
     const kept = await api(`/api/sessions?id=${id}&agentId=${ECHO_ID}`);
     assert.deepEqual(kept.messages.map((m) => m.content), ["First.", "echo: First.", "Second.", "echo: Second."]);

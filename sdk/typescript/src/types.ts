@@ -1030,6 +1030,12 @@ export interface Run {
   /** The template; null for an agent. */
   templateId: string | null;
   sessionId: SessionId;
+  /**
+   * The run that this run continues, if the request named one: a previous response, or the answer
+   * before an edited or regenerated message. If absent, the run continues the session's last run,
+   * or has the history of its request.
+   */
+  previousRunId?: RunId;
   trigger: Trigger;
   /** The answer; null until there is one. */
   message: string | null;
@@ -1317,6 +1323,12 @@ export interface RunSummary {
   /** The template; null for an agent. */
   templateId: string | null;
   sessionId: SessionId;
+  /**
+   * The run that this run continues, if the request named one: a previous response, or the answer
+   * before an edited or regenerated message. If absent, the run continues the session's last run,
+   * or has the history of its request.
+   */
+  previousRunId?: RunId;
   trigger: Trigger;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
@@ -1708,16 +1720,26 @@ export interface AgUiEventData {
 
 /**
  * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The text of the
- * last message, which must be the user's, is the message; the session already contains the others.
- * Unknown fields are ignored.
+ * last message, which must be the user's, is the message; the others say which of the session's
+ * runs it continues, also after an edit or for another answer (`trigger`, `messageId`). Unknown
+ * fields are ignored.
  */
 export interface AiSdkChat {
   id: SessionId;
+  /** `regenerate-message`: another answer to the last message. Other values have no effect. */
+  trigger?: string;
+  /**
+   * The edited message, or the answer to replace. If set, a request without answers begins a new
+   * branch, or replaces the answer with this id.
+   */
+  messageId?: string | null;
   messages: Array<AiSdkChatMessagesItem>;
   [key: string]: unknown;
 }
 
 export interface AiSdkChatMessagesItem {
+  /** Of an answer: the id that the stream has given it. */
+  id?: string;
   role: string;
   parts: Array<AiSdkChatMessagesItemPartsItem>;
   [key: string]: unknown;
@@ -2680,8 +2702,8 @@ export interface OpenAiMessage {
 }
 
 /**
- * A conversation to answer. Fields not listed here are ignored, among them `temperature`, `top_p`,
- * `max_tokens` and `seed`: the agent's configuration decides.
+ * A conversation to answer. Fields not listed here are ignored, among them `user`, `temperature`,
+ * `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
  */
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
@@ -2691,8 +2713,6 @@ export interface OpenAiCompletionRequest {
   /** Stream the answer in chunks. */
   stream?: boolean | null;
   stream_options?: OpenAiCompletionRequestStream_options | null;
-  /** The session's id, unless `metadata.session_id` is given. */
-  user?: string | null;
   /**
    * `session_id` is the session's id. `append_sources` overrides the agent's setting
    * `appendSources`. Other keys are free for your use.
@@ -2838,15 +2858,16 @@ export interface OpenAiChunkChoicesItemDelta {
 }
 
 /**
- * A request for a response. Fields not listed here are ignored, among them `temperature`, `top_p`,
- * `max_output_tokens` and `reasoning`: the agent's configuration decides.
+ * A request for a response. Fields not listed here are ignored, among them `user`, `temperature`,
+ * `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
  */
 export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
   model: string;
   /**
-   * The user's text, or items: messages, and items of earlier responses, which are ignored. The
-   * last message must be the user's. Its length is limited only by the body's.
+   * The user's text, or items: messages, references to messages of earlier responses, and calls of
+   * earlier responses, which are ignored. The last message must be the user's. Its length is
+   * limited only by the body's.
    */
   input: string | Array<OpenAiInputItem>;
   /**
@@ -2866,8 +2887,8 @@ export interface OpenAiResponseRequest {
   /** The session's id. */
   conversation?: string | OpenAiResponseRequestConversation3 | null;
   /**
-   * Continue in the session of this response, unless `conversation` is given. The response must
-   * have the same caller and model.
+   * Continue this response, in its session, unless `conversation` is given. Other responses that
+   * continue it are not in the history. The response must have the same caller and model.
    */
   previous_response_id?: string | null;
   /**
@@ -2876,11 +2897,6 @@ export interface OpenAiResponseRequest {
    * are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
-  /**
-   * The session's id, unless `conversation`, `previous_response_id` or `metadata.session_id` is
-   * given.
-   */
-  user?: string | null;
   /** Must be empty: agents use their own tools. */
   tools?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
@@ -2909,6 +2925,7 @@ export interface OpenAiResponseRequestTextFormat {
 export interface OpenAiInputItem {
   type?:
     | "message"
+    | "item_reference"
     | "reasoning"
     | "compaction"
     | "web_search_call"
@@ -2917,6 +2934,8 @@ export interface OpenAiInputItem {
     | "mcp_call"
     | "mcp_list_tools"
     | null;
+  /** Of an `item_reference`: the id of an item of a response to the same caller. Else ignored. */
+  id?: string | null;
   role?: "user" | "assistant" | "system" | "developer" | null;
   content?: OpenAiContent;
   [key: string]: unknown;

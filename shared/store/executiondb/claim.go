@@ -13,6 +13,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
 )
 
 // Claimed is a run that a worker has claimed, with its fence.
@@ -41,6 +42,7 @@ type Claimed struct {
 	StartedAt      time.Time         `db:"started_at"`
 	Deadline       time.Time         `db:"deadline"` // after which the sweeper times the run out
 	Now            time.Time         `db:"db_now"`   // the database's clock at the claim
+	PreviousRun    *string           `db:"previous_run"`
 }
 
 // TargetID is the id of the run's agent or template.
@@ -64,8 +66,9 @@ func (c Claimed) Input() (domain.Input, error) {
 func (c Claimed) Run() domain.Run {
 	return domain.Run{
 		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
-		Trigger:  domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
-		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey, AgentVersion: c.agentVersion(),
+		PreviousRunID: rundb.NamedRun(c.PreviousRun),
+		Trigger:       domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
+		Attempts:      c.Attempts, IdempotencyKey: c.IdempotencyKey, AgentVersion: c.agentVersion(),
 		CreatedAt: domain.At(c.CreatedAt), StartedAt: domain.AtPtr(c.StartedAt),
 	}
 }
@@ -106,7 +109,7 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
   caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
-  deadline, db_now, caller_allowed, locked FROM claim_runs($1, $2)`
+  deadline, db_now, caller_allowed, locked, previous_run FROM claim_runs($1, $2)`
 
 // Claim claims the runs among runIDs that may start now, with one statement that waits for no lock.
 // The results are in the order of runIDs.

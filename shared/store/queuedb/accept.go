@@ -40,6 +40,7 @@ type NewRun struct {
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
+	Previous       *string       // the run of the session that it continues; nil: the preceding one; empty: none
 	Late           bool          // the run may finish before it is accepted
 }
 
@@ -148,7 +149,7 @@ const (
 	// acceptSingleQuery accepts the most frequent kind of run, see Single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
-	acceptQuery = `SELECT run_id, created_at, dispatched, version FROM accept_runs($1, $2, $3, $4)`
+	acceptQuery = `SELECT run_id, created_at, dispatched, version FROM accept_runs($1, $2, $3, $4, $5)`
 )
 
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
@@ -161,7 +162,7 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 
 	// One run of another kind decides for the whole batch, because a batch is one statement.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.Single() }) {
-		return acceptQuery, args
+		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
 	return acceptSingleQuery, args
 }
@@ -356,7 +357,8 @@ func (r NewRun) AsStored(created time.Time, version int) rundb.StoredRun {
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
 		Run: domain.Run{
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
-			SessionID: r.SessionID, Trigger: domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
+			SessionID: r.SessionID, PreviousRunID: rundb.NamedRun(r.Previous),
+			Trigger:        domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
 			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
 		},
 	}

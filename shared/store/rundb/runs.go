@@ -94,6 +94,7 @@ type RunRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
+	PreviousRun    *string        `db:"previous_run"`    // the run that it continues; empty: none
 	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
 }
 
@@ -104,7 +105,8 @@ const RunColumns = shortColumns + `, r.result`
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, r.config_version`
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, r.previous_run,
+	r.config_version`
 
 // shortResult lists the shortColumns, except those of open runs, as returned by a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
@@ -139,7 +141,8 @@ func (row RunRow) Stored() StoredRun {
 		Erased:         row.Ended && !row.Result.Valid && !row.ResultBytes.Valid,
 		Run: domain.Run{
 			ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID,
-			SessionID: row.SessionID, Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
+			SessionID: row.SessionID, PreviousRunID: NamedRun(row.PreviousRun),
+			Trigger:  domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
 			Attempts: row.Attempts, IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt),
 			StartedAt: domain.AtPtr(row.StartedAt.Time), FinishedAt: domain.AtPtr(row.FinishedAt.Time),
 			ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
@@ -163,6 +166,9 @@ func (row RunRow) Stored() StoredRun {
 
 	return out
 }
+
+// NamedRun returns the id in a previous_run column, or nil if the column names no run.
+func NamedRun(previous *string) *string { return pg.Optional(pg.Deref(previous)) }
 
 // RunByID reads a run of an organization, and the progress of an open run. If principal is not
 // empty, only that principal's runs are found. It returns not_found if the run does not exist,
@@ -215,6 +221,17 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 		p.Show(&out.Run)
 	}
 	return out, nil
+}
+
+// Echo returns the field echo of a run's input, or nil if it has none; see domain.Input.
+func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
+	})
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("reading echo of a run: %w", err)
+	}
+	return echo, nil
 }
 
 // Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
@@ -280,7 +297,8 @@ type KeyRef struct {
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
 // run is nil. Results are Deferred as in EndedRuns. The progress of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
-	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action, config_version FROM runs_holding_keys($1, $2)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action, previous_run, config_version
+		FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,9 @@ func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, e
 			return nil, err
 		}
 		history = append(history, plainTurns(brought)...)
-		history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+		if t.Answer != "" {
+			history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+		}
 	}
 	return append(history, plainTurns(asked.History)...), nil
 }

@@ -23,6 +23,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/agentdb"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 const (
@@ -48,6 +49,7 @@ type Deps struct {
 	Runs        *run.Handler
 	AgentsDB    *agentdb.Store
 	RunsDB      *rundb.Store
+	SessionsDB  *sessiondb.Store
 	Dispatch    *dispatch.Dispatcher
 	Readers     *readers.Watch
 	Templates   TemplateList

@@ -51,10 +51,30 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
-	if request.Previous != "" {
-		s.Before = func(ctx context.Context) error { return h.continueFrom(ctx, s, request.Previous) }
+	if err := found.Err(); err != nil {
+		return nil, nil, err
 	}
-	return s, &request, found.Err()
+	s.Before = func(ctx context.Context) error { return h.completeSubmission(ctx, s, &request) }
+	s.Echo, err = request.Echo.Stored()
+	return s, &request, err
+}
+
+// completeSubmission adds what the request refers to: the run that it continues, and earlier answers.
+func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
+	if request.Previous != "" {
+		if err := h.continueFrom(ctx, s, request.Previous); err != nil {
+			return err
+		}
+	}
+	if len(request.References) > 0 {
+		if err := h.resolveReferences(ctx, s, request); err != nil {
+			return err
+		}
+	}
+	if request.WholeHistory && s.Previous == nil && len(s.History) > 0 {
+		s.Previous = new("")
+	}
+	return nil
 }
 
 // continueFrom puts a submission into the session of an earlier run. That run must have the same
@@ -76,7 +96,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 
-	s.SessionID = run.Run.SessionID
+	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -190,8 +210,26 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 
+	echo, err := h.storedEcho(c.Request.Context(), run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
 	c.Header(HeaderRunID, run.Run.ID)
-	h.writeResponse(c, run, openaiapi.ResponseEcho{View: h.view(c, nil)})
+	echo.View = h.view(c, nil)
+	h.writeResponse(c, run, echo)
+}
+
+// storedEcho returns the request fields that are stored with a run.
+func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo openaiapi.ResponseEcho, err error) {
+	stored, err := h.RunsDB.Echo(ctx, run.OrganizationID, run.Run.ID)
+	if err != nil || stored == nil {
+		return echo, err
+	}
+	if err := json.Unmarshal(stored, &echo); err != nil {
+		return echo, fmt.Errorf("reading fields of a response: %w", err)
+	}
+	return echo, nil
 }
 
 // writeResponse responds with the current state of a run as a response object.

@@ -22,6 +22,8 @@ type chatBody struct {
 	SessionID string               `json:"sessionId" required:"true"`
 	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
+
+	before *branch // the conversation before the message, if the format has it
 }
 
 // Check adds the body's problems.
@@ -71,6 +73,9 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		s.Retention = demoRetention
 	}
 
+	if before := body.before; before != nil {
+		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
+	}
 	if t != nil {
 		s.Instructions = strings.Join(t.instructions, "\n\n")
 		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }

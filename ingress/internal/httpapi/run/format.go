@@ -87,12 +87,14 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole
-// conversation. The session already has the earlier messages, so of the AI SDK's only the last one
-// counts; for AG-UI see thread.
+// conversation. The last message is the new one. The AI SDK's earlier ones say which branch of the
+// session it continues, see branch; for AG-UI see thread.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
 	RunID    string                                `json:"runId"`
+	Trigger  string                                `json:"trigger"`   // AI SDK: why the request was sent
+	Replaced *string                               `json:"messageId"` // AI SDK: the message that is edited, or whose answer is regenerated
 	Messages httpx.Optional[[]conversationMessage] `json:"messages"`
 	Tools    []json.RawMessage                     `json:"tools"`
 	Context  []json.RawMessage                     `json:"context"`
@@ -183,6 +185,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	sent, where := message.Content, at+".content"
 	if reader.Format == uistream.AISDK {
 		sent, where = message.Parts, at+".parts"
+		body.before = d.branch()
 	}
 
 	var t *thread

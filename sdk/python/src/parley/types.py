@@ -1987,6 +1987,13 @@ class Run(TypedDict):
     """The template; null for an agent."""
 
     sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
     trigger: Trigger
 
     message: str | None
@@ -2157,6 +2164,13 @@ class RunSummary(TypedDict):
     """The template; null for an agent."""
 
     sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
     trigger: Trigger
 
     message: str | None
@@ -2713,17 +2727,30 @@ class AiSdkChatMessagesItemPartsItem(TypedDict):
 
 
 class AiSdkChatMessagesItem(TypedDict):
+    id: NotRequired[str]
+    """Of an answer: the id that the stream has given it."""
+
     role: str
     parts: list[AiSdkChatMessagesItemPartsItem | dict[str, Any]]
 
 
 class AiSdkChat(TypedDict):
     """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
-    text of the last message, which must be the user's, is the message; the session already
-    contains the others. Unknown fields are ignored.
+    text of the last message, which must be the user's, is the message; the others say which
+    of the session's runs it continues, also after an edit or for another answer (`trigger`,
+    `messageId`). Unknown fields are ignored.
     """
 
     id: SessionId
+
+    trigger: NotRequired[str]
+    """`regenerate-message`: another answer to the last message. Other values have no effect."""
+
+    messageId: NotRequired[str | None]
+    """The edited message, or the answer to replace. If set, a request without answers begins a
+    new branch, or replaces the answer with this id.
+    """
+
     messages: list[AiSdkChatMessagesItem | dict[str, Any]]
 
 
@@ -3738,8 +3765,8 @@ class OpenAiCompletionRequestResponse_format(TypedDict):
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+    """A conversation to answer. Fields not listed here are ignored, among them `user`,
+    `temperature`, `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
     """
 
     model: str
@@ -3752,9 +3779,6 @@ class OpenAiCompletionRequest(TypedDict):
     """Stream the answer in chunks."""
 
     stream_options: NotRequired[OpenAiCompletionRequestStream_options | dict[str, Any] | None]
-
-    user: NotRequired[str | None]
-    """The session's id, unless `metadata.session_id` is given."""
 
     metadata: NotRequired[OpenAiCompletionRequestMetadata | dict[str, Any] | None]
     """`session_id` is the session's id. `append_sources` overrides the agent's setting
@@ -3892,6 +3916,7 @@ class OpenAiInputItem(TypedDict):
     type: NotRequired[(
         Literal[
             "message",
+            "item_reference",
             "reasoning",
             "compaction",
             "web_search_call",
@@ -3902,6 +3927,12 @@ class OpenAiInputItem(TypedDict):
         ]
         | None
     )]
+
+    id: NotRequired[str | None]
+    """Of an `item_reference`: the id of an item of a response to the same caller. Else
+    ignored.
+    """
+
     role: NotRequired[Literal["user", "assistant", "system", "developer"] | None]
     content: NotRequired[OpenAiContent]
 
@@ -3919,16 +3950,18 @@ class OpenAiResponseRequestText(TypedDict):
 
 
 class OpenAiResponseRequest(TypedDict):
-    """A request for a response. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
+    """A request for a response. Fields not listed here are ignored, among them `user`,
+    `temperature`, `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration
+    decides.
     """
 
     model: str
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """The user's text, or items: messages, and items of earlier responses, which are ignored.
-    The last message must be the user's. Its length is limited only by the body's.
+    """The user's text, or items: messages, references to messages of earlier responses, and
+    calls of earlier responses, which are ignored. The last message must be the user's. Its
+    length is limited only by the body's.
     """
 
     instructions: NotRequired[str | None]
@@ -3951,19 +3984,15 @@ class OpenAiResponseRequest(TypedDict):
     """The session's id."""
 
     previous_response_id: NotRequired[str | None]
-    """Continue in the session of this response, unless `conversation` is given. The response
-    must have the same caller and model.
+    """Continue this response, in its session, unless `conversation` is given. Other responses
+    that continue it are not in the history. The response must have the same caller and
+    model.
     """
 
     metadata: NotRequired[dict[str, str] | None]
     """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
     given. `append_sources`, `true` or `false`, overrides the agent's setting
     `appendSources`. Other keys are free for your use, and the response repeats them.
-    """
-
-    user: NotRequired[str | None]
-    """The session's id, unless `conversation`, `previous_response_id` or `metadata.session_id`
-    is given.
     """
 
     tools: NotRequired[list[Any] | None]
@@ -6196,6 +6225,13 @@ class CompletedRun(TypedDict):
     """The template; null for an agent."""
 
     sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
     trigger: Trigger
 
     message: str
