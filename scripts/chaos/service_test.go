@@ -158,7 +158,7 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, T
 // account is an organization with a key and an agent.
 type account struct{ name, key, agent string }
 
-// send makes a request and returns the status and the body.
+// send sends a request and returns the response's status and body.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
 	var payload io.Reader
 	if body != nil {

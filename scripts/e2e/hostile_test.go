@@ -214,7 +214,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	}
 }
 
-// memory is the memory of a process.
+// memory checks the resident memory of a process.
 type memory struct {
 	pid    int
 	before int
@@ -222,7 +222,8 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size, which must not grow: it compares later sizes with the first.
+// resident returns the resident size in bytes. It fails the test if the size has grown too far
+// beyond the first returned one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
 	const room = 96 << 20 // for garbage that is not collected yet
@@ -563,7 +564,7 @@ func tooMany(t *testing.T, owner account, in *edge) {
 	close(refused)
 	for err := range refused {
 		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
-			t.Fatalf("opening a connection too many: %v", err)
+			t.Fatalf("opening one connection too many: %v", err)
 		}
 	}
 

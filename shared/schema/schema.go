@@ -22,7 +22,7 @@ var (
 	errNotObject = errors.New("not a JSON object")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
-	errUnknown   = errors.New("a pattern that cannot be checked is used in not, if or patternProperties")
+	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
 	errBroken    = errors.New("it cannot be read")
 )
 

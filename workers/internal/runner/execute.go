@@ -226,7 +226,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
-	ending, err := a.ending(out, status, cause)
+	ending, err := a.outcome(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
@@ -374,8 +374,8 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 	return out, nil
 }
 
-// ending returns the finished run, and the rows that must be saved with it.
-func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
+// outcome returns the finished run, and the rows that must be saved with it.
+func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved = out.CitationsRemoved
