@@ -69,7 +69,8 @@ func long(total time.Duration) form {
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 		locks: 6 * time.Second,
 	}
-	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over", "runs with repeated job messages")
+	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over",
+		"runs with repeated job messages")
 	if total >= wholeRun {
 		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, lockedOut, judged, judgedLong)
 	}

@@ -131,7 +131,7 @@ func (a account) speaks(t *testing.T) account {
 	return a
 }
 
-// dial opens a conversation that ends with the test.
+// dial opens a voice session that ends with the test.
 func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -143,7 +143,7 @@ func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, err
 	return line, err
 }
 
-// converse opens a conversation and returns when it has begun.
+// converse opens a voice session and returns when it has begun.
 func (a account) converse(t *testing.T, session string) *talk {
 	t.Helper()
 	line, err := a.dial(t, session)
@@ -155,7 +155,7 @@ func (a account) converse(t *testing.T, session string) *talk {
 	return k
 }
 
-// talk is a conversation whose errors fail the test.
+// talk is a voice session whose errors fail the test.
 type talk struct {
 	*realtimeclient.Client
 
