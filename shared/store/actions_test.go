@@ -25,8 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// TestDecisions makes each possible decision about each kind of action, and then repeats the
-// decision.
+// Each possible decision about each kind of action is made, and then made again.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -153,8 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved and its outcome is lost. A second decision is then needed to send the call
-// again, and the second decision is not mistaken for the first.
+// A call is approved and its outcome is lost. The call is then sent again only after a second
+// decision, which is not mistaken for the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -320,7 +319,7 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 }
 
 // chaos makes many workers execute random operations on a few runs concurrently, while these runs
-// are erased. It counts the successful operations.
+// are erased. It adds the number of successful operations of each kind to doing.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup

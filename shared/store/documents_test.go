@@ -406,7 +406,7 @@ func TestRenamedDocumentIsReadAgain(t *testing.T) {
 	held := b.claimDocument()
 	name("in hand", true)
 	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, nil, "", nil, 1); err != nil || kept {
-		t.Errorf("who has read it by its old name wrote: %v, %v", kept, err)
+		t.Errorf("the worker that has read the document under its old name wrote: %v, %v", kept, err)
 	}
 	b.index(b.claimDocument())
 	b.wantIndexed("read", "2 chunks 2 vectors 2 terms")

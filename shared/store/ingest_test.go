@@ -113,7 +113,7 @@ func TestWaitingDoesNotFailDocuments(t *testing.T) {
 		t.Fatal(kept, err)
 	}
 	if got := b.wantDocument(doc, domain.DocumentQueued, "put back"); got.Error == nil || *got.Error != broken {
-		t.Errorf("it does not say why it was put back: %+v", got.Error)
+		t.Errorf("the document's error does not contain the reason for the requeue: %+v", got.Error)
 	}
 	held = b.claimDocument()
 	deadline("claimed again", 50*time.Minute)
@@ -205,8 +205,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// Whatever steps a worker executes after it has lost its lease, and wherever it dies, the document
-// is finished once and has the content of one attempt.
+// A worker may execute any steps after it has lost its lease, and may die after any step: the
+// document is finished once and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -304,7 +304,7 @@ func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []str
 		}
 		b.wantIndexed(told, "0 chunks 0 vectors 0 terms")
 	case domain.DocumentQueued, domain.DocumentProcessing:
-		b.Errorf("%s: it has not ended, but is %s, in hand of %+v", told, got.Status, two.held)
+		b.Errorf("%s: the document has not been finished; its status is %s, and its holder is %+v", told, got.Status, two.held)
 	}
 }
 
@@ -589,7 +589,7 @@ func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 		select {
 		case <-tick.C:
 		case err := <-ended:
-			b.Fatalf("it has not waited: %v", err)
+			b.Fatalf("the transaction has not waited: %v", err)
 		case <-over:
 			b.Fatalf("%s does not give %s", query, want)
 		}
@@ -613,7 +613,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 			t.Fatalf("adding: %v, %v", kept, err)
 		}
 		if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {
-			t.Fatalf("while it is read: %v, %v", ended, err)
+			t.Fatalf("while the document is read: %v, %v", ended, err)
 		}
 		b.loseDocuments()
 	}

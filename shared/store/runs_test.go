@@ -189,7 +189,7 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session, which are accepted by another
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by a separate
 // statement, acceptQuery.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,7 @@ func TestAcceptAnswersEachRowForItself(t *testing.T) {
 		t.Error("a text that PostgreSQL cannot store was accepted")
 	}
 	if out[3].Err != nil || out[3].Job == nil {
-		t.Errorf("the good row fell with its neighbours: %+v", out[3])
+		t.Errorf("a valid row was rejected together with the invalid rows of its batch: %+v", out[3])
 	}
 }
 
@@ -504,7 +504,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		return n
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
-		t.Errorf("checked %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
+		t.Errorf("checked %d (%v), %d runs are left; want only the run without a session removed", n, err, count("runs"))
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 0 {
 		t.Errorf("a run that must stay was checked again at once: %d, %v", n, err)

@@ -31,7 +31,7 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 		t.Errorf("the runs %s are left, want %s", got, stuck)
 	}
 	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
-		t.Errorf("it is checked again at once: %d, %v", n, err)
+		t.Errorf("the run is checked again immediately: %d, %v", n, err)
 	}
 }
 

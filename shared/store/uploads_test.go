@@ -66,7 +66,8 @@ func (b *testEnv) upload(content []byte) blobdb.Upload {
 	return up
 }
 
-// document adds a document with the content. The document's name is the first bytes of the content.
+// document adds a document with the content. The first bytes of the content are the document's
+// name.
 func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
