@@ -14,7 +14,7 @@ import (
 )
 
 // park parks the run until a person approves a tool call, as a worker does: it saves the state,
-// then publishes it. If silent is set, it publishes nothing.
+// then publishes the state unless silent is set.
 func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -74,9 +74,9 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// The long poll may have read the run after it was parked. It then waits for the next
-			// change, so it is checked last, and its duration is not measured. Package dispatch
-			// tests long polls without this race.
+			// The long poll may have read the run after it was parked. The poll then waits for the
+			// next change, so it is checked last, and its duration is not measured. Package
+			// dispatch tests long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -133,7 +133,8 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// awaitRequests returns once n requests are in progress, in addition to its own.
+// awaitRequests returns once n requests are in progress, not counting its own request for the
+// metrics.
 func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
@@ -144,7 +145,8 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams report that result like any other.
+// If a decision finishes a run, waiting requests and streams report the result like any other
+// result.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

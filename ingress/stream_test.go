@@ -340,8 +340,8 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A reader that disconnects after every event and resumes on the other ingress misses nothing, even
-// across attempts.
+// A reader that disconnects after every event and resumes on the other ingress misses no event,
+// even across attempts.
 func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -687,8 +687,8 @@ func TestAnAcceptedChatIsStreamedWhileItsLogCannotBeRead(t *testing.T) {
 	f.until("run.completed")
 }
 
-// A revoked key ends its streams on other ingresses, too. The ingress that revokes it ends them
-// immediately.
+// When a key is revoked, its streams end on every ingress. On the ingress that revokes the key,
+// they end immediately.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

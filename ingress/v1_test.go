@@ -127,8 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session name, the request contains the whole conversation. With a session name, Parley
-// stores the conversation.
+// Without a session name, the request contains all messages. With a session name, Parley stores the
+// earlier messages.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
