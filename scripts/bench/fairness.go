@@ -23,7 +23,7 @@ type fairness struct {
 }
 
 const (
-	floodClients = 64 // clients that submit the other organization's runs
+	floodClients = 64  // clients that submit the other organization's runs
 	fairRatio    = 1.5 // goal for the p99 during the flood, relative to the p99 without it
 )
 

@@ -107,7 +107,7 @@ func TestEachClientSendsARequest(t *testing.T) {
 func TestWrongAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(http.ResponseWriter, int){
-		"status 429":     func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusTooManyRequests) },
+		"status 429":       func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusTooManyRequests) },
 		"response without": func(w http.ResponseWriter, _ int) { _, _ = io.WriteString(w, `{"status":"failed"}`) },
 		"sending request": func(w http.ResponseWriter, n int) {
 			if n > 5 {
