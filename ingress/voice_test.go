@@ -144,7 +144,7 @@ func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	one.ends("session_expired", websocket.StatusNormalClosure)
 	other.ends("session_idle", websocket.StatusNormalClosure)
 	if took := time.Since(began); took < 3*time.Second || took > 60*time.Second {
-		t.Errorf("they lasted %s", took)
+		t.Errorf("the sessions lasted %s", took)
 	}
 }
 

@@ -172,27 +172,27 @@ func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 			step()
 		}
 		if got := strings.Join(due, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
-			t.Errorf("without a confirmed subscription it received %s", got)
+			t.Errorf("without a confirmed subscription, the watcher received %s", got)
 		}
 		t.set(false, nil)
 		for range 3 {
 			step()
 		}
 		if len(due) != 2 || !w.sure {
-			t.Errorf("after the confirmation it received %s", due)
+			t.Errorf("after the confirmation, the watcher received %s", due)
 		}
 		for range 10 {
 			step()
 		}
 		if len(due) != 2 {
-			t.Errorf("while connected it received %s", due)
+			t.Errorf("while connected, the watcher received %s", due)
 		}
 		t.set(true, nil)
 		for range 10 {
 			step()
 		}
 		if n := len(due) - 2; n < 3 || n > 5 {
-			t.Errorf("in 20 s without a connection it was notified %d times", n)
+			t.Errorf("in 20 s without a connection, the watcher was notified %d times", n)
 		}
 	})
 }

@@ -219,7 +219,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			d.wantEnd("a wait for the end", fourth, true)
 			d.Release(last)
 			if n := d.count(last); n != 0 {
-				t.Errorf("%d waits are left", n)
+				t.Errorf("%d waits are still registered", n)
 			}
 		})
 	}

@@ -270,8 +270,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// If a file's content is deleted during a download, the result is an error before the first byte
-// and a closed connection after it.
+// If a file's content is deleted during a download, the client gets an error before the first byte,
+// or a closed connection after the first byte.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

@@ -123,7 +123,7 @@ func TestDocumentsChange(t *testing.T) {
 	before := a.ok("GET", target, "", h.key)
 	same := put(string(before.body)).want(t, "as it was read", 200, "")
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
-		t.Errorf("it became %s", same.body)
+		t.Errorf("the document after the PUT = %s", same.body)
 	}
 	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
