@@ -121,7 +121,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		if _, content, err := st.Blobs.OpenFile(t.Context(), org, file); err != nil {
 			t.Errorf("a file of another run: %v", err)
 		} else if got, err := io.ReadAll(content); err != nil || string(got) != early.RunID {
-			t.Errorf("its content: %q, %v", got, err)
+			t.Errorf("content of the other run's file: %q, %v", got, err)
 		}
 	}
 }

@@ -258,7 +258,7 @@ func TestTranscribedEarly(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if len(began) > 0 {
-		t.Error("it was transcribed once more")
+		t.Error("the turn was transcribed once more")
 	}
 }
 

@@ -44,11 +44,11 @@ func limited(t *testing.T, runsc string) *box {
 		t.Fatal(err)
 	}
 	if ready := make([]byte, 6); !readsFull(started.Stdout(), ready) {
-		t.Fatalf("it does not start: %s", started.Stderr())
+		t.Fatalf("the sandbox does not start: %s", started.Stderr())
 	}
 	x, ok := started.(*box)
 	if !ok {
-		t.Fatalf("it is a %T", started)
+		t.Fatalf("the sandbox is a %T", started)
 	}
 	return x
 }
@@ -90,7 +90,7 @@ func endsForWantOfMemory(t *testing.T, x *box) {
 	}
 	askers.Wait()
 	if !late.Stop() {
-		t.Error("it did not end within a minute")
+		t.Error("the sandbox did not end within a minute")
 	}
 }
 
