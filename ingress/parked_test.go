@@ -89,7 +89,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 				run := got.run(c.status)
 				if run.ID != runID || run.Status != domain.RunRequiresAction || run.RequiredAction == nil || run.RequiredAction.ToolCallID != "call_1" ||
 					run.RequiredAction.Name != "publish" || string(run.RequiredAction.Input) != `{"text":"hi"}` {
-					t.Errorf("%s gave %s", what, got.body)
+					t.Errorf("%s = %s", what, got.body)
 				}
 				if c.status == 202 && got.header.Get("Location") != "/api/runs?id="+runID {
 					t.Errorf("%s: headers %v", what, got.header)
@@ -97,7 +97,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			}
 			again := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting).run(202)
 			if again.Status != domain.RunRequiresAction {
-				t.Errorf("a later retry gave %s", again.Status)
+				t.Errorf("a later retry = %s", again.Status)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 		t.Errorf("the abandoned run is %+v", run)
 	}
 	if got := (<-polled).run(200); got.Status != domain.RunFailed {
-		t.Errorf("a long poll gave %+v", got)
+		t.Errorf("a long poll = %+v", got)
 	}
 	if frames := f.all(); len(frames) == 0 || frames[len(frames)-1].kind != "run.failed" {
 		t.Errorf("the stream sent %s", summary(frames))

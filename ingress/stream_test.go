@@ -583,7 +583,7 @@ func TestAnErasedRunHasNoEvents(t *testing.T) {
 		r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), streamed),
 	} {
 		if p := a.problem(410); p.Code != "erased" {
-			t.Errorf("an erased run gave %s", a.body)
+			t.Errorf("an erased run = %s", a.body)
 		}
 	}
 }

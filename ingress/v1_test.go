@@ -478,7 +478,7 @@ func TestStoppingEndsCompletions(t *testing.T) {
 	var c completion
 	r.call("POST", completionsPath, r.asKey("Idempotency-Key", "k"), r.ask(r.agent, "", said("user", "hi"))).into(&c, 200)
 	if c.Parley.RunID != second.bell.RunID || c.Choices[0].Message.Content != "done" {
-		t.Errorf("the retry gave %+v", c)
+		t.Errorf("the retry = %+v", c)
 	}
 }
 

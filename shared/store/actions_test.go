@@ -54,7 +54,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 			if b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
-				t.Error("a decision that does not fit changed something")
+				t.Error("a decision that does not match the action changed a row")
 			}
 			out, err := b.decide(held, tc.made)
 			if err != nil || out.Run.Run.Status != tc.run || out.Resumed != (tc.run == domain.RunQueued) || len(out.Ended) != map[bool]int{true: 0, false: 1}[out.Resumed] {
@@ -75,7 +75,7 @@ func TestDecisions(t *testing.T) {
 					if d != tc.made {
 						wantCode(t, err, apierr.VersionConflict)
 					} else if string(resultFor(again.Run)) != string(resultFor(out.Run)) {
-						t.Errorf("the same again gave %s", resultFor(again.Run))
+						t.Errorf("result of the repeated decision = %s", resultFor(again.Run))
 					}
 				}
 				if tc.run == domain.RunQueued && stage == "decided" {

@@ -107,10 +107,10 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		t.Errorf("%v and %v after all are settled", b.budgetState(tokens), b.budgetState(cost))
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
-		t.Errorf("more than is left: %+v", lacking)
+		t.Errorf("reserving more than the remaining amount: %+v", lacking)
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 670}); lacking != nil {
-		t.Errorf("just what is left: %+v", lacking)
+		t.Errorf("reserving exactly the remaining amount: %+v", lacking)
 	}
 }
 

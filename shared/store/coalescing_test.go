@@ -336,7 +336,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 		m.finish(m.mustClaim(id), "done")
 	}
 	if n := m.count(`SELECT count(*) FROM open_runs`) + m.count(`SELECT count(*) FROM collecting`); n != 0 {
-		t.Errorf("%d are left over", n)
+		t.Errorf("%d rows remain", n)
 	}
 }
 

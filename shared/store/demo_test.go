@@ -115,7 +115,7 @@ func TestLeaseTokensRefills(t *testing.T) {
 	}
 	lease(60)
 	if g := lease(10); g.Granted != 0 {
-		t.Errorf("empty bucket gave %+v", g)
+		t.Errorf("empty bucket = %+v", g)
 	}
 	age := func(by string) {
 		if _, err := s.SQL().ExecContext(ctx, `UPDATE rate_buckets SET filled_at = filled_at - CAST($1 AS interval)`, by); err != nil {

@@ -137,7 +137,7 @@ func (r *storedEnv) wantLivingSession(first string) {
 		r.Errorf("the session has %+v, %+v, %v", found, turns, err)
 	}
 	if _, _, err := readSession(ctx, r.s, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
-		r.Errorf("the session of which nothing is left: %v", err)
+		r.Errorf("reading a session without remaining runs: %v, want not found", err)
 	}
 	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{SessionID: "living"}, 9); err != nil || len(runs) != 1 {
 		r.Errorf("runs %+v, %v", runs, err)

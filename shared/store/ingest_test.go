@@ -285,7 +285,7 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
-		b.Fatalf("%s: steps are left: %v, %v", told, first, second)
+		b.Fatalf("%s: steps were not executed: %v, %v", told, first, second)
 	}
 	got, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, doc)
 	if err != nil {
@@ -591,7 +591,7 @@ func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 		case err := <-ended:
 			b.Fatalf("the transaction has not waited: %v", err)
 		case <-over:
-			b.Fatalf("%s does not give %s", query, want)
+			b.Fatalf("%s does not return %s", query, want)
 		}
 	}
 }

@@ -549,7 +549,7 @@ func TestListsOfNotifications(t *testing.T) {
 		t.Errorf("of a deleted endpoint: %+v", got)
 	}
 	if _, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("reading a deleted endpoint gave %v", err)
+		t.Errorf("reading a deleted endpoint = %v", err)
 	}
 	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("deleting the endpoint again = %v", err)

@@ -357,7 +357,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 		t.Errorf("history %+v, %v", turns, err)
 	}
 	if done := b.claim(first); !done.Ended || len(done.Result) == 0 {
-		t.Errorf("a job message of an ended run gives its result for the lost reply: %+v", done)
+		t.Errorf("the claim of an ended run = %+v, want the run's result, which replaces a lost reply", done)
 	}
 }
 
@@ -512,7 +512,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
-		t.Errorf("checked %d, %v; want both of the session gone", n, err)
+		t.Errorf("checked %d, %v; want both runs of the session removed", n, err)
 	}
 	var left int
 	if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {

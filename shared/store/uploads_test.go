@@ -190,7 +190,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 		}
 		b.wantStored("cancelled", "0 contents 0 chunks 0 files")
 		if _, err := b.s.Blobs.Upload(t.Context(), b.org, iotestNothing{}, 9); !errors.Is(err, io.ErrNoProgress) {
-			t.Errorf("a reader that gives nothing: %v", err)
+			t.Errorf("upload from a reader without progress: %v", err)
 		}
 	}
 }

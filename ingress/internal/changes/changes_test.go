@@ -139,10 +139,10 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may concern any organization
 		t.f(bus.Change{OrganizationID: "org_b"})       // may be of any kind
 		if got := a.log(t, time.Second); got != "0 documents" {
-			t.Errorf("a change of an unknown organization gave %q", got)
+			t.Errorf("a change of an unknown organization = %q", got)
 		}
 		if got := b.log(t, time.Second); got != "0 runs, 0 documents, 0 notifications" {
-			t.Errorf("a change of an unknown kind gave %q", got)
+			t.Errorf("a change of an unknown kind = %q", got)
 		}
 		a.Close()
 		a.Close()

@@ -284,11 +284,11 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 	other := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "three"}, Meta: mcp.Meta{"parley/idempotencyKey": "k1"}})
 	if !other.IsError || !strings.HasPrefix(texts(other), "idempotency_key_reused: ") {
-		t.Errorf("another request under the key gave %q", texts(other))
+		t.Errorf("another request under the key = %q", texts(other))
 	}
 	a.ok("PUT", "/api/agents?id="+agentID, `{"name":"Renamed"}`, home.key)
 	if renamed := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "four"}}); renamed.IsError {
-		t.Errorf("a renamed agent's old tool gave %q", texts(renamed))
+		t.Errorf("a renamed agent's old tool = %q", texts(renamed))
 	}
 }
 
@@ -419,7 +419,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 		"a key of no text":     {Name: tool, Arguments: map[string]any{"message": "x"}, Meta: mcp.Meta{"parley/idempotencyKey": 5}},
 	} {
 		if got, err := session.CallTool(t.Context(), params); err == nil {
-			t.Errorf("%s gave %q", name, texts(got))
+			t.Errorf("%s = %q", name, texts(got))
 		}
 	}
 	var runs int

@@ -53,7 +53,7 @@ func TestWithoutCgroups(t *testing.T) {
 		t.Errorf("closing: %v", err)
 	}
 	if left, _ := os.ReadDir(folder); len(left) > 0 {
-		t.Errorf("on the host is left: %v", left)
+		t.Errorf("files that remain on the host: %v", left)
 	}
 	if _, err := b.Start(t.Context(), sandbox.Command{}); err == nil {
 		t.Error("a closed backend starts a sandbox")
