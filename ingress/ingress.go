@@ -22,6 +22,7 @@ import (
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi"
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -158,7 +159,7 @@ func (i *Ingress) httpDeps(
 		Checks: map[string]func(context.Context) error{
 			"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping, "jobs": deps.Bus.CheckJobs,
 		},
-		Draining: i.draining.Load, Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
+		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute, Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,

@@ -8,8 +8,9 @@
 --
 -- The joins are on single columns, and both checks are written so that the planner does not recognize them as anti
 -- joins. Otherwise it expects one row and compares each row of the batch with every other, or reads all open runs.
+DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval);
 CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval)
-  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
+  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -67,5 +68,5 @@ BEGIN
     GROUP BY p.org_id, p.lane ORDER BY p.org_id COLLATE "C", p.lane
     ON CONFLICT DO NOTHING
   )
-  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched FROM inserted i JOIN placed p ON p.id = i.id;
+  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched, p.config_version FROM inserted i JOIN placed p ON p.id = i.id;
 END $$;

@@ -27,6 +27,8 @@ type RunSummary struct {
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction   *RequiredActionSummary `json:"requiredAction,omitempty"`
 	CitationsRemoved int                    `json:"citationsRemoved,omitempty"`
+	FinishReason     *FinishReason          `json:"finishReason"`
+	AgentVersion     *int                   `json:"agentVersion"`
 	Attempts         int                    `json:"attempts"`
 	IdempotencyKey   *string                `json:"idempotencyKey"`
 	CreatedAt        Time                   `json:"createdAt"`

@@ -81,7 +81,7 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 		t.Errorf("dispatched %v", got)
 	}
 	if got := b.dispatch(5); len(got) != 0 {
-		t.Errorf("the runs dispatched next: %v", got)
+		t.Errorf("runs were dispatched although none may start: %v", got)
 	}
 	for _, stats := range []string{"none", "up to date"} {
 		for _, slots := range []int{1, 100} {

@@ -203,7 +203,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	check("20 minutes", "long")
 	check("24 hours")
 	if n := r.number(`SELECT count(*) FROM runs`) + r.number(`SELECT count(*) FROM sessions`); n != 0 {
-		t.Errorf("%d tombstones would never be removed", n)
+		t.Errorf("%d runs and sessions remain after 24 hours", n)
 	}
 }
 

@@ -434,6 +434,15 @@ var probes = []probe{
 	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Executions.NoteAttempt(ctx, executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
 	}},
+	{"NoteRefusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.Executions.NoteRefusal(ctx, of.heldBy(org), domain.ProviderError{Status: 401, Message: "noted by " + org})
+	}},
+	{"FailedSinceStep", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Executions.FailedSinceStep(ctx, of.heldBy(org), "model_truncated")
+	}},
+	{"Refusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Runs.Refusal(ctx, org, of.held.RunID, "model_truncated")
+	}},
 	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Sessions.SavePlayback(ctx, org, of.ended, domain.Playback{Text: "theirs"})
 	}},

@@ -137,6 +137,9 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 	var out Conversation
 	var messages, instructions []Said
 	for _, s := range said {
+		if s.Role == RoleAssistant {
+			s.Text = withoutAppendix(s.Text)
+		}
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)

@@ -199,7 +199,7 @@ func FuzzCompletionStream(f *testing.F) {
 			}
 			return data
 		}
-		s := NewCompletionStream("run_01k9z8xh3re8kb1s7v5d2m9q4t", len(log)%2 == 0)
+		s := NewCompletionStream("run_01k9z8xh3re8kb1s7v5d2m9q4t", len(log)%2 == 0, View{})
 		var out []byte
 		ended, at := false, 0
 		runes := []rune(answer)

@@ -18,6 +18,7 @@ const (
 	ResponseQueued     ResponseStatus = "queued"
 	ResponseInProgress ResponseStatus = "in_progress"
 	ResponseCompleted  ResponseStatus = "completed"
+	ResponseIncomplete ResponseStatus = "incomplete"
 	ResponseFailed     ResponseStatus = "failed"
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
@@ -32,7 +33,7 @@ type Response struct {
 	Status             ResponseStatus    `json:"status"`
 	Background         bool              `json:"background"`
 	Error              *ResponseError    `json:"error"`
-	IncompleteDetails  *struct{}         `json:"incomplete_details"`
+	IncompleteDetails  *incompleteReason `json:"incomplete_details"`
 	Instructions       *string           `json:"instructions"`
 	MaxOutputTokens    *int64            `json:"max_output_tokens"`
 	Metadata           map[string]string `json:"metadata"`
@@ -67,6 +68,23 @@ type ResponseUsage struct {
 	TotalTokens        int64         `json:"total_tokens"`
 }
 
+// incompleteReason is the reason why an answer ended early: max_output_tokens or content_filter.
+type incompleteReason struct {
+	Reason string `json:"reason"`
+}
+
+// incompleteDetails returns why a run's answer ended early, or nil if it did not.
+func incompleteDetails(run *domain.Run) *incompleteReason {
+	switch {
+	case !run.Incomplete():
+		return nil
+	case *run.FinishReason == domain.FinishLength:
+		return &incompleteReason{"max_output_tokens"}
+	default:
+		return &incompleteReason{string(*run.FinishReason)}
+	}
+}
+
 type inputDetails struct {
 	CachedTokens int64 `json:"cached_tokens"`
 }
@@ -93,6 +111,7 @@ type ResponseEcho struct {
 	Instructions       string
 	Metadata           map[string]string
 	PreviousResponseID string
+	View               View
 }
 
 // ResponseID returns the id of a run's response.
@@ -109,8 +128,8 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 // NewResponse renders a run in its current state.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
-	r.Status = statusFor(run.Status)
-	r.Output = items(run)
+	r.Status = statusFor(run)
+	r.Output = items(run, echo.View)
 	if run.Status.Terminal() {
 		r.end(run)
 	}
@@ -140,8 +159,8 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 
 // end sets the fields of a finished run.
 func (r *Response) end(run *domain.Run) {
-	r.Status = statusFor(run.Status)
-	if run.Status == domain.RunCompleted && run.FinishedAt != nil {
+	r.Status, r.IncompleteDetails = statusFor(run), incompleteDetails(run)
+	if r.Status == ResponseCompleted && run.FinishedAt != nil {
 		r.CompletedAt = new(run.FinishedAt.Unix())
 	}
 	r.Error = failure(run)
@@ -158,11 +177,14 @@ func modelFor(run *domain.Run) string {
 
 // statusFor returns the protocol's status for a run. The protocol has no status for a run that
 // waits for a person, so such a run counts as in progress.
-func statusFor(status domain.RunStatus) ResponseStatus {
-	switch status {
+func statusFor(run *domain.Run) ResponseStatus {
+	switch run.Status {
 	case domain.RunQueued:
 		return ResponseQueued
 	case domain.RunCompleted:
+		if run.Incomplete() {
+			return ResponseIncomplete
+		}
 		return ResponseCompleted
 	case domain.RunFailed, domain.RunTimedOut:
 		return ResponseFailed

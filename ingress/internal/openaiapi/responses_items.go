@@ -50,17 +50,19 @@ type textPart struct {
 	Logprobs    []struct{}   `json:"logprobs"`
 }
 
-// annotation is a citation: of a web page, with the range of text that it supports, or of a
-// document, with the position after that text.
+// annotation is a citation: of a web page, with the range of text that it supports; of a document,
+// with the position after that text; or of a file that a program made, with its place in the text.
+// The URL of such a file extends the protocol.
 type annotation struct {
-	Type       string  `json:"type"`
-	FileID     string  `json:"file_id,omitempty"`
-	Filename   string  `json:"filename,omitempty"`
-	Index      *int    `json:"index,omitempty"`
-	StartIndex *int    `json:"start_index,omitempty"`
-	EndIndex   *int    `json:"end_index,omitempty"`
-	URL        string  `json:"url,omitempty"`
-	Title      *string `json:"title,omitempty"`
+	Type        string  `json:"type"`
+	ContainerID string  `json:"container_id,omitempty"`
+	FileID      string  `json:"file_id,omitempty"`
+	Filename    string  `json:"filename,omitempty"`
+	Index       *int    `json:"index,omitempty"`
+	StartIndex  *int    `json:"start_index,omitempty"`
+	EndIndex    *int    `json:"end_index,omitempty"`
+	URL         string  `json:"url,omitempty"`
+	Title       *string `json:"title,omitempty"`
 }
 
 type webSearchItem struct {
@@ -112,13 +114,13 @@ type mcpItem struct {
 const serverLabel = "parley"
 
 // items returns the output of a run: its tool calls in order, then its message, if any.
-func items(run *domain.Run) []Item {
+func items(run *domain.Run, view View) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
 	for _, call := range run.ToolCalls {
 		out = append(out, newToolItem(call, run.ID, run.SessionID))
 	}
 	if run.Message != nil {
-		out = append(out, answerItem(run))
+		out = append(out, answerItem(run, view.answer(run)))
 	}
 	return out
 }
@@ -126,13 +128,22 @@ func items(run *domain.Run) []Item {
 func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
 
 // answerItem returns the message of a run that has an answer.
-func answerItem(run *domain.Run) messageItem {
+func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	part := newTextPart()
-	part.Text = deref(run.Message)
+	part.Text = answer.text
 	for _, c := range run.Citations {
 		part.Annotations = append(part.Annotations, newAnnotation(c))
 	}
-	return messageItem{itemHead{messageID(run.ID), typeMessage, itemCompleted}, "assistant", []textPart{part}}
+	for _, f := range answer.files {
+		part.Annotations = append(part.Annotations, annotation{
+			Type: "container_file_citation", ContainerID: run.SessionID, FileID: f.ID, Filename: f.Name, StartIndex: &f.start, EndIndex: &f.end, URL: f.url,
+		})
+	}
+	status := itemCompleted
+	if run.Incomplete() {
+		status = itemIncomplete
+	}
+	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}
 }
 
 func newTextPart() textPart {

@@ -81,6 +81,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	}
 	ask.nameSession(body, wrong)
 	checkMetadata(ask.Echo.Metadata, wrong)
+	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
 	said := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {

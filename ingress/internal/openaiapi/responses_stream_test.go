@@ -73,7 +73,13 @@ type sse struct {
 // whether the stream has ended.
 func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
-	s := NewResponseStream(streamedRun, ResponseEcho{})
+	return encodedFor(tb, ResponseEcho{}, events...)
+}
+
+// encodedFor is encodedResponse for a request that the response echoes.
+func encodedFor(tb testing.TB, echo ResponseEcho, events ...domain.Event) (out []sse, ended bool) {
+	tb.Helper()
+	s := NewResponseStream(streamedRun, echo)
 	var text []byte
 	for _, e := range events {
 		var err error

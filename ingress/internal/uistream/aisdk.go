@@ -138,13 +138,21 @@ func mediaType(name string) string {
 	}
 }
 
+// finishReason returns the protocol's reason for the end of an answer.
+func finishReason(run *domain.Run) string {
+	if run.Incomplete() {
+		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // content-filter
+	}
+	return string(domain.FinishStop)
+}
+
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}
 	}
 	return []any{
 		chunk{Type: "finish-step"},
-		chunk{Type: "finish", FinishReason: "stop", MessageMetadata: struct {
+		chunk{Type: "finish", FinishReason: finishReason(&run), MessageMetadata: struct {
 			messageMetadata
 			Status domain.RunStatus `json:"status"`
 			Usage  domain.Usage     `json:"usage"`

@@ -65,9 +65,17 @@ func (c Claimed) Run() domain.Run {
 	return domain.Run{
 		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
 		Trigger:  domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
-		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey,
+		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey, AgentVersion: c.agentVersion(),
 		CreatedAt: domain.At(c.CreatedAt), StartedAt: domain.AtPtr(c.StartedAt),
 	}
+}
+
+// agentVersion returns the version of the run's agent, or nil for a template.
+func (c Claimed) agentVersion() *int {
+	if c.AgentID == nil {
+		return nil
+	}
+	return &c.ConfigVersion
 }
 
 // Claim is the result of one claim: the run, or the reason why its job message is no longer valid.

@@ -145,9 +145,9 @@ func onePerKey(rows []NewRun) []NewRun {
 // rows, so that it takes one round trip.
 const (
 	// acceptSingleQuery accepts the most frequent kind of run, see single.
-	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
-	acceptQuery = `SELECT run_id, created_at, dispatched FROM accept_runs($1, $2, $3, $4)`
+	acceptQuery = `SELECT run_id, created_at, dispatched, version FROM accept_runs($1, $2, $3, $4)`
 )
 
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
@@ -218,6 +218,7 @@ type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
+	Version    int       `db:"version"` // of the run's agent or template
 
 	locked bool // not created, because another transaction has locked its session
 }
@@ -330,7 +331,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 		}
 
 		// A run without a slot has no job; it is dispatched when a slot becomes free.
-		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
+		out[i] = Accepted{Run: r.asStored(c.CreatedAt, c.Version)}
 		if c.Dispatched {
 			out[i].Job = r.job()
 		}
@@ -347,9 +348,10 @@ func (r NewRun) job() *domain.Job {
 	}
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance.
-func (r NewRun) asStored(created time.Time) rundb.StoredRun {
-	return rundb.StoredRun{
+// asStored returns the run as RunByID would read it directly after its acceptance with a version of
+// its agent or template.
+func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
+	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
 		Run: domain.Run{
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
@@ -357,4 +359,8 @@ func (r NewRun) asStored(created time.Time) rundb.StoredRun {
 			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
 		},
 	}
+	if r.AgentID != "" {
+		out.Run.AgentVersion = &version
+	}
+	return out
 }

@@ -253,7 +253,7 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
 		found = nil
-		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
+		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched, config_version AS version FROM runs WHERE id = ANY ($1)`,
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.ID })))
 	})
 	if err != nil {

@@ -94,6 +94,7 @@ type RunRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
+	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
 }
 
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
@@ -103,18 +104,18 @@ const RunColumns = shortColumns + `, r.result`
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, r.config_version`
 
-// shortResult lists the shortColumns as returned by a function that returns finished runs.
+// shortResult lists the shortColumns, except those of open runs, as returned by a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
 // OpenResult lists the columns of a function that returns open and finished runs, with their results.
-const OpenResult = shortResult + `, result, required_action`
+const OpenResult = shortResult + `, result, required_action, config_version`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
-const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action`
+const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action, config_version`
 
 // resultThatFits selects the size of a result, and the result itself if it has at most $3 bytes and
 // the results up to and including it have at most $4 bytes in total. PostgreSQL reads only the
@@ -143,6 +144,9 @@ func (row RunRow) Stored() StoredRun {
 			StartedAt: domain.AtPtr(row.StartedAt.Time), FinishedAt: domain.AtPtr(row.FinishedAt.Time),
 			ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 		},
+	}
+	if row.AgentID != nil && row.ConfigVersion.Valid {
+		out.Run.AgentVersion = new(int(row.ConfigVersion.Int64))
 	}
 	if row.Result.Valid {
 		out.result = []byte(row.Result.String)
@@ -263,7 +267,7 @@ type KeyRef struct {
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
 // run is nil. Results are Deferred as in EndedRuns. The progress of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
-	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action FROM runs_holding_keys($1, $2)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action, config_version FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // summaryColumns are the columns of a run that a list shows. The message has one character more
 // than is shown, so that a truncated message can be recognized. Large values stay in the database;
 // see migrations/functions/run_summary.sql.
-const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
+const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key, r.config_version,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
@@ -43,6 +43,7 @@ type summaryRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"`
+	ConfigVersion  int            `db:"config_version"`
 }
 
 // shown converts the row. The database stores the empty message of a completed run as null.
@@ -55,6 +56,9 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 	}
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
+	}
+	if run.AgentID != nil {
+		run.AgentVersion = &row.ConfigVersion
 	}
 
 	if row.Summary.Valid {

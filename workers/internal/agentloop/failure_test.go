@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/shared/domain"
 	"parley/shared/testkit"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
@@ -348,5 +349,22 @@ func TestLongCallIDs(t *testing.T) {
 	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: model}, newMemory(), nil)
 	if err != nil || len(out.ToolCalls) != 1 || out.ToolCalls[0].ID != "call_1_1" {
 		t.Errorf("%+v, %v", out.ToolCalls, err)
+	}
+}
+
+// TestARejectedRetryKeepsTheProvidersResponse checks that a run whose retry the circuit breaker
+// rejects reports the provider's response to the call before, and waits as long as the breaker says.
+func TestARejectedRetryKeepsTheProvidersResponse(t *testing.T) {
+	t.Parallel()
+	said := &domain.ProviderError{Status: 200, Message: "cut"}
+	dropped := llm.NewError(llm.KindTruncated, nil)
+	dropped.Provider = said
+	rejected := llm.NewUnused(llm.KindUnavailable, nil)
+	rejected.RetryAfter = 9 * time.Second
+	model := scripted.New("m", scripted.Call{Err: dropped}, scripted.Call{Err: rejected})
+	_, err := newLoop().Run(t.Context(), agentloop.Input{Message: "hi", Model: model}, newMemory(), nil)
+	var e *agentloop.Error
+	if !errors.As(err, &e) || e.Code != agentloop.CodeModelTruncated || e.Provider != said || e.RetryAfter != rejected.RetryAfter {
+		t.Errorf("%+v", err)
 	}
 }

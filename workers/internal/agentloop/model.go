@@ -25,6 +25,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 	if err != nil {
 		return nil, "", err
 	}
+	var failed error // of the call before
 	for {
 		if ctx.Err() != nil {
 			return nil, "", stopped(ctx)
@@ -48,13 +49,27 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		// failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
-			return nil, "", Classify(err)
+			return nil, "", Classify(moreTelling(failed, err))
 		}
+		failed = err
 		r.retries++
 		if !sleepContext(ctx, delay) {
 			return nil, "", stopped(ctx)
 		}
 	}
+}
+
+// moreTelling returns the error of a turn whose last call failed with last, and the call before with
+// earlier. If no provider responded to the last call, for example because a circuit breaker rejected
+// it, the provider's response to the call before explains more.
+func moreTelling(earlier, last error) error {
+	var before, e *llm.Error
+	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
+		return last
+	}
+	told := *before
+	told.RetryAfter = e.RetryAfter
+	return &told
 }
 
 // budgetLeft returns the tokens that the run may still use, or an error if a limit is reached.

@@ -48,6 +48,8 @@ type testEnv struct {
 	back    []time.Duration
 	noted   []int // attempt numbers
 	refuses error // the error of NoteAttempt
+	refused []domain.ProviderError
+	failed  executiondb.Failures // the result of FailedSinceStep
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -120,6 +122,16 @@ func (s *testEnv) NoteAttempt(_ context.Context, claim executiondb.Claimed) erro
 	defer s.lock()()
 	s.noted = append(s.noted, claim.Attempts)
 	return s.refuses
+}
+
+func (s *testEnv) NoteRefusal(_ context.Context, _ lease.Held, refusal domain.ProviderError) error {
+	defer s.lock()()
+	s.refused = append(s.refused, refusal)
+	return nil
+}
+
+func (s *testEnv) FailedSinceStep(context.Context, lease.Held, string) (executiondb.Failures, error) {
+	return s.failed, nil
 }
 
 func (s *testEnv) Progress(context.Context, string, string) (rundb.Progress, error) {

@@ -33,7 +33,7 @@ const (
 	requeueTime = 4 * time.Second  // for requeuing the remaining ones
 
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
-	noteTime       = 2 * time.Second  // for recording that another attempt has begun
+	noteTime       = 2 * time.Second  // for recording or reading notes about attempts
 	announceTime   = 2 * time.Second  // for announcing slots
 	slowClaim      = 2 * time.Second  // the worker fetches no jobs while a claim takes longer
 	claimTime      = 10 * time.Second // how long a claim is repeated; the sweeper then publishes the job again
@@ -92,12 +92,19 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking stores runs that wait for a person. NoteAttempt records in the timeline that a second or
-// later attempt has begun.
+// Parking stores runs that wait for a person, and notes about attempts. NoteAttempt records in the
+// timeline that a second or later attempt has begun.
 type Parking interface {
 	// Park also releases the run's slot, and saves events together with the action.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
+
+	// NoteRefusal records the response with which a provider refused the attempt's model call.
+	NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error
+
+	// FailedSinceStep counts the earlier attempts that failed with the code since the last recorded
+	// step.
+	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
 // Toolsets resolves the tools of a run.

@@ -271,6 +271,7 @@ func (t *turn) finish() error {
 			return err
 		}
 	}
+	noteIncomplete(t.con, &run)
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 

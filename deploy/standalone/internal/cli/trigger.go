@@ -240,6 +240,7 @@ func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 			return err
 		}
 	}
+	noteIncomplete(w.con, run)
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 

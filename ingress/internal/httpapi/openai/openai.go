@@ -13,6 +13,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/openaiapi"
@@ -50,6 +51,7 @@ type Deps struct {
 	Dispatch    *dispatch.Dispatcher
 	Readers     *readers.Watch
 	Templates   TemplateList
+	Links       *filelink.Links // to files that runs created
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }
@@ -69,8 +71,24 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createCompletion},
 		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createResponse},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
+		{
+			// The id of a file suffices, so the container's id is not checked.
+			Method: "GET", Path: "/v1/containers/:container/files/:id/content", Need: auth.NeedUser, Role: member, Open: true,
+			Handle: func(c *gin.Context) { h.Runs.SendFile(c, c.Param("id")) },
+		},
 		{Method: "POST", Path: "/v1/responses/:id/cancel", Need: auth.NeedUser, Role: member, Open: true, Handle: h.cancelResponse},
 	}
+}
+
+// view returns how the caller sees sources and files. appendSources is the request's choice, if any.
+func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
+	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c)}
+}
+
+// linker returns a function that creates links to the files of the caller's organization.
+func (h *Handler) linker(c *gin.Context) func(fileID string) string {
+	org := httpx.Caller(c).OrganizationID
+	return func(fileID string) string { return h.Links.URL(org, fileID) }
 }
 
 // v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an

@@ -48,6 +48,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 		return nil, nil, err
 	}
 	request := openaiapi.ParseResponse(&body, found.Add)
+	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt = attempt()
 	if request.Previous != "" {
@@ -179,7 +180,7 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	}
 
 	c.Header(HeaderRunID, run.Run.ID)
-	h.writeResponse(c, run, openaiapi.ResponseEcho{})
+	h.writeResponse(c, run, openaiapi.ResponseEcho{View: h.view(c, nil)})
 }
 
 // writeResponse responds with the current state of a run as a response object.

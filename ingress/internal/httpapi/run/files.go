@@ -1,16 +1,19 @@
 package run
 
 import (
+	"context"
 	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/rundb"
 )
 
 const (
@@ -18,7 +21,14 @@ const (
 	// FileCaching is the Cache-Control header of files. The content with an id never changes, but
 	// the permission to read it may.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
+
+	// linkCaching is the Cache-Control header of files that a link opens. Browsers ask again each
+	// time, so that an erased file is no longer shown.
+	linkCaching = "private, no-cache, no-transform"
 )
+
+// errNoFile is the error for files that do not exist or that the caller may not read.
+func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // getFile handles GET /api/files?id=: the content of a file that a run created, for callers who may
 // read the run.
@@ -28,7 +38,16 @@ func (h *Handler) getFile(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+	h.SendFile(c, fileID)
+}
 
+// SendFile responds with a file that a run created, to callers who may read the run. The id may be
+// malformed.
+func (h *Handler) SendFile(c *gin.Context, fileID string) {
+	if !id.Valid(id.File, fileID) {
+		httpx.Fail(c, errNoFile())
+		return
+	}
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -46,18 +65,62 @@ func (h *Handler) getFile(c *gin.Context) {
 	transfer.SendFile(c, file, FileCaching, content, slot, h.SessionCheck(c))
 }
 
+// OpenLink handles GET /files?token=: the content of a file that a run created, for anyone who has
+// the link. See package filelink.
+func (h *Handler) OpenLink(c *gin.Context) {
+	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
+	org, fileID, err := h.Links.Read(token)
+	if err != nil {
+		httpx.Fail(c, apierr.Wrap(apierr.NotFound, err, "%s", filelink.ErrInvalid.Error()))
+		return
+	}
+
+	// All readers of a file's links share the slots of one credential.
+	owner := transfer.Owner{Organization: org, Credential: "link:" + fileID, Client: h.Auth.DemoClient(c.Request)}
+	slot, err := h.Downloads.Enter(owner, http.NewResponseController(c.Writer))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer h.Downloads.Leave(slot)
+
+	ctx := c.Request.Context()
+	file, content, err := h.openFor(ctx, org, fileID, func(runID string) (rundb.StoredRun, error) {
+		run, err := h.RunsDB.ShortRun(ctx, org, "", runID)
+		httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
+		return run, err
+	})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
+	transfer.SendLinked(c, file, linkCaching, content, slot)
+}
+
 // openFile opens a file. It returns not_found if the caller may not read the file's run, or if the
 // run is erased.
-func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
-	file, content, err = h.BlobsDB.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
+func (h *Handler) openFile(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
+	// Callers who may read the run may read its files.
+	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
+		return h.findRun(c, runID)
+	})
+}
+
+// openFor opens a file of an organization. find returns the file's run, or an error if the reader may
+// not read it. openFor returns not_found if the run is erased.
+func (h *Handler) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
+	file domain.File, content io.ReadSeekCloser, err error,
+) {
+	file, content, err = h.BlobsDB.OpenFile(ctx, org, fileID)
 	if err != nil {
 		return file, nil, err
 	}
 
-	// Callers who may read the run may read its files.
-	run, err := h.findRun(c, file.RunID)
+	run, err := find(file.RunID)
 	if err == nil && run.Erased {
-		err = apierr.New(apierr.NotFound, "no such resource")
+		err = errNoFile()
 	}
 	if err != nil {
 		_ = content.Close() // read only: nothing can be lost

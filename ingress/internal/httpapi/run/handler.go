@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/readers"
@@ -45,6 +46,8 @@ type Deps struct {
 	Secrets          *secrets.Box
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
+	Links            *filelink.Links
+	Auth             *auth.Resolver // determines the addresses of clients without a credential
 	Log              zerolog.Logger
 	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
 	RetentionDefault time.Duration // how long an automation's result is kept by default

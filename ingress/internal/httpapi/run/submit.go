@@ -76,7 +76,7 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 		c.Header("Idempotency-Replayed", "true")
 	}
 
-	writeRun(c, http.StatusOK, body)
+	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
@@ -124,7 +124,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 
-	writeRun(c, http.StatusOK, body)
+	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // limitWait returns a wait of the given number of seconds, or longest if that is shorter.

@@ -13,6 +13,7 @@ __all__ = [
     "AgUiInputMessagesItem",
     "Agent",
     "AgentChange",
+    "AgentCheck",
     "AgentId",
     "AgentList",
     "AiSdkChat",
@@ -56,6 +57,7 @@ __all__ = [
     "CodeOutput",
     "ConnectRealtimeHeaders",
     "ConnectRealtimeQuery",
+    "ConnectionCheck",
     "CreateClientSecretAnswer",
     "CreateClientSecretBody",
     "CreateClientSecretHeaders",
@@ -133,6 +135,7 @@ __all__ = [
     "FieldErrorCode",
     "FileId",
     "FinishOidcQuery",
+    "FinishReason",
     "Found",
     "FoundList",
     "GetAgentsAnswer",
@@ -144,6 +147,9 @@ __all__ = [
     "GetBudgetsAnswer",
     "GetBudgetsHeaders",
     "GetBudgetsQuery",
+    "GetContainerFileAnswer",
+    "GetContainerFileHeaders",
+    "GetContainerFilePath",
     "GetDeliveriesAnswer",
     "GetDeliveriesHeaders",
     "GetDeliveriesQuery",
@@ -325,6 +331,7 @@ __all__ = [
     "OpenAiResponseError2",
     "OpenAiResponseEvent",
     "OpenAiResponseEventData",
+    "OpenAiResponseIncomplete_details2",
     "OpenAiResponseReasoning",
     "OpenAiResponseRequest",
     "OpenAiResponseRequestConversation3",
@@ -340,9 +347,13 @@ __all__ = [
     "OpenAiTextAnnotation",
     "OpenAiTextAnnotation1",
     "OpenAiTextAnnotation2",
+    "OpenAiTextAnnotation3",
     "OpenAiUsage",
     "OpenApiDocument",
     "OpenApiImport",
+    "OpenFileLinkAnswer",
+    "OpenFileLinkHeaders",
+    "OpenFileLinkQuery",
     "OpenapiAnswer",
     "OpenapiHeaders",
     "Organization",
@@ -400,6 +411,7 @@ __all__ = [
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
+    "ProviderError",
     "PutAgentsAnswer",
     "PutAgentsBody",
     "PutAgentsHeaders",
@@ -460,6 +472,7 @@ __all__ = [
     "RunStartedEventData",
     "RunStatus",
     "RunSummary",
+    "RunWarning",
     "SecretHeaders",
     "Session",
     "SessionId",
@@ -1340,6 +1353,39 @@ class Widget(TypedDict):
     """Whether a secret is set; it is never shown."""
 
 
+class ConnectionCheck(TypedDict):
+    """The result for one connection."""
+
+    kind: str
+    """`model`, `webSearch`, `mcp` (a server), `httpRequest` (the host of an endpoint), or
+    `worker` if no worker with the role `name` could check the rest.
+    """
+
+    name: str
+    """The model, search provider, server or endpoint."""
+
+    ok: bool
+
+    detail: str
+    """The result in words, or the reason why the connection does not work."""
+
+    durationMs: int
+
+
+class AgentCheck(TypedDict):
+    """The results of a check of an agent's connections."""
+
+    version: int
+    """The agent's version that was checked."""
+
+    checkedAt: Time
+
+    ok: bool
+    """Whether all connections work."""
+
+    checks: list[ConnectionCheck]
+
+
 class Agent(TypedDict):
     """A configured agent of one organization."""
 
@@ -1360,8 +1406,18 @@ class Agent(TypedDict):
     allowedCallers: AllowedCallers
     widget: Widget
 
+    appendSources: bool
+    """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
+    files that programs made, for clients that ignore annotations.
+    """
+
     version: int
     """Increases with each change."""
+
+    lastCheck: AgentCheck | None
+    """The result of the last `action=check`, which does not increase the version; null if
+    there was none.
+    """
 
     createdAt: Time
     updatedAt: Time
@@ -1511,6 +1567,12 @@ class NewAgent(TypedDict):
     """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
+
+    appendSources: NotRequired[bool | None]
+    """Whether the text of answers on `/v1` ends with a list of sources and files. Default:
+    `false`.
+    """
+
     templateId: NotRequired[TemplateId]
 
 
@@ -1528,6 +1590,9 @@ class AgentChange(TypedDict):
     allowedCallers: NotRequired[AllowedCallers | None]
     widget: NotRequired[WidgetChange | None]
 
+    appendSources: NotRequired[bool | None]
+    """Whether the text of answers on `/v1` ends with a list of sources and files."""
+
     version: NotRequired[int]
     """Change the agent only if it has this version."""
 
@@ -1538,6 +1603,9 @@ class AgentChange(TypedDict):
 
     updatedAt: NotRequired[str]
     """As it was read."""
+
+    lastCheck: NotRequired[AgentCheck | None]
+    """As it was read; ignored."""
 
 
 class SignedVisitor(TypedDict):
@@ -1781,7 +1849,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer was interrupted.
+    # The model's answer was interrupted in several attempts in a row, or within a tool call.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
@@ -1828,11 +1896,26 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class ProviderError(TypedDict):
+    """The response with which a model provider refused a call."""
+
+    status: int
+    """Its HTTP status; 200 if the error came within a stream."""
+
+    message: str
+    """The provider's message, without keys and other secrets; may be empty."""
+
+
 class RunError(TypedDict):
     """Why a run failed."""
 
     code: RunErrorCode
     message: str
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, in responses with a whole run: what the model's provider responded.
+    Absent if it did not respond.
+    """
 
 
 class RequiredAction(TypedDict):
@@ -1855,6 +1938,37 @@ class RequiredAction(TypedDict):
     """The time at which the run fails if there is no decision."""
 
 
+<<<<<<< HEAD
+FinishReason: TypeAlias = Literal[
+    "stop",
+    "length",
+    "content_filter",
+    "tool_calls",
+    "cancelled",
+    "error",
+]
+"""Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+`content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+`tool_calls` is reserved.
+"""
+
+
+||||||| aa1ee447
+=======
+class RunWarning(TypedDict):
+    """A connection of the agent that did not work during the run."""
+
+    kind: str
+    """`mcp`: a server without tools."""
+
+    name: str
+    """The server's name."""
+
+    message: str
+    """The reason."""
+
+
+>>>>>>> heads/sources
 class Run(TypedDict):
     """One execution of an agent or template."""
 
@@ -1898,6 +2012,24 @@ class Run(TypedDict):
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
+<<<<<<< HEAD
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
+||||||| aa1ee447
+=======
+    warnings: NotRequired[list[RunWarning]]
+    """The agent's connections that did not work, although the run went on; absent if none and
+    until the run has finished.
+    """
+
+    appendSources: NotRequired[Literal[True]]
+    """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+>>>>>>> heads/sources
     attempts: int
     """How often a worker has started the run."""
 
@@ -2059,6 +2191,12 @@ class RunSummary(TypedDict):
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
     attempts: int
     """How often a worker has started the run."""
 
@@ -2131,6 +2269,9 @@ class Span(TypedDict):
 
     message: NotRequired[str]
     """Why the span ended; for a wait, the decision or the question."""
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, for an attempt: the provider's response that ended its work."""
 
 
 class TimelineInput(TypedDict):
@@ -3580,10 +3721,15 @@ class OpenAiCompletionRequestStream_options(TypedDict):
 
 
 class OpenAiCompletionRequestMetadata(TypedDict):
-    """`session_id` is the session's id; other keys are free for your use."""
+    """`session_id` is the session's id. `append_sources` overrides the agent's setting
+    `appendSources`. Other keys are free for your use.
+    """
 
     session_id: NotRequired[str | None]
     """The session's id."""
+
+    append_sources: NotRequired[Literal["true", "false"]]
+    """Whether the text ends with a list of sources and files."""
 
 
 class OpenAiCompletionRequestResponse_format(TypedDict):
@@ -3610,7 +3756,9 @@ class OpenAiCompletionRequest(TypedDict):
     """The session's id, unless `metadata.session_id` is given."""
 
     metadata: NotRequired[OpenAiCompletionRequestMetadata | dict[str, Any] | None]
-    """`session_id` is the session's id; other keys are free for your use."""
+    """`session_id` is the session's id. `append_sources` overrides the agent's setting
+    `appendSources`. Other keys are free for your use.
+    """
 
     n: NotRequired[Literal[1] | None]
 
@@ -3653,7 +3801,8 @@ class OpenAiAnnotation2(TypedDict):
 
 OpenAiAnnotation: TypeAlias = OpenAiAnnotation1 | OpenAiAnnotation2
 """A citation: a page or document supports the text from `start_index` to `end_index`, in
-Unicode code points.
+Unicode code points. A file that a program made is a `url_citation` with the file's name as
+its title.
 """
 
 
@@ -3683,7 +3832,7 @@ class OpenAiCompletionChoicesItem(TypedDict):
     index: Literal[0]
     message: OpenAiCompletionChoicesItemMessage
     logprobs: None
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length", "content_filter"]
 
 
 class OpenAiCompletion(TypedDict):
@@ -3710,7 +3859,7 @@ class OpenAiChunkChoicesItem(TypedDict):
     index: Literal[0]
     delta: OpenAiChunkChoicesItemDelta
     logprobs: None
-    finish_reason: Literal["stop"] | None
+    finish_reason: Literal["stop", "length", "content_filter"] | None
 
 
 class OpenAiChunk(TypedDict):
@@ -3803,7 +3952,8 @@ class OpenAiResponseRequest(TypedDict):
 
     metadata: NotRequired[dict[str, str] | None]
     """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
-    given. Other keys are free for your use, and the response repeats them.
+    given. `append_sources`, `true` or `false`, overrides the agent's setting
+    `appendSources`. Other keys are free for your use, and the response repeats them.
     """
 
     user: NotRequired[str | None]
@@ -3825,6 +3975,10 @@ class OpenAiResponseError2(TypedDict):
     message: str
 
 
+class OpenAiResponseIncomplete_details2(TypedDict):
+    reason: Literal["max_output_tokens", "content_filter"]
+
+
 class OpenAiTextAnnotation1(TypedDict):
     type: Literal["url_citation"]
     start_index: int
@@ -3840,9 +3994,31 @@ class OpenAiTextAnnotation2(TypedDict):
     index: int
 
 
-OpenAiTextAnnotation: TypeAlias = OpenAiTextAnnotation1 | OpenAiTextAnnotation2
+class OpenAiTextAnnotation3(TypedDict):
+    type: Literal["container_file_citation"]
+
+    container_id: str
+    """The session's id."""
+
+    file_id: FileId
+    filename: str
+    start_index: int
+    end_index: int
+
+    url: NotRequired[str]
+    """Opens the file without a credential, for a limited time (`FILE_LINK_TTL`); absent if the
+    service has no such links.
+    """
+
+
+OpenAiTextAnnotation: TypeAlias = (
+    OpenAiTextAnnotation1
+    | OpenAiTextAnnotation2
+    | OpenAiTextAnnotation3
+)
 """A citation, in Unicode code points: a page that supports the text from `start_index` to
-`end_index`, or a document that supports the text before `index`.
+`end_index`, a document that supports the text before `index`, or a file that a program
+made, with its place in the list of files or at the end of the text.
 """
 
 
@@ -3969,13 +4145,18 @@ class OpenAiResponse(TypedDict):
     object: Literal["response"]
     created_at: int
     completed_at: int | None
-    status: Literal["queued", "in_progress", "completed", "failed", "cancelled"]
+
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+    """`incomplete`: the answer ended early."""
+
     background: bool
 
     error: OpenAiResponseError2 | None
     """Why there is no answer: the code of the run's error, `timed_out` or `cancelled`."""
 
-    incomplete_details: None
+    incomplete_details: OpenAiResponseIncomplete_details2 | None
+    """Why the answer ended early; null if it did not."""
+
     instructions: str | None
     max_output_tokens: None
     metadata: dict[str, str]
@@ -4003,6 +4184,7 @@ class OpenAiResponseEventData(TypedDict):
         "response.created",
         "response.in_progress",
         "response.completed",
+        "response.incomplete",
         "response.failed",
         "error",
         "response.output_item.added",
@@ -4056,7 +4238,7 @@ class OpenAiResponseEventData(TypedDict):
 
 class OpenAiResponseEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. The last one
-    is `response.completed`, `response.failed` or `error`.
+    is `response.completed`, `response.incomplete`, `response.failed` or `error`.
     """
 
     event: str
@@ -4103,14 +4285,14 @@ GetAgentsAnswer: TypeAlias = AgentList | Agent
 
 class PostAgentsQuery(TypedDict):
     """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
-    agent, or import endpoints.
+    agent, import endpoints, or check connections.
     """
 
-    action: NotRequired[Literal["chat", "import-openapi"]]
-    """`chat` or `import-openapi`; omit it to create an agent."""
+    action: NotRequired[Literal["chat", "import-openapi", "check"]]
+    """`chat`, `import-openapi` or `check`; omit it to create an agent."""
 
     id: NotRequired[AgentId]
-    """With `action`: the agent to chat with, or to import into."""
+    """With `action`: the agent to chat with, to import into, or to check."""
 
     template: NotRequired[TemplateId]
     """With `action=chat`: the template to chat with."""
@@ -4139,8 +4321,8 @@ PostAgentsHeaders = TypedDict(
         "If-Match": NotRequired[str],
     },
 )
-"""The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, or
-import endpoints.
+"""The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+endpoints, or check connections.
 """
 
 
@@ -4151,14 +4333,14 @@ PostAgentsBody: TypeAlias = (
     | AiSdkChat | dict[str, Any]
     | AgUiInput | dict[str, Any]
 )
-"""The body of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
-endpoints.
+"""The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+endpoints, or check connections.
 """
 
 
-PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | Agent
-"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or
-import endpoints.
+PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | Agent
+"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent,
+import endpoints, or check connections.
 """
 
 
@@ -4810,6 +4992,32 @@ GetFilesHeaders = TypedDict(
 
 GetFilesAnswer: TypeAlias = Bytes
 """The response to `GET /api/files`: Download a file that a run made."""
+
+
+class OpenFileLinkQuery(TypedDict):
+    """The query parameters of `GET /files`: Open a link to a file."""
+
+    token: str
+    """The link's signed token."""
+
+
+OpenFileLinkHeaders = TypedDict(
+    "OpenFileLinkHeaders",
+    {
+        # One range of bytes, such as `bytes=1048576-`.
+        "Range": NotRequired[str],
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
+        "If-Range": NotRequired[str],
+        # The `ETag` of the client's copy.
+        "If-None-Match": NotRequired[str],
+    },
+)
+"""The headers of `GET /files`: Open a link to a file."""
+
+
+OpenFileLinkAnswer: TypeAlias = Bytes
+"""The response to `GET /files`: Open a link to a file."""
 
 
 class GetKnowledgeQuery(TypedDict):
@@ -5753,6 +5961,44 @@ CreateResponseAnswer: TypeAlias = OpenAiResponse
 
 CreateResponseEvent: TypeAlias = OpenAiResponseEvent
 """An event of `POST /v1/responses`."""
+
+
+class GetContainerFilePath(TypedDict):
+    """The path parameters of `GET /v1/containers/{container}/files/{id}/content`: Download a
+    file that a run made.
+    """
+
+    container: str
+    """The `container_id` of the citation. It is not checked."""
+
+    id: str
+    """The `file_id` of a `container_file_citation`."""
+
+
+GetContainerFileHeaders = TypedDict(
+    "GetContainerFileHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+        # One range of bytes, such as `bytes=1048576-`.
+        "Range": NotRequired[str],
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
+        "If-Range": NotRequired[str],
+        # The `ETag` of the client's copy.
+        "If-None-Match": NotRequired[str],
+    },
+)
+"""The headers of `GET /v1/containers/{container}/files/{id}/content`: Download a file that a
+run made.
+"""
+
+
+GetContainerFileAnswer: TypeAlias = Bytes
+"""The response to `GET /v1/containers/{container}/files/{id}/content`: Download a file that a
+run made.
+"""
 
 
 class GetResponsePath(TypedDict):

@@ -21,6 +21,7 @@ func StatusError(status int, body []byte) *llm.Error { return fromStatus(status,
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
 	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
+	e.Detail = d.Message
 	if status == http.StatusNotFound {
 		e.Message = "The model provider does not know this model."
 	}
@@ -44,7 +45,9 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
-	return llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+	e := llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+	e.Detail = d.Message
+	return e
 }
 
 // detail is a provider's description of an error.

@@ -34,6 +34,7 @@ type Provider struct {
 	limits   remote.Limits
 	context  int
 	official bool
+	key      string // to redact it in error messages
 }
 
 // New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
@@ -54,7 +55,9 @@ func New(cfg Config) (*Provider, error) {
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(client),
 	)
-	return &Provider{chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL}, nil
+	return &Provider{
+		chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
+	}, nil
 }
 
 // Close closes idle connections. Calls in flight continue.
@@ -116,7 +119,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.finish == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
-			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.key, Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)

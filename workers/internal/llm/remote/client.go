@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,5 +111,6 @@ func CheckStream(res *http.Response) error {
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
 	e.Retryable = false // a retry does not correct the address
+	e.Provider = newRefusal(res.StatusCode, "The response is not an event stream, but "+cmp.Or(media, "of an unknown type")+".", "")
 	return e
 }

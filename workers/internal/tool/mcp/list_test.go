@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,9 +99,17 @@ func TestAServerThatFailsHidesNoOther(t *testing.T) {
 	elsewhere := domain.MCPServer{Name: "metadata", URL: "http://169.254.169.254/latest"}
 	var log bytes.Buffer
 	ctx := zerolog.New(&log).WithContext(t.Context())
-	specs, err := newBackend(t).List(ctx, request(at("breaks", breaks), elsewhere, at("page", page), at("works", works), at("toolless", toolless)))
-	if err != nil || names(specs) != "works_add works_fail works_greet works_show" {
-		t.Fatalf("%s, %v", names(specs), err)
+	listed, err := newBackend(t).List(ctx, request(at("breaks", breaks), elsewhere, at("page", page), at("works", works), at("toolless", toolless)))
+	if err != nil || names(listed.Specs) != "works_add works_fail works_greet works_show" {
+		t.Fatalf("%s, %v", names(listed.Specs), err)
+	}
+	want := []contract.AbsentServer{
+		{Name: "breaks", Reason: "The connection was lost."},
+		{Name: "metadata", Reason: "The URL leads to a host that is not allowed."},
+		{Name: "page", Reason: "The server violates the MCP protocol."},
+	}
+	if !slices.Equal(listed.Absent, want) {
+		t.Errorf("absent %+v, want %+v", listed.Absent, want)
 	}
 	for _, name := range []string{"breaks", "metadata", "page"} {
 		if !strings.Contains(log.String(), `"server":"`+name+`"`) {

@@ -173,8 +173,8 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
 		b, req := newBackend(t), request(server)
-		if specs, err := b.List(ctx, req); err != nil || len(specs) > 0 || !strings.Contains(log.String(), `"cause":`) {
-			t.Errorf("%s: %d tools, %v, %s", name, len(specs), err, log.String())
+		if listed, err := b.List(ctx, req); err != nil || len(listed.Specs) > 0 || !strings.Contains(log.String(), `"cause":`) {
+			t.Errorf("%s: %d tools, %v, %s", name, len(listed.Specs), err, log.String())
 		}
 		_, err := b.Call(ctx, calling(req, "shop_x", `{}`))
 		var public *tool.Error
@@ -222,14 +222,14 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 	ctx := zerolog.New(&log).WithContext(t.Context())
 	b := panicking(t, func() { panic("the box holds " + token) })
 	guarded := secretServer(works)
-	if specs, err := b.List(ctx, request(guarded)); err != nil || len(specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
-		t.Errorf("%d tools, %v, %s", len(specs), err, log.String())
+	if listed, err := b.List(ctx, request(guarded)); err != nil || len(listed.Specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
+		t.Errorf("%d tools, %v, %s", len(listed.Specs), err, log.String())
 	}
 	b = newBackend(t)
 	b.SetClock(nil) // makes the list's goroutine panic
 	for range 2 {
-		if specs, err := b.List(ctx, request(at("works", works))); err != nil || len(specs) > 0 {
-			t.Errorf("%d tools, %v", len(specs), err)
+		if listed, err := b.List(ctx, request(at("works", works))); err != nil || len(listed.Specs) > 0 {
+			t.Errorf("%d tools, %v", len(listed.Specs), err)
 		}
 	}
 }
