@@ -38,11 +38,11 @@ func TestAFileBecomesADocument(t *testing.T) {
 		}
 	}
 	if n := a.notifyRecorder.jobsFor(documentID); n != 1 || a.notifyRecorder.seen[0].OrganizationID != h.org || !strings.HasPrefix(a.notifyRecorder.seen[0].Traceparent, "00-0af7651916cd43dd") {
-		t.Errorf("rung %d times: %+v", n, a.notifyRecorder.seen)
+		t.Errorf("job notifications = %d, want 1: %+v", n, a.notifyRecorder.seen)
 	}
 	one := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header)
 	if !bytes.Equal(one.body, got.body) {
-		t.Errorf("afterwards it is %s, before it was %s", one.body, got.body)
+		t.Errorf("the document in a later response = %s, want %s", one.body, got.body)
 	}
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+documentID, "", h.memberKey, h.header); string(back.body) != content {
 		t.Errorf("%d bytes come back", len(back.body))

@@ -307,12 +307,12 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	must(t, err)
 	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(refused); !refused.IsError || !strings.HasPrefix(got, "rate_limited: the run run_") {
-		t.Errorf("without room it answers %.200q", got)
+		t.Errorf("response without capacity = %.200q", got)
 	}
 	other.Leave()
 	for range 2 { // the first response has ended
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
-			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
+			t.Errorf("response with capacity has %d bytes: %.200q", len(got), got)
 		}
 	}
 	if held := a.api.large.Bytes(); held != 0 {
@@ -611,7 +611,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	for n := range 2 { // the key has not sent a request before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
-			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)
+			t.Errorf("rate limit after %d calls = %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)
 		}
 	}
 	for range 12 {

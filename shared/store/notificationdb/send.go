@@ -111,7 +111,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 
 // Render renders and stores the payload of a claimed notification, so that every attempt sends the
 // same payload even if its subject changes. It returns not_found if the subject no longer exists,
-// and erased if it is a run whose retention is over.
+// and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil

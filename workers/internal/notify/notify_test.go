@@ -270,8 +270,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// A failed notification is retried with the same id and payload. It is not sent before the time
-// that the endpoint requests with Retry-After, and retries end after a limited number.
+// A failed notification is retried with the same id and payload. The retry is not sent before the
+// time that the endpoint requests with Retry-After, and the number of retries is limited.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

@@ -160,7 +160,7 @@ func TestNotRoot(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
 	if os.Getuid() != 0 {
-		t.Skip("not root: the other tests run without its rights already")
+		t.Skip("the tests do not run as root, so the other tests already run without root's privileges")
 	}
 	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir is in a folder that other users may not enter
 	if err != nil {

@@ -78,13 +78,13 @@ func endsForWantOfMemory(t *testing.T, x *box) {
 				}
 				u, err := x.Usage()
 				if err != nil || u.CPU < known.CPU || known.OutOfMem && !u.OutOfMem {
-					t.Errorf("after %+v it is %+v, %v", known, u, err)
+					t.Errorf("usage after %+v = %+v, %v", known, u, err)
 					return
 				}
 				known = u
 			}
 			if !known.OutOfMem || known.CPU == 0 {
-				t.Errorf("at last it is %+v", known)
+				t.Errorf("usage after the end = %+v", known)
 			}
 		})
 	}

@@ -384,7 +384,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWaitingForABody: waiting for a slot ends when the time for reading is over.
+// TestWaitingForABody: waiting for a slot ends at the time limit for reading.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
