@@ -166,7 +166,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 		held := b.claimedRun()
 		kept, err := b.storeBlocked(held, randomBytes(2*mib, 2), func(context.CancelFunc) { end(held) })
 		if err != nil || kept {
-			t.Errorf("for a run that was %s meanwhile: %v, %v", what, kept, err)
+			t.Errorf("for a run that was %s in the meantime: %v, %v", what, kept, err)
 		}
 		b.wantStored("of what was written for one that was "+what, "1 contents 3 chunks 1 files")
 	}

@@ -83,7 +83,7 @@ func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() - interval '59 minutes', claimed_at = clock_timestamp() - interval '59 minutes' WHERE id = $1`, theirs)
 	ended("somebody's was claimed within the hour", 0)
 	b.exec(`UPDATE documents SET claimed_at = clock_timestamp() - interval '61 minutes', status = 'processing', lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, theirs)
-	ended("somebody's is in hand", 0)
+	ended("another organization's document is being processed", 0)
 	b.exec(`UPDATE documents SET status = 'queued', lease_until = NULL WHERE id = $1`, theirs)
 	ended("nobody reads", 1)
 	if got := b.wantDocument(doc, domain.DocumentFailed, "nobody reads"); got.Error == nil || *got.Error != knowledgedb.DocumentNotProcessed {
@@ -343,7 +343,7 @@ func TestClaimsAreFair(t *testing.T) {
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
-	b.wantNoClaim("with all in hand")
+	b.wantNoClaim("with all documents claimed")
 }
 
 // Within an organization the shorter document is read first, unless a longer document has waited

@@ -262,7 +262,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
 		if (out[i].Job != nil) != rung {
-			t.Errorf("row %d: rung for %v, want %v: %+v", i, out[i].Job != nil, rung, out[i])
+			t.Errorf("row %d: has a job message = %v, want %v: %+v", i, out[i].Job != nil, rung, out[i])
 		}
 	}
 	if !out[0].Existing || !out[1].Existing || out[2].Err == nil || out[5].Err != nil {

@@ -298,11 +298,11 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)
 	must(t, err)
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Erased {
-		t.Errorf("erased meanwhile: %v", err)
+		t.Errorf("run erased during the wait: %v", err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = $1`, runID)
 	must(t, err)
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Unavailable {
-		t.Errorf("expired meanwhile: %v", err)
+		t.Errorf("run expired during the wait: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestAFormHoldsSeveralFiles(t *testing.T) {
 		doc, _ := entry.(map[string]any)
 		ids[n], _ = doc["id"].(string)
 		if n < 19 && doc["name"] != fmt.Sprint(n, ".txt") || fmt.Sprint(doc["metadata"]) != "map[a:b]" || a.notifyRecorder.jobsFor(ids[n]) != 1 {
-			t.Errorf("entry %d: %v, rung %d times", n, doc, a.notifyRecorder.jobsFor(ids[n]))
+			t.Errorf("entry %d: %v, with %d job notifications", n, doc, a.notifyRecorder.jobsFor(ids[n]))
 		}
 	}
 	if ids[19] != ids[0] {
@@ -177,7 +177,7 @@ func TestMaximumSizeOfDocuments(t *testing.T) {
 	if a.documents(h.org) != 0 || a.contents(h.org) != 0 {
 		t.Errorf("%d documents and %d contents stay", a.documents(h.org), a.contents(h.org))
 	}
-	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.MaxDocument]}}, h.key).want(t, "as large as may be", 202, "")
+	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.MaxDocument]}}, h.key).want(t, "a form with the maximum content", 202, "")
 	if n := got.json(t, "bytes"); n != float64(knowledge.MaxDocument) {
 		t.Errorf("%v bytes", n)
 	}

@@ -112,7 +112,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 		_, err := st.Blobs.SourceByID(t.Context(), org, read)
 		if gone := apierr.CodeFor(err) == apierr.NotFound; err != nil && !gone || gone != due {
-			t.Errorf("an unread text, its time come %v: %v", due, err)
+			t.Errorf("an unread text that is due for removal (%v): %v", due, err)
 		}
 		var contents int
 		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM blobs`).Scan(&contents); err != nil || contents != map[bool]int{false: 2, true: 1}[due] {

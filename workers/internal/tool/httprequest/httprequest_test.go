@@ -252,7 +252,7 @@ func TestHeadersKeyAndSignature(t *testing.T) {
 		}
 	}
 	if first.body != second.body {
-		t.Errorf("sent again it is another: %s, %s", first.body, second.body)
+		t.Errorf("the repeated request differs from the first: %s, %s", first.body, second.body)
 	}
 	req.EffectKey, req.Sending = "", nil
 	if _, err := l.call(t, req); err != nil {

@@ -97,7 +97,7 @@ func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, 
 		}
 		source := s.kept[*c.SourceID]
 		if !strings.Contains(source.Text, c.CitedText) || c.CitedText == "" || source.URL != c.URL || source.Title != c.Title {
-			t.Errorf("source %+v is not as it was kept: %+v", c, source)
+			t.Errorf("source %+v differs from the stored source %+v", c, source)
 		}
 		if source.Characters != len([]rune(source.Text)) || source.ReadAt.IsZero() {
 			t.Errorf("kept as %+v", source)
