@@ -188,6 +188,10 @@ type Input struct {
 	Instructions string          `json:"instructions,omitempty"`
 }
 
+// UnstoredInput is the beginning of the JSON of an input whose run cannot be read as a response of
+// OpenAI's protocol. It comes first, so that the flag is read without the rest of a large input.
+const UnstoredInput = `{"unstored":true,`
+
 // Exchange is one message in a conversation and the answer to it.
 type Exchange struct {
 	Message string `json:"message"`

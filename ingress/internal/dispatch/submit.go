@@ -34,6 +34,7 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
+	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
@@ -68,6 +69,9 @@ func (s *Submission) fingerprint() []byte {
 			asked = append(asked, e.Message, e.Answer)
 		}
 		asked = append(asked, s.Instructions)
+	}
+	if s.Unstored {
+		asked = append(asked, "unstored")
 	}
 	return contract.Hash(asked...)
 }
@@ -106,8 +110,11 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 // spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
 // and is copied: a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
-	out := make([]byte, 0, len(s.Message)+len(s.Data)+64)
-	out, _ = jsontext.AppendQuote(append(out, `{"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
+	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
+	if s.Unstored {
+		out = append(out, domain.UnstoredInput[1:]...)
+	}
+	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}

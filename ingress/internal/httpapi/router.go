@@ -11,6 +11,7 @@ import (
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -97,7 +98,14 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 
 	e.Use(a.observe(m))
-	e.NoRoute(a.noRoute(apierr.New(apierr.NotFound, "no such resource")))
+	missing, missingV1 := a.noRoute(apierr.New(apierr.NotFound, "no such resource")), a.noRoute(openai.NoSuchPath(a.routes()))
+	e.NoRoute(func(c *gin.Context) {
+		if openai.OfV1(c) {
+			missingV1(c)
+			return
+		}
+		missing(c)
+	})
 	e.NoMethod(a.widget.Preflight,
 		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {

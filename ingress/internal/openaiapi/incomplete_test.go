@@ -27,11 +27,11 @@ func TestIncompleteAnswersSaySo(t *testing.T) {
 		run := endedRun("Tea is")
 		run.FinishReason = c.reason
 
-		if got := NewCompletion(&run).Choices[0].FinishReason; got != c.finish {
+		if got := NewCompletion(&run, View{}).Choices[0].FinishReason; got != c.finish {
 			t.Errorf("%s: finish_reason %s", c.finish, got)
 		}
 		var chunks []byte
-		completion := NewCompletionStream(streamedRun, false)
+		completion := NewCompletionStream(streamedRun, false, View{})
 		for _, e := range []domain.Event{logCreated(t), logStarted(), logDelta(t, 1, "Tea is"), logEnded(t, run)} {
 			var err error
 			if chunks, _, err = completion.Append(chunks, e); err != nil {

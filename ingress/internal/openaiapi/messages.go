@@ -8,11 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-const (
-	instructionsMax = 32_000 // characters
-	sessionMax      = 128
-	historyMax      = 200_000 // maximum number of characters kept from earlier messages; only whole exchanges are kept
-)
+const sessionMax = 128 // characters
 
 // Codes of invalid fields.
 const (
@@ -148,7 +144,7 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 			messages = append(messages, s)
 		}
 	}
-	out.Instructions = join(instructions, wrong)
+	out.Instructions = oneText(instructions)
 	talk := turns(messages)
 	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
 		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
@@ -187,27 +183,10 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// join joins all instructions.
-func join(instructions []Said, wrong Wrong) string {
-	all := oneText(instructions)
-	if n := utf8.RuneCountInString(all); n > instructionsMax {
-		wrong(instructions[0].Field, codeTooLong, "all instructions together must have at most %d characters, not %d", instructionsMax, n)
-	}
-	return all
-}
-
-// exchanges pairs questions with answers. It keeps as many of the newest pairs as fit into historyMax.
+// exchanges pairs questions with answers.
 func exchanges(talk []Said) []domain.Exchange {
-	from, room := len(talk), historyMax
-	for from >= 2 {
-		room -= utf8.RuneCountInString(talk[from-2].Text) + utf8.RuneCountInString(talk[from-1].Text)
-		if room < 0 {
-			break
-		}
-		from -= 2
-	}
 	var out []domain.Exchange
-	for i := from; i+1 < len(talk); i += 2 {
+	for i := 0; i+1 < len(talk); i += 2 {
 		out = append(out, domain.Exchange{Message: talk[i].Text, Answer: talk[i+1].Text})
 	}
 	return out

@@ -29,7 +29,7 @@ func TestConverse(t *testing.T) {
 	say := func(role, text string) Said { return Said{Field: role + " " + text, Role: role, Text: text} }
 	u, a, s := func(text string) Said { return say(RoleUser, text) }, func(text string) Said { return say(RoleAssistant, text) },
 		func(text string) Said { return say(RoleSystem, text) }
-	long := strings.Repeat("é", instructionsMax)
+	long := strings.Repeat("é", 900_000)
 	for name, tt := range map[string]struct {
 		said       []Said
 		remembered bool
@@ -47,8 +47,9 @@ func TestConverse(t *testing.T) {
 		"nothing":                     {nil, false, Conversation{}, noted{"list invalid_value"}},
 		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
 		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, nil},
-		"too long instructions":       {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, noted{"system first too_long"}},
-		"several errors":              {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
+		"long instructions":           {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, nil},
+		"only instructions":           {[]Said{s("x")}, false, Conversation{Instructions: "x"}, noted{"list invalid_value"}},
+		"a long history":              {[]Said{u("a"), a(long), u("m")}, false, Conversation{Message: "m", History: []domain.Exchange{{Message: "a", Answer: long}}}, nil},
 		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,28 +60,6 @@ func TestConverse(t *testing.T) {
 				t.Errorf("got %.300v, wrong %.300v", got, found)
 			}
 		})
-	}
-}
-
-// A history that is too long loses its oldest exchanges. An exchange is kept or dropped as a whole.
-func TestLongHistoriesLoseTheirOldestExchanges(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int{10, 999, 50_000, 99_999, 100_000, 100_001, 250_000} {
-		var said []Said
-		for range 30 {
-			said = append(said, Said{Role: RoleUser, Text: strings.Repeat("é", size)}, Said{Role: RoleAssistant, Text: strings.Repeat("a", size)})
-		}
-		said = append(said, Said{Role: RoleUser, Text: "m"})
-		var found noted
-		got := Converse(said, false, "messages", found.wrong)
-		want := min(30, historyMax/(2*size))
-		kept := 0
-		for _, e := range got.History {
-			kept += utf8.RuneCountInString(e.Message) + utf8.RuneCountInString(e.Answer)
-		}
-		if len(got.History) != want || kept != want*2*size || len(found) > 0 {
-			t.Errorf("exchanges of %d characters: %d kept, want %d, %v", 2*size, len(got.History), want, found)
-		}
 	}
 }
 

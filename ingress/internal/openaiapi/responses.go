@@ -108,6 +108,7 @@ type textFormat struct {
 // later by its id.
 type ResponseEcho struct {
 	Background         bool
+	Unstored           bool // the response cannot be retrieved or continued
 	Instructions       string
 	Metadata           map[string]string
 	PreviousResponseID string
@@ -141,7 +142,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
 		Background: echo.Background, Metadata: echo.Metadata, Model: modelFor(run), Output: []Item{}, ParallelToolCalls: true,
-		Store: true, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
+		Store: !echo.Unstored, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
 	r.Text.Format.Type = "text"

@@ -172,7 +172,9 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	case contract.ToolCodeExecution:
 		item := codeItem{head("ci", typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {
-			item.Outputs = logsFor(call.Output)
+			// A program that fails is a completed call of the interpreter: its logs contain the error.
+			// Clients such as @openai/agents cannot send back a call with the status failed.
+			item.Status, item.Outputs = itemCompleted, logsFor(call.Output)
 		}
 		return item
 	}

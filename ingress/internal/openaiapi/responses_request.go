@@ -9,6 +9,7 @@ type ResponseBody struct {
 	Instructions *string            `json:"instructions"`
 	Stream       *bool              `json:"stream"`
 	Background   *bool              `json:"background"`
+	Store        *bool              `json:"store"`
 	Metadata     *map[string]string `json:"metadata"`
 	Conversation *ConversationName  `json:"conversation"`
 	Previous     *string            `json:"previous_response_id"`
@@ -75,7 +76,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
 		Echo: ResponseEcho{
-			Background: value(body.Background), Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
+			Background: value(body.Background), Unstored: body.Store != nil && !*body.Store,
+			Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
 			PreviousResponseID: deref(body.Previous),
 		},
 	}
@@ -132,6 +134,9 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	}
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
+	}
+	if value(body.Background) && body.Store != nil && !*body.Store {
+		wrong("store", codeInvalidValue, "must not be false with background: the response could not be retrieved")
 	}
 	if body.Prompt != nil {
 		wrong("prompt", CodeUnsupported, "is not supported: use an agent as model instead")

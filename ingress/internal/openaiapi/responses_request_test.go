@@ -105,19 +105,16 @@ func TestValidRequestsForResponses(t *testing.T) {
 
 func TestInvalidRequestsForResponses(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("ü", instructionsMax+1)
 	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
 	for name, tc := range map[string]struct {
 		body ResponseBody
 		want []string
 	}{
-		"nothing said":         {ResponseBody{}, []string{"input invalid_value"}},
-		"an empty text":        {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
-		"no items":             {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
-		"an answer at the end": {ResponseBody{Input: itemsFor(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
-		"too many instructions": {
-			ResponseBody{Instructions: &long, Input: input("a")}, []string{"instructions too_long"},
-		},
+		"nothing said":                  {ResponseBody{}, []string{"input invalid_value"}},
+		"an empty text":                 {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
+		"no items":                      {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
+		"an answer at the end":          {ResponseBody{Input: itemsFor(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
+		"in the background, not stored": {ResponseBody{Input: input("a"), Background: new(true), Store: new(false)}, []string{"store invalid_value"}},
 		"items of another kind": {
 			ResponseBody{Input: itemsFor(
 				ofType("function_call"), ofType("function_call_output"), ofType("item_reference"), InputItem{}, ofType("message"), says("tool", "x"),

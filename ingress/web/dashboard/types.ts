@@ -366,7 +366,7 @@ export interface Hook {
   updatedAt: string;
 }
 
-export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused" | "rejected";
 
 export interface Delivery {
   id: string;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import uuid
 
+import features
 import parley
 from parley import Parley
 
@@ -112,12 +113,12 @@ with Parley() as client:
 
     # Automations.
     triggered = client.automations.run(
-        target=agent["id"], message="Judge this", input={"alert": {"level": 3}}, automation_id=f"nächtlich {word}", trigger_type="schedule",
+        target=agent["id"], message="Judge this", data={"alert": {"level": 3}}, automation_id=f"nächtlich {word}", trigger_type="schedule",
         ttl_override=100_000, session_id=word, idempotency_key=word,
     )
     assert triggered["trigger"] == {"type": "schedule", "automationId": f"nächtlich {word}"}, triggered
     assert (triggered["status"], triggered["idempotencyKey"], triggered["sessionId"]) == ("completed", word, word), triggered
-    unwaited = client.automations.run(target=agent["id"], input={"message": "x"}, wait=False)
+    unwaited = client.automations.run(target=agent["id"], data={"message": "x"}, wait=False)
     assert client.runs.wait(unwaited["id"], timeout=30)["status"] == "completed"
 
     # Runs.
@@ -171,4 +172,6 @@ with Parley() as client:
     except parley.BadRequestError as error:
         assert error.errors, error
     client.agents.delete(agent["id"])
+features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "approvals", "errors", "resume")
+features.record("`parley-sdk`, Python", "not offered", "tools", "structured")
 print("all of it")

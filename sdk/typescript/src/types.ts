@@ -206,15 +206,23 @@ export interface HookTest {
 /**
  * `accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
  * rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start; see
- * `error`.
+ * `error`. `rejected`: without a valid signature; repetitions share an entry, which counts one of
+ * them every 10 seconds.
  */
-export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+export type DeliveryStatus =
+  | "accepted"
+  | "coalesced"
+  | "filtered"
+  | "answered"
+  | "refused"
+  | "rejected";
 
-/** Why a delivery was refused. */
+/** Why a delivery was refused or rejected. */
 export interface DeliveryError {
   /**
    * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
-   * agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no valid
+   * signature; the message names the sender's address). More codes may be added.
    */
   code: string;
   message: string;
@@ -1045,13 +1053,10 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
-<<<<<<< HEAD
   /** Null before the end. */
   finishReason: FinishReason | null;
   /** The agent's version when the run was accepted; null for a template. */
   agentVersion: number | null;
-||||||| aa1ee447
-=======
   /**
    * The agent's connections that did not work, although the run went on; absent if none and until
    * the run has finished.
@@ -1059,7 +1064,6 @@ export interface Run {
   warnings?: Array<RunWarning>;
   /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
   appendSources?: true;
->>>>>>> heads/sources
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1266,7 +1270,7 @@ export type RunErrorCode =
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
-  /** The message exceeds the model's context. */
+  /** The prompt exceeds the model's context. The message names the sizes of both. */
   | "context_too_long"
   /** The run made too many model calls. */
   | "turn_limit"
@@ -2493,7 +2497,7 @@ export type ErrorCode =
   | "invalid_request"
   /** A user's API key needs the header `x-organization-id`. */
   | "organization_required"
-  /** The request has two explicit credentials. */
+  /** The request has two explicit credentials that differ. */
   | "conflicting_credentials"
   /**
    * The credential is missing, unknown, revoked, expired or malformed. At login: the email address
@@ -2835,7 +2839,7 @@ export interface OpenAiChunkChoicesItemDelta {
 
 /**
  * A request for a response. Fields not listed here are ignored, among them `temperature`, `top_p`,
- * `max_output_tokens`, `reasoning` and `store`: the agent's configuration decides.
+ * `max_output_tokens` and `reasoning`: the agent's configuration decides.
  */
 export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
@@ -2846,14 +2850,19 @@ export interface OpenAiResponseRequest {
    */
   input: string | Array<OpenAiInputItem>;
   /**
-   * Appended to the agent's prompt; at most 32,000 characters together with the messages of
-   * `system` and `developer`.
+   * Appended to the agent's prompt, with the messages of `system` and `developer`. Their length is
+   * limited only by the body's.
    */
   instructions?: string | null;
   /** Stream the answer as events. */
   stream?: boolean | null;
   /** Respond immediately with the current state. */
   background?: boolean | null;
+  /**
+   * `false`: the response cannot be retrieved, cancelled or continued by its id. The run stays in
+   * `GET /api/runs`. Must not be `false` with `background`.
+   */
+  store?: boolean | null;
   /** The session's id. */
   conversation?: string | OpenAiResponseRequestConversation3 | null;
   /**
@@ -2936,7 +2945,7 @@ export interface OpenAiResponse {
   parallel_tool_calls: true;
   previous_response_id: string | null;
   reasoning: OpenAiResponseReasoning;
-  store: true;
+  store: boolean;
   temperature: null;
   text: OpenAiResponseText;
   tool_choice: "auto";

@@ -217,6 +217,19 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
+// Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
+// Of the input it reads only the beginning.
+func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r
+			WHERE r.id = $1 AND r.org_id = $2), false)`, runID, org, domain.UnstoredInput)
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading input of run: %w", err)
+	}
+	return unstored, nil
+}
+
 // RunRef identifies a run of an organization.
 type RunRef struct {
 	OrganizationID string

@@ -133,8 +133,14 @@ func TestTooLongPromptLosesHistory(t *testing.T) {
 
 	never := scripted.Forever("scripted", long)
 	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: never, History: history}, newMemory(), nil)
-	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 {
+	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 ||
+		e.Message != "The provider rejected a prompt of 45 bytes, about 15 tokens, as too long for the model scripted, whose context is set to 100000 tokens." {
 		t.Errorf("got %+v after %d calls", e, len(never.Requests()))
+	}
+
+	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: strings.Repeat("m", 2<<20), Model: scripted.Forever("scripted", long)}, newMemory(), nil)
+	if e := codeFor(t, err); e.Message != "The prompt of 2097152 bytes, about 699051 tokens, is longer than the context of the model scripted, 100000 tokens." {
+		t.Errorf("got %+v", e)
 	}
 }
 

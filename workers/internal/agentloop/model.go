@@ -3,6 +3,7 @@ package agentloop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -49,7 +50,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		// failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
-			return nil, "", Classify(moreTelling(failed, err))
+			return nil, "", r.classify(moreTelling(failed, err))
 		}
 		failed = err
 		r.retries++
@@ -164,6 +165,33 @@ func (r *run) shortenHistory(err error) bool {
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true
+}
+
+// classify is Classify. The error of a prompt that is too long names the sizes of the prompt and of the
+// model's context.
+func (r *run) classify(err error) *Error {
+	classified := Classify(err)
+	if classified.Code != CodeContextTooLong {
+		return classified
+	}
+
+	bytes := len(r.system)
+	for _, m := range r.messages {
+		bytes += m.Size()
+	}
+	for _, s := range r.tools {
+		bytes += len(s.Name) + len(s.Description) + len(s.Schema)
+	}
+	model := r.in.Model.Info()
+	classified.Message = fmt.Sprintf("The prompt of %d bytes, about %d tokens, is longer than the context of the model %s, %d tokens.",
+		bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
+
+	// The number of tokens is estimated, and the size of the context may be configured wrongly.
+	if llm.EstimateTokens(bytes) <= model.ContextTokens {
+		classified.Message = fmt.Sprintf("The provider rejected a prompt of %d bytes, about %d tokens, as too long for the model %s, "+
+			"whose context is set to %d tokens.", bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
+	}
+	return classified
 }
 
 // retryDelay returns the delay before a retry, and false if the call must not be retried. Only

@@ -326,6 +326,7 @@ func TestOutcomes(t *testing.T) {
 		"sent, not JSON":         {call: sends(tool.Result{Output: json.RawMessage(`{`)}, nil), effect: true, want: "failed: The tool's answer is not JSON.", state: "done", kept: "failed: The tool's answer is not JSON."},
 		"not sent in the end":    {call: sends(ok, &tool.Error{Message: "refused", NotSent: true, Retryable: true}), effect: true, want: "failed: refused", state: "done", kept: "failed: refused"},
 		"sent, failed":           {call: sends(ok, &tool.Error{Message: "cut"}), effect: true, want: "unknown", state: "sending"},
+		"sent, answered":         {call: sends(ok, &tool.Error{Message: "sold out", Answered: true}), effect: true, want: "failed: sold out", state: "done", kept: "failed: sold out"},
 		"sent, internal":         {call: sends(ok, boom), effect: true, want: "unknown", state: "sending"},
 		"sent, cancelled":        {call: sends(ok, context.Canceled), effect: true, want: "unknown", state: "sending"},
 		"sent, panic":            {call: sendsAndPanics, effect: true, want: "unknown", state: "sending"},

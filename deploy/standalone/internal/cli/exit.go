@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -68,10 +68,10 @@ func Code(ctx context.Context, err error) int {
 	if _, is := errors.AsType[*kong.ParseError](err); is {
 		return ExitArguments
 	}
-	if _, is := errors.AsType[*client.TextError](err); is {
+	if _, is := errors.AsType[*parley.TextError](err); is {
 		return ExitArguments
 	}
-	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Refused() {
+	if problem, is := errors.AsType[*parley.APIError](err); is && problem.Refused() {
 		return ExitRefused
 	}
 	return ExitFailure

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 )
 
@@ -144,7 +144,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 
-	answer, err := service.Call(ctx, client.Request{
+	answer, err := service.Call(ctx, parley.Request{
 		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // idempotent
 	})
 	if err != nil {

@@ -232,7 +232,19 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 }
 
 // OfV1 reports whether a request is of OpenAI's API, which has its own error format.
-func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, V1Prefix) }
+func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path+"/", V1Prefix) }
+
+// NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
+// routes.
+func NoSuchPath(routes []httpx.Route) *apierr.Error {
+	var paths []string
+	for _, r := range routes {
+		if strings.HasPrefix(r.Path, V1Prefix) {
+			paths = append(paths, r.Method+" "+strings.ReplaceAll(r.Path, ":id", "{id}"))
+		}
+	}
+	return apierr.New(apierr.NotFound, "no such path; the base URL ends with /v1, and this API has %s", strings.Join(paths, ", "))
+}
 
 // FailV1 responds with an error in OpenAI's format.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {

@@ -50,7 +50,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request := openaiapi.ParseResponse(&body, found.Add)
 	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
-	s.Attempt = attempt()
+	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	if request.Previous != "" {
 		s.Before = func(ctx context.Context) error { return h.continueFrom(ctx, s, request.Previous) }
 	}
@@ -63,6 +63,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
+	if err == nil {
+		missing, err = h.RunsDB.Unstored(ctx, s.Caller.OrganizationID, runID)
+	}
 	if err != nil && !missing {
 		return err
 	}
@@ -161,6 +164,14 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	case err != nil:
 		return rundb.StoredRun{}, err
 	case run.Run.Trigger.Type != domain.TriggerChat: // hidden, including that the id exists
+		return rundb.StoredRun{}, missing
+	}
+
+	unstored, err := h.RunsDB.Unstored(c.Request.Context(), run.OrganizationID, runID)
+	switch {
+	case err != nil:
+		return rundb.StoredRun{}, err
+	case unstored:
 		return rundb.StoredRun{}, missing
 	}
 

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -32,7 +34,7 @@ func (b *chatBody) Check(found *httpx.Problems) {
 // of its events. The functions that read the request return before the wait, because thousands of
 // requests may wait and each would keep these functions' stack frames.
 func (h *Handler) chat(c *gin.Context) {
-	s, to, err := chatSubmission(c)
+	s, to, err := h.chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -49,8 +51,8 @@ func (h *Handler) chat(c *gin.Context) {
 
 // chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
 // if the caller requests the result.
-func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
-	reader, body, found, err := readChat(c)
+func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
+	reader, body, t, found, err := readChat(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,6 +71,14 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 		s.Retention = demoRetention
 	}
 
+	if t != nil {
+		s.Instructions = strings.Join(t.instructions, "\n\n")
+		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
+		if visits := who.Kind == domain.CallerDemo || who.Visitor.ID != ""; visits && s.Instructions != "" {
+			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages of system and developer")
+		}
+	}
+
 	switch {
 	case reader.Format != "": // its encoder needs the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
@@ -82,19 +92,19 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 }
 
 // readChat reads the body and the requested event format.
-func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
+func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
 	reader.Format = requestedFormat(asked, c)
 	if reader.Format == "" || asked.Err() != nil {
 		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
-		body, found, err = collectFormatted(c, &reader)
+		body, t, found, err = collectFormatted(c, &reader)
 	}
 
 	if err == nil {
 		err = found.Take(asked.Err())
 	}
-	return reader, body, found, err
+	return reader, body, t, found, err
 }
 
 // chatTarget reads the agent or template to chat with. Exactly one must be given.

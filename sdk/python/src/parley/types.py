@@ -55,6 +55,7 @@ __all__ = [
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
+    "CompletedRun",
     "ConnectRealtimeHeaders",
     "ConnectRealtimeQuery",
     "ConnectionCheck",
@@ -790,20 +791,28 @@ class HookTest(TypedDict):
     """Any JSON; default: a small object."""
 
 
-DeliveryStatus: TypeAlias = Literal["accepted", "coalesced", "filtered", "answered", "refused"]
+DeliveryStatus: TypeAlias = Literal[
+    "accepted",
+    "coalesced",
+    "filtered",
+    "answered",
+    "refused",
+    "rejected",
+]
 """`accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
 rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start;
-see `error`.
+see `error`. `rejected`: without a valid signature; repetitions share an entry, which counts
+one of them every 10 seconds.
 """
 
 
 class DeliveryError(TypedDict):
-    """Why a delivery was refused."""
+    """Why a delivery was refused or rejected."""
 
     code: str
     """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
-    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be
-    added.
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no
+    valid signature; the message names the sender's address). More codes may be added.
     """
 
     message: str
@@ -1855,7 +1864,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The message exceeds the model's context.
+    # The prompt exceeds the model's context. The message names the sizes of both.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -1938,7 +1947,6 @@ class RequiredAction(TypedDict):
     """The time at which the run fails if there is no decision."""
 
 
-<<<<<<< HEAD
 FinishReason: TypeAlias = Literal[
     "stop",
     "length",
@@ -1953,8 +1961,6 @@ FinishReason: TypeAlias = Literal[
 """
 
 
-||||||| aa1ee447
-=======
 class RunWarning(TypedDict):
     """A connection of the agent that did not work during the run."""
 
@@ -1968,7 +1974,6 @@ class RunWarning(TypedDict):
     """The reason."""
 
 
->>>>>>> heads/sources
 class Run(TypedDict):
     """One execution of an agent or template."""
 
@@ -2012,15 +2017,12 @@ class Run(TypedDict):
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
 
-<<<<<<< HEAD
     finishReason: FinishReason | None
     """Null before the end."""
 
     agentVersion: int | None
     """The agent's version when the run was accepted; null for a template."""
 
-||||||| aa1ee447
-=======
     warnings: NotRequired[list[RunWarning]]
     """The agent's connections that did not work, although the run went on; absent if none and
     until the run has finished.
@@ -2029,7 +2031,6 @@ class Run(TypedDict):
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
 
->>>>>>> heads/sources
     attempts: int
     """How often a worker has started the run."""
 
@@ -3458,7 +3459,7 @@ ErrorCode: TypeAlias = Literal[
     "invalid_request",
     # A user's API key needs the header `x-organization-id`.
     "organization_required",
-    # The request has two explicit credentials.
+    # The request has two explicit credentials that differ.
     "conflicting_credentials",
     # The credential is missing, unknown, revoked, expired or malformed. At login: the email address
     # or the password is wrong.
@@ -3919,8 +3920,7 @@ class OpenAiResponseRequestText(TypedDict):
 
 class OpenAiResponseRequest(TypedDict):
     """A request for a response. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_output_tokens`, `reasoning` and `store`: the agent's configuration
-    decides.
+    `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
     """
 
     model: str
@@ -3932,8 +3932,8 @@ class OpenAiResponseRequest(TypedDict):
     """
 
     instructions: NotRequired[str | None]
-    """Appended to the agent's prompt; at most 32,000 characters together with the messages of
-    `system` and `developer`.
+    """Appended to the agent's prompt, with the messages of `system` and `developer`. Their
+    length is limited only by the body's.
     """
 
     stream: NotRequired[bool | None]
@@ -3941,6 +3941,11 @@ class OpenAiResponseRequest(TypedDict):
 
     background: NotRequired[bool | None]
     """Respond immediately with the current state."""
+
+    store: NotRequired[bool | None]
+    """`false`: the response cannot be retrieved, cancelled or continued by its id. The run
+    stays in `GET /api/runs`. Must not be `false` with `background`.
+    """
 
     conversation: NotRequired[str | OpenAiResponseRequestConversation3 | dict[str, Any] | None]
     """The session's id."""
@@ -4168,7 +4173,7 @@ class OpenAiResponse(TypedDict):
     parallel_tool_calls: Literal[True]
     previous_response_id: str | None
     reasoning: OpenAiResponseReasoning
-    store: Literal[True]
+    store: bool
     temperature: None
     text: OpenAiResponseText
     tool_choice: Literal["auto"]
@@ -6176,3 +6181,72 @@ DocsErrorsAnswer: TypeAlias = str
 
 LlmsAnswer: TypeAlias = str
 """The response to `GET /llms.txt`: Get a description of this service for language models."""
+
+
+class CompletedRun(TypedDict):
+    """A completed run, which has an answer."""
+
+    id: RunId
+    status: Literal["completed"]
+
+    agentId: str | None
+    """The agent; null for a template."""
+
+    templateId: str | None
+    """The template; null for an agent."""
+
+    sessionId: SessionId
+    trigger: Trigger
+
+    message: str
+    """The answer; null until there is one."""
+
+    output: RunOutput | None
+    """The answer as data."""
+
+    citations: list[Citation]
+    """The sources that the answer cites, at most 500."""
+
+    toolCalls: list[ToolCall]
+    usage: Usage
+
+    error: RunError | None
+    """Why the run failed; null if it did not."""
+
+    requiredAction: NotRequired[RequiredAction]
+    """The decision that the run needs before it continues; present only if the status is
+    `requires_action`.
+    """
+
+    citationsRemoved: NotRequired[int]
+    """Citations removed from the answer: not found in their source, or after the first 500.
+    Absent if none.
+    """
+
+    omittedTurns: NotRequired[int]
+    """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
+    warnings: NotRequired[list[RunWarning]]
+    """The agent's connections that did not work, although the run went on; absent if none and
+    until the run has finished.
+    """
+
+    appendSources: NotRequired[Literal[True]]
+    """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+    attempts: int
+    """How often a worker has started the run."""
+
+    idempotencyKey: str | None
+    createdAt: Time
+    startedAt: MaybeTime
+    finishedAt: MaybeTime
+
+    expiresAt: MaybeTime
+    """When the result expires; null if not known yet or never."""

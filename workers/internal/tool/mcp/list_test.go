@@ -145,7 +145,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Fatalf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not supported."}` {
+	if said := said(got, err); said != `{"error":"The server redirects (status 307), which is not supported."}` {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
@@ -250,7 +250,7 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 	}{
 		{"shop_new", gone, 1}, // the list is too young to be requested again
 		{"shop_new", `{}`, 2},
-		{"shop_greet", `{"isError":true,"text":"The server rejected the call: `, 2}, // was removed meanwhile
+		{"shop_greet", `{"error":"The server rejected the call: `, 2}, // was removed meanwhile
 		{"shop_never", gone, 3},
 	} {
 		if n == 2 {

@@ -81,8 +81,9 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
 		got, err := newBackend(t).Call(t.Context(), calling(request(secretServer(p)), "shop_x", `{}`))
-		if form := shows(t, string(got.Output)); err != nil || form != "" || !strings.Contains(string(got.Output), "***") {
-			t.Errorf("%s: %q is shown in %s, %v", name, form, got.Output, err)
+		output := said(got, err)
+		if form := shows(t, output); (err != nil) != (name == "error") || form != "" || !strings.Contains(output, "***") {
+			t.Errorf("%s: %q is shown in %s, %v", name, form, output, err)
 		}
 	}
 }
@@ -113,8 +114,8 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		status int
 		want   string
 	}{
-		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call":         {"tools/call", 200, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call, status": {"tools/call", 400, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
 		"refused list":         {"tools/list", 200, "not sent: The server violates the MCP protocol."},
 		"refused session":      {"initialize", 400, "not sent: The server answered with status 400."},
 	} {

@@ -1,4 +1,4 @@
-package client
+package parley
 
 import (
 	"context"
@@ -27,6 +27,9 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 		return nil
 	}
 
+	if options.Key == "" && !options.Demo {
+		options.Key = "ak_test"
+	}
 	c, err := New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +108,7 @@ func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
 	})
 
 	_, err := client.Get(t.Context(), "/x", nil, nil)
-	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
+	if !errors.Is(err, ErrUnreachable) || len(*pauses) != 4 {
 		t.Fatalf("%d calls, pauses %v, error %v", calls.Load(), *pauses, err)
 	}
 	if p := *pauses; p[1] != 7*time.Second || p[0] > firstPause || p[0] < firstPause/2 || p[3] < 4*firstPause {
@@ -128,25 +131,25 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 	})
 
 	_, err := client.Get(t.Context(), "/x", nil, nil)
-	if p, is := errors.AsType[*ProblemError](err); !is || p.Status != http.StatusTemporaryRedirect || p.Refused() {
+	if p, is := errors.AsType[*APIError](err); !is || p.Status != http.StatusTemporaryRedirect || p.Refused() {
 		t.Fatalf("%v", err)
 	}
 }
 
 func TestErrorsShowNoPassword(t *testing.T) {
 	t.Parallel()
-	client, err := New(Options{BaseURL: "http://user:hunter2@127.0.0.1:1"})
+	client, err := New(Options{BaseURL: "http://user:hunter2@127.0.0.1:1", Key: "ak_x", Retries: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	_, err = client.Get(t.Context(), "/x", url.Values{"a": {"b"}}, nil)
-	if !errors.Is(err, ErrAway) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+	if !errors.Is(err, ErrUnreachable) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Fatal(err)
 	}
 
-	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
-		if _, err := New(Options{BaseURL: bad}); err == nil {
+	for _, bad := range []string{"127.0.0.1:8080", "ftp://x", "http://"} {
+		if _, err := New(Options{BaseURL: bad, Key: "ak_x"}); err == nil {
 			t.Errorf("New accepted the URL %q", bad)
 		}
 	}
@@ -257,7 +260,7 @@ func TestDecode(t *testing.T) {
 	t.Parallel()
 	const text = ":comment\n\nid:1.1\ndata:a\ndata: b\n\nevent: x\r\ndata:  c\r\n\r\nevent: none\n\ndata: not ended\n"
 	var got []string
-	over, err := Decode(strings.NewReader(text), func(e Event) bool {
+	over, err := decode(strings.NewReader(text), func(e Event) bool {
 		got = append(got, fmt.Sprintf("%s|%s|%s", e.ID, e.Type, e.Data))
 		return true
 	})

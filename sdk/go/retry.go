@@ -1,4 +1,4 @@
-package client
+package parley
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	}
 
 	wait := backoff(failures)
-	if p, is := errors.AsType[*ProblemError](cause); is && p.RetryAfter > 0 {
+	if p, is := errors.AsType[*APIError](cause); is && p.RetryAfter > 0 {
 		if p.RetryAfter > c.options.Patience {
 			return cause
 		}
@@ -47,7 +47,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 
 // repeatable reports whether a retry may succeed and is safe.
 func repeatable(request Request, cause error) bool {
-	if p, is := errors.AsType[*ProblemError](cause); is {
+	if p, is := errors.AsType[*APIError](cause); is {
 		switch p.Status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 			return p.Code != "budget_exceeded" // the request was rejected without being executed
@@ -59,7 +59,7 @@ func repeatable(request Request, cause error) bool {
 	if dial, is := errors.AsType[*net.OpError](cause); is && dial.Op == "dial" {
 		return true // the request was not sent
 	}
-	return errors.Is(cause, ErrAway) && request.safeToRetry()
+	return errors.Is(cause, ErrUnreachable) && request.safeToRetry()
 }
 
 // backoff returns the pause after this number of failures. The pause doubles each time, with jitter so that clients that failed
@@ -67,4 +67,16 @@ func repeatable(request Request, cause error) bool {
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret
+}
+
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -1,4 +1,4 @@
-package client
+package parley
 
 import (
 	"errors"
@@ -8,23 +8,25 @@ import (
 	"time"
 )
 
-// ErrAway matches the error of a request that got no response.
-var ErrAway = errors.New("service unreachable")
+// ErrUnreachable matches the error of a request that got no response.
+var ErrUnreachable = errors.New("service unreachable")
 
-// AwayError reports that the service at a URL is unreachable, and the cause.
-type AwayError struct {
+// ConnectionError reports that the service at a URL is unreachable, and the cause.
+type ConnectionError struct {
 	URL string
 	Err error
 }
 
 // Error names the URL without user name and password.
-func (e *AwayError) Error() string { return fmt.Sprintf("%v at %s: %v", ErrAway, e.URL, e.Err) }
+func (e *ConnectionError) Error() string {
+	return fmt.Sprintf("%v at %s: %v", ErrUnreachable, e.URL, e.Err)
+}
 
-// Is matches ErrAway.
-func (e *AwayError) Is(target error) bool { return target == ErrAway }
+// Is matches ErrUnreachable.
+func (e *ConnectionError) Is(target error) bool { return target == ErrUnreachable }
 
 // Unwrap returns the cause.
-func (e *AwayError) Unwrap() error { return e.Err }
+func (e *ConnectionError) Unwrap() error { return e.Err }
 
 // TextError reports a field that is not UTF-8 text.
 type TextError struct{ Field string }
@@ -40,8 +42,8 @@ type Field struct {
 	Message string `json:"message"`
 }
 
-// ProblemError is an error response (problem document).
-type ProblemError struct {
+// APIError is an error response (problem document).
+type APIError struct {
 	Status     int           `json:"status"`
 	Code       string        `json:"code"`
 	Detail     string        `json:"detail"`
@@ -52,7 +54,7 @@ type ProblemError struct {
 }
 
 // Error returns the status, the code, the invalid fields, and the request ID, which also appears in the service's log.
-func (p *ProblemError) Error() string {
+func (p *APIError) Error() string {
 	says := p.Detail
 	if len(p.Fields) > 1 {
 		list := make([]string, len(p.Fields))
@@ -73,6 +75,6 @@ func (p *ProblemError) Error() string {
 }
 
 // Refused reports whether the request is at fault rather than the service.
-func (p *ProblemError) Refused() bool {
+func (p *APIError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

@@ -1,4 +1,4 @@
-package client
+package parley
 
 import (
 	"bufio"
@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
-
-	"parley/shared/domain"
 )
 
 const (
@@ -35,7 +33,7 @@ type Event struct {
 // Ends reports whether the event is the last event of a run.
 func (e Event) Ends() bool {
 	switch e.Type {
-	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
+	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
 		return true
 	default:
 		return false
@@ -47,13 +45,13 @@ func (e Event) Ends() bool {
 // sequence ends with the error.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var last domain.EventID
+		last, _ := parseEventID(request.Header["Last-Event-ID"])
 		failures := 0
 		for {
 			over, err := c.read(ctx, resumeRequest(request, last), func(e Event) bool {
 				failures = 0
-				if id, err := domain.ParseEventID(e.ID); err == nil {
-					if !id.After(last) {
+				if id, ok := parseEventID(e.ID); ok {
+					if !id.follows(last) {
 						return true // a proxy has replayed the event
 					}
 					last = id
@@ -75,17 +73,35 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 	}
 }
 
+// eventID is the position of an event in its run's log: the attempt that published the event, and its
+// number in the attempt.
+type eventID struct{ attempt, number int64 }
+
+func parseEventID(text string) (id eventID, ok bool) {
+	attempt, number, _ := strings.Cut(text, ".")
+	var attemptErr, numberErr error
+	id.attempt, attemptErr = strconv.ParseInt(attempt, 10, 64)
+	id.number, numberErr = strconv.ParseInt(number, 10, 64)
+	return id, attemptErr == nil && numberErr == nil
+}
+
+// String returns the id as the API writes it.
+func (id eventID) String() string { return fmt.Sprintf("%d.%d", id.attempt, id.number) }
+
+// follows reports whether the event comes after other.
+func (id eventID) follows(other eventID) bool {
+	if id.attempt != other.attempt {
+		return id.attempt > other.attempt
+	}
+	return id.number > other.number
+}
+
 // resumeRequest returns the request for the events after the event last.
-func resumeRequest(request Request, last domain.EventID) Request {
-	header := maps.Clone(request.Header)
-	if header == nil {
-		header = map[string]string{}
+func resumeRequest(request Request, last eventID) Request {
+	request.Header = withHeader(request.Header, "Accept", "text/event-stream")
+	if last != (eventID{}) {
+		request.Header["Last-Event-ID"] = last.String()
 	}
-	header["Accept"] = "text/event-stream"
-	if last != (domain.EventID{}) {
-		header["Last-Event-ID"] = last.String()
-	}
-	request.Header = header
 	return request
 }
 
@@ -111,10 +127,10 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	defer watchdog.Stop()
 
 	body := &notifyingReader{Reader: response.Body, told: func() { watchdog.Reset(silence) }}
-	if over, err = Decode(body, next); over {
+	if over, err = decode(body, next); over {
 		return true, nil
 	}
-	return false, &AwayError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
+	return false, &ConnectionError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
 }
 
 // notifyingReader calls a function on every read.
@@ -131,9 +147,9 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader's errors belong to its caller
 }
 
-// Decode parses server-sent events until next returns false or the text ends. over reports that next returned false. An
+// decode parses server-sent events until next returns false or the text ends. over reports that next returned false. An
 // incomplete last event is ignored.
-func Decode(text io.Reader, next func(Event) bool) (over bool, err error) {
+func decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)
 	var e Event

@@ -1,4 +1,4 @@
-package client
+package parley
 
 import (
 	"errors"
