@@ -38,7 +38,7 @@ BEGIN
   UNION ALL
   SELECT o.run_id, o.org_id, NULL, NULL, 0, o.session_ref, o.seq, '', '', NULL, NULL, NULL, '', 0, o.fence, o.attempts, o.deaths, NULL,
     clock_timestamp(), clock_timestamp(), o.deadline, clock_timestamp(), false, true
-  FROM open_runs o WHERE o.run_id = ANY ($1) AND NOT EXISTS (SELECT FROM want w WHERE w.run_id = o.run_id);
+  FROM open_runs o WHERE o.run_id = ANY ($1) AND o.run_id NOT IN (SELECT w.run_id FROM want w);
 END $$;
 REVOKE EXECUTE ON FUNCTION claim_runs FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION claim_runs TO parley_app;

@@ -176,7 +176,7 @@ type ProviderError struct {
 }
 
 // MaxProviderMessage is the maximum number of characters of ProviderError.Message.
-const MaxProviderMessage = 500
+const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and

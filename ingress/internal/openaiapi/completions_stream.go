@@ -24,7 +24,8 @@ type CompletionStream struct {
 
 // NewCompletionStream returns an encoder. The encoder must get all of the run's events from the beginning.
 func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionStream {
-	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}}
+	head := chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}
+	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head}
 }
 
 type chunkHead struct {

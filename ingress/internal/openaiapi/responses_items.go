@@ -136,7 +136,8 @@ func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	}
 	for _, f := range answer.files {
 		part.Annotations = append(part.Annotations, annotation{
-			Type: "container_file_citation", ContainerID: run.SessionID, FileID: f.ID, Filename: f.Name, StartIndex: &f.start, EndIndex: &f.end, URL: f.url,
+			Type: "container_file_citation", ContainerID: run.SessionID, FileID: f.ID, Filename: f.Name,
+			StartIndex: &f.start, EndIndex: &f.end, URL: f.url,
 		})
 	}
 	status := itemCompleted

@@ -42,7 +42,8 @@ const agentColumns = `id, org_id, name, description, system_prompt, model, fallb
 func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
-		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, AppendSources: row.AppendSources, Version: row.Version,
+		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, AppendSources: row.AppendSources,
+		Version:   row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 
@@ -249,7 +250,8 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, version = version + 1, updated_at = clock_timestamp()
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, version = version + 1,
+		  updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
 		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
 		a.AppendSources)

@@ -125,6 +125,31 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 	})
 }
 
+// A freed slot of the reserve serves another organization below its share, without a new count.
+func TestFreedReserveSlotsReturnToTheReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 16, dispatched: map[string]int{"flood": 16}}
+		s := newSlots(c.count)
+		for _, org := range []string{"a", "b"} {
+			if n := s.ask(t.Context(), org, 1); n != 1 {
+				t.Fatalf("%d of 1 reserve slots were filled", n)
+			}
+		}
+		if n := s.ask(t.Context(), "c", 1); n != 0 {
+			t.Fatalf("%d runs got a slot above the reserve", n)
+		}
+
+		s.free(FreedSlots{chatsFor("a"): {Slots: 1}})
+		if flood, other := s.ask(t.Context(), "flood", 1), s.ask(t.Context(), "c", 1); flood != 0 || other != 1 {
+			t.Errorf("the freed slot went to the flood: %d, to another organization: %d", flood, other)
+		}
+		if c.counts != 1 {
+			t.Errorf("counted %d times", c.counts)
+		}
+	})
+}
+
 // In a full lane with waiting runs, new runs of an organization that has its share do not take a
 // freed slot.
 func TestNewRunsDoNotOvertakeWaitingOnes(t *testing.T) {

@@ -45,6 +45,11 @@ func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.S
 // execute claims and executes the run of one job message, which is acknowledged already. ctx is
 // cancelled only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
+	if d.Late != nil {
+		r.executeLate(ctx, d)
+		return
+	}
+
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
@@ -66,12 +71,18 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	}
 
 	// The run now belongs to this worker. From here on, only the lease and the fence protect it.
-	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
-		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	a := r.newAttempt(claim.Run, d, asked)
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
 	r.executeClaimed(ctx, a)
+}
+
+// newAttempt returns the attempt at a run that was just claimed. It is a function of its own, so that
+// its copies of the claim are not on the stack of execute while the attempt waits for its model.
+func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, asked time.Time) *attempt {
+	return &attempt{claim: *claimed, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
+		Str("org_id", claimed.OrganizationID).Str("agent_id", claimed.TargetID()).Str("run_id", d.RunID).Logger()}
 }
 
 // claim claims a run, and returns when the claim began. It repeats the claim for claimTime while

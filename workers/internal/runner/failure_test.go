@@ -29,7 +29,7 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 		"the fourth":            {llm.KindTruncated, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, true},
 		"the fourth of five":    {llm.KindTruncated, five, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
 		"the last of five":      {llm.KindTruncated, five, dropped, 5, executiondb.Failures{All: 4, Refused: 4}, true},
-		"after progress":        {llm.KindTruncated, domain.Config{}, dropped, 9, executiondb.Failures{}, false},
+		"after progress":        {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{}, false},
 		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
 		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
 		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},

@@ -93,7 +93,8 @@ func outcome(run *domain.Run) error {
 	case run.Status == domain.RunCompleted:
 		return nil
 	case run.Error != nil:
-		return exit(ExitRunFailed, "%s %s: %s: %s%s", run.ID, words(run.Status), run.Error.Code, run.Error.Message, providerText(run.Error.Provider))
+		e := run.Error
+		return exit(ExitRunFailed, "%s %s: %s: %s%s", run.ID, words(run.Status), e.Code, e.Message, providerText(e.Provider))
 	default:
 		return exit(ExitRunFailed, "%s %s", run.ID, words(run.Status))
 	}

@@ -115,7 +115,8 @@ func (h *Handler) callChecks(ctx context.Context, org string, agent domain.Agent
 	if kind == contract.KindCheckTools {
 		role, missing = "tool", "search provider, MCP servers and endpoints"
 	}
-	h.Log.Warn().Err(err).Str("org_id", org).Str("agent_id", agent.ID).Str("role", role).Msg("no worker has checked the connections of an agent")
+	log := h.Log.Warn().Err(err).Str("org_id", org).Str("agent_id", agent.ID).Str("role", role)
+	log.Msg("no worker has checked the connections of an agent")
 	return []domain.Check{{
 		Kind: domain.CheckWorker, Name: role, DurationMS: time.Since(began).Milliseconds(),
 		Detail: "No worker with the role " + role + " has checked the " + missing + ".",

@@ -28,7 +28,7 @@ type partialCall struct {
 
 // add processes one chunk and emits its text. It ignores choices other than the first, because n
 // is 1.
-func (a *accumulator) add(c chunk, emit func(llm.Delta)) error {
+func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 	if in, out := c.Usage.PromptTokens, c.Usage.CompletionTokens; in != nil && out != nil {
 		a.reported = true
 		a.usage.InputTokens, a.usage.OutputTokens = max(*in, 0), max(*out, 0)

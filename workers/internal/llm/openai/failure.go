@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"parley/workers/internal/llm"
 )
 
@@ -30,12 +28,12 @@ func fromStatus(status int, body []byte) *llm.Error {
 
 // fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
-	var event *ssestream.StreamError
+	var event *eventError
 	if !errors.As(err, &event) {
 		return nil
 	}
 
-	d := readDetail(event.Event.Data)
+	d := readDetail(event.data)
 
 	// Some servers send the HTTP status as the code. Otherwise the type decides.
 	status, err := strconv.Atoi(d.word())
@@ -45,7 +43,7 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
-	e := llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+	e := llm.NewError(kind(status, d.code(), d.Message), event)
 	e.Detail = d.Message
 	return e
 }

@@ -88,18 +88,16 @@ func (m *Model) Info() llm.Info { return m.info }
 
 // Stream makes one Chat Completions call and streams its answer; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
-	params, err := newParams(m.name, req, m.provider.official)
-	if err != nil {
-		return llm.Response{}, llm.NewUnused(llm.KindInvalid, err)
-	}
-
 	// From here on, the watch cancels the call when a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
 
 	var res *http.Response
-	stream := m.provider.stream(callCtx, params, &res)
-	defer func() { _ = stream.Close() }()
+	stream, err := m.open(callCtx, &req, &res)
+	if err != nil {
+		return llm.Response{}, err
+	}
+	defer stream.Close()
 	if stream.Err() == nil {
 		if err := remote.CheckStream(res); err != nil {
 			return llm.Response{}, err
@@ -123,6 +121,16 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		})
 	}
 	return acc.response(m.info.Name, req)
+}
+
+// open makes the call of a request. The parameters take 4 KiB, so they must not be in the frame of
+// Stream, which stays on the stack while the answer arrives.
+func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
+	params, err := newParams(m.name, *req, m.provider.official)
+	if err != nil {
+		return nil, llm.NewUnused(llm.KindInvalid, err)
+	}
+	return m.provider.stream(ctx, params, res), nil
 }
 
 // contextTokens returns the published context size of a model by its name. For unknown models it

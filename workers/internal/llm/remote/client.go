@@ -18,6 +18,10 @@ import (
 // defaultResponseBytes bounds the size of a response. It is far above any model's output limit.
 const defaultResponseBytes = 8 << 20
 
+// connectionBuffer is the size of a connection's buffers in bytes. Thousands of connections wait for
+// pieces of answers, which are smaller. Larger parts of a message bypass the buffers.
+const connectionBuffer = 1 << 10
+
 // Dial opens connections; nil dials TCP.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -73,6 +77,8 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        256,
 		MaxIdleConnsPerHost: 128,
+		WriteBufferSize:     connectionBuffer,
+		ReadBufferSize:      connectionBuffer,
 		IdleConnTimeout:     90 * time.Second,
 	}
 }
