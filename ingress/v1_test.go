@@ -127,8 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session name, the request contains the whole conversation. With a session name, Parley
-// stores the conversation.
+// Without a session name, the request contains all messages. With a session name, Parley stores the
+// earlier messages.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -476,7 +476,7 @@ func TestStoppingEndsCompletions(t *testing.T) {
 	var c completion
 	r.call("POST", completionsPath, r.asKey("Idempotency-Key", "k"), r.ask(r.agent, "", said("user", "hi"))).into(&c, 200)
 	if c.Parley.RunID != second.bell.RunID || c.Choices[0].Message.Content != "done" {
-		t.Errorf("the retry gave %+v", c)
+		t.Errorf("the retry = %+v", c)
 	}
 }
 

@@ -69,7 +69,8 @@ func long(total time.Duration) form {
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 		locks: 6 * time.Second,
 	}
-	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over", "runs rung for again")
+	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over",
+		"runs with repeated job messages")
 	if total >= wholeRun {
 		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, lockedOut, judged, judgedLong)
 	}
@@ -214,7 +215,7 @@ func (r *trial) run(t *testing.T) {
 	r.past.note(func(all *evidence) { all.LoadUntil = time.Now() })
 	r.striker.restore()
 	began := time.Now()
-	r.progress("the faults are over; waiting for runs in progress")
+	r.progress("all faults have ended; waiting for runs in progress")
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
 		t.Errorf("%s did not restart: %s", p.Name, p.History().LastFailure)
 	}
@@ -325,13 +326,13 @@ func (r *trial) figures(v *verdict) map[string]int {
 	}
 
 	all[lateRuns] = r.late
-	all["runs rung for again"] = len(r.watcher.rungAgain)
+	all["runs with repeated job messages"] = len(r.watcher.rungAgain)
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks
 	for _, p := range r.cluster.Parts {
 		history := p.History()
 		all["starts"] += history.Starts
-		all["starts that failed while servers were away"] += history.FailedStarts
+		all["starts that failed while servers were down"] += history.FailedStarts
 	}
 	return all
 }

@@ -123,7 +123,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	l.revisit(ctx, via)
 }
 
-// revisit requests again a key that was used before.
+// revisit sends a request with a key that was used before.
 func (l *load) revisit(ctx context.Context, via int) {
 	l.again.Range(func(n, value any) bool {
 		if _, mine := l.again.LoadAndDelete(n); mine {
@@ -169,7 +169,7 @@ func (l *load) follow(ctx context.Context, a asked, via int) {
 	}
 }
 
-// leave makes a request and aborts it.
+// leave sends a request and aborts it.
 func (l *load) leave(ctx context.Context, a asked, via int) {
 	ctx, cancel := context.WithTimeout(ctx, leaves)
 	defer cancel()
@@ -231,7 +231,7 @@ func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	return got
 }
 
-// send makes a request and records it.
+// send sends a request and records its outcome.
 func (l *load) send(ctx context.Context, a asked, via int, method, url string, header map[string]string, body any) request {
 	r := request{
 		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,

@@ -162,7 +162,7 @@ type account struct {
 	echo      string // an agent whose runs may finish before their acceptance
 }
 
-// send makes a request and returns the status and the body.
+// send sends a request and returns the response's status and body.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
 	var payload io.Reader
 	if body != nil {

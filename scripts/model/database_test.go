@@ -233,7 +233,8 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder returns the run that holds a key, or nil. A run whose retention is over holds no key.
+// holder returns the run that holds a key, or nil. A run whose retention period has ended holds no
+// key.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r

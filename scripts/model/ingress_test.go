@@ -241,7 +241,7 @@ func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 }
 
 // explain models explainLosers and acceptAgain. A separate statement reads the run that holds the key. If that run's retention
-// is over, explain frees the key and retries. Another process may free or take the key at the same time.
+// period has ended, explain frees the key and retries. Another process may free or take the key at the same time.
 func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	s := i.sim
 	for tries := 1; ; tries++ {

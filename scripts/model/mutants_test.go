@@ -55,7 +55,7 @@ var mutants = []struct {
 	{mutant{name: "no redispatch", noRedispatch: true}, "every accepted run ends", ""},
 	{mutant{name: "no sweeper", noSweeper: true}, "a run ends by its deadline", "free slots are used"},
 	{mutant{name: "only the process that frees an expired key replaces it", freedByAnother: true}, "an expired key is replaced", ""},
-	{mutant{name: "a run whose retention is over is replayed", expiredRunAnswers: true}, "an expired key is replaced", ""},
+	{mutant{name: "a run whose retention period has ended is replayed", expiredRunAnswers: true}, "an expired key is replaced", ""},
 	{mutant{name: "a key in use is freed", freesLivingKeys: true}, "one run per key", ""},
 	{mutant{name: "a key expires within the duplicate window", keyShorterThanWindow: true}, "job messages are delivered", ""},
 	{mutant{name: "a locked session fails its batch", lockFailsBatch: true}, "a lock delays only its own run", ""},

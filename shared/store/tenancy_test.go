@@ -540,8 +540,8 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart has the organization asks request all data of the organization of, and checks that none
-// is returned or changed.
+// In wantApart, the organization asks requests all data of the organization of. No data may be
+// returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
@@ -621,8 +621,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the probes that read but come after the erasing probes, because they read erased
-// data, too.
+// readLater lists the reading probes that come after the erasing probes, because they also read
+// erased data.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

@@ -248,7 +248,8 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	return due
 }
 
-// read reads the rows of runs in statements of pollMax and ends the waits that are over.
+// read reads the rows of runs in statements of pollMax and ends the waits for runs that have
+// finished or wait for a person.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)

@@ -205,8 +205,8 @@ func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	}
 }
 
-// All routes check in the same order: credential, permission, the query's id, then parameters and
-// body.
+// All routes check requests in the same order: credential, permission, the query's id, then
+// parameters and body.
 func TestChecksComeInOneOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range edgeRows(t) {

@@ -109,7 +109,7 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 			t.Errorf("%s, with room: %d with %d bytes: %.300s", over.name, got.status, len(got.body), got.body)
 		}
 		if over.name != "tool" && got.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%s: the answer does not say that it is a replay", over.name)
+			t.Errorf("%s: the response is not marked as a replay", over.name)
 		}
 		if now := runs(); now != known {
 			t.Errorf("%s: replays began %d runs", over.name, now-known)

@@ -156,7 +156,7 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	for _, runID := range runs {
 		a.end(runID, answers("answer"))
 		if got := a.ok("GET", "/v1/responses/"+openaiapi.ResponseID(runID), "", h.key); got.text(t, "status") != "completed" {
-			t.Errorf("its run: %s", got.body)
+			t.Errorf("the response's run: %s", got.body)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// counter counts slots like the database.
+// counter counts slots instead of the database.
 type counter struct {
 	slots      int
 	dispatched map[string]int // chats of each organization
@@ -67,7 +67,7 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	})
 }
 
-// Counting takes at most a twentieth of the time.
+// Counting takes at most a twentieth of the process's time.
 func TestCountingTakesLittleTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {

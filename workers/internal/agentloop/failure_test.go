@@ -191,8 +191,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestCost: each turn costs the price of its own model. A later attempt includes the cost of the
-// earlier one. Usage names the model that answered last.
+// TestCost: each turn costs the price of its own model. The cost of a later attempt includes the
+// cost of the earlier attempt. Usage names the model that answered last.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }

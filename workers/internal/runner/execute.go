@@ -287,7 +287,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
-	ending, err := a.ending(out, status, cause)
+	ending, err := a.outcome(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
@@ -447,8 +447,8 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 	}
 }
 
-// ending returns the finished run, and the rows that must be saved with it.
-func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
+// outcome returns the finished run, and the rows that must be saved with it.
+func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources

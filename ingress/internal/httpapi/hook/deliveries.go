@@ -180,7 +180,7 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
-		found.Add("hookId", httpx.CodeRequired, "is needed with id, which is unique only within a hook")
+		found.Add("hookId", httpx.CodeRequired, `is required with "id", which is unique only within a hook`)
 	}
 
 	deliveryID, present := httpx.QueryValue(c, "id", found)

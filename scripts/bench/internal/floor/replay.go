@@ -24,8 +24,8 @@ const (
 	readAnswer    = `SELECT answer FROM floor_answers WHERE key = $1`
 )
 
-// runReplay serves until ctx ends. It answers a request with the answer stored under its key. The
-// first request with a key stores an answer of the same size as Parley's.
+// runReplay serves repeated requests until ctx ends. It returns the answer stored under the
+// request's key. The first request with a key stores an answer of the same size as Parley's.
 func runReplay(ctx context.Context, c Config) (err error) {
 	connector, err := pq.NewConnector(c.DatabaseURL)
 	if err != nil {

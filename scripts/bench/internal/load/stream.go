@@ -18,7 +18,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// StreamSpec says what to send and how to recognize the pieces of a streamed answer.
+// StreamSpec describes the requests of a load, and how to recognize the pieces of a streamed
+// answer.
 type StreamSpec struct {
 	Address string // host:port
 	Path    string
@@ -38,7 +39,7 @@ type StreamClients struct {
 	Begun   func()        // called at the first piece of each answer, unless nil
 }
 
-// Streamed is the outcome of StreamClients.
+// Streamed is the outcome of ReadStreams.
 type Streamed struct {
 	Answered   int64                   // answers, including those that were not measured
 	FirstPiece *hdrhistogram.Histogram // times from the request to the first piece, in nanoseconds

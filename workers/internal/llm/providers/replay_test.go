@@ -101,7 +101,7 @@ func TestReplayedFailures(t *testing.T) {
 						t.Errorf("got %#v (%v)", e, err)
 					}
 					if res.Text != "" || len(res.ToolCalls) > 0 {
-						t.Errorf("a failed call gave %+v", res)
+						t.Errorf("a failed call = %+v", res)
 					}
 					checkProvider(t, name, e.Provider)
 					for cause := err; cause != nil; cause = errors.Unwrap(cause) {
