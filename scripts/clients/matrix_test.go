@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,8 +83,9 @@ func provesAll(t *testing.T, file string) {
 	}
 	for line := range bytes.Lines(raw) {
 		var proven struct {
-			Client, Outcome string
-			Features        []string
+			Client   string   `json:"client"`
+			Outcome  string   `json:"outcome"`
+			Features []string `json:"features"`
 		}
 		if err := json.Unmarshal(line, &proven); err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -158,9 +160,7 @@ func (m *clientMatrix) write(root string) error {
 		if m.page[client] == nil {
 			m.page[client] = map[string]string{}
 		}
-		for feature, outcome := range row {
-			m.page[client][feature] = outcome
-		}
+		maps.Copy(m.page[client], row)
 	}
 
 	clients := make([]string, 0, len(m.page))
@@ -184,7 +184,7 @@ func (m *clientMatrix) write(root string) error {
 	}
 	before, rest, _ := strings.Cut(string(raw), matrixBegin)
 	_, after, _ := strings.Cut(rest, matrixEnd)
-	if err := os.WriteFile(path, []byte(before+matrixBegin+table+matrixEnd+after), 0o644); err != nil { //nolint:gosec // G306: a file of the repository
+	if err := os.WriteFile(path, []byte(before+matrixBegin+table+matrixEnd+after), 0o644); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

@@ -33,7 +33,7 @@ func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims claims due notifications and renders them.
+// claims takes due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)

@@ -11,10 +11,14 @@ import (
 // sourcedRun is a run whose answer cites a page twice and a document, and whose programs made files.
 func sourcedRun() domain.Run {
 	run := endedRun("Ä grew [1] [2] [1].",
-		domain.ToolCall{ID: "1", Name: "codeExecution", Status: "completed", Input: json.RawMessage(`{"code":"1"}`),
-			Output: json.RawMessage(`{"stdout":"","files":[{"id":"file_1","name":"a.csv","mimeType":"text/csv"},{"id":"file_2","name":"b.png","mimeType":"image/png"}]}`)},
-		domain.ToolCall{ID: "2", Name: "codeExecution", Status: "failed", Input: json.RawMessage(`{"code":"2"}`),
-			Output: json.RawMessage(`{"error":"e","files":[{"id":"file_3","name":"a.csv","mimeType":"text/csv"}]}`)},
+		domain.ToolCall{
+			ID: "1", Name: "codeExecution", Status: "completed", Input: json.RawMessage(`{"code":"1"}`),
+			Output: json.RawMessage(`{"stdout":"","files":[{"id":"file_1","name":"a.csv","mimeType":"text/csv"},{"id":"file_2","name":"b.png","mimeType":"image/png"}]}`),
+		},
+		domain.ToolCall{
+			ID: "2", Name: "codeExecution", Status: "failed", Input: json.RawMessage(`{"code":"2"}`),
+			Output: json.RawMessage(`{"error":"e","files":[{"id":"file_3","name":"a.csv","mimeType":"text/csv"}]}`),
+		},
 		domain.ToolCall{ID: "3", Name: "elsewhere", Status: "completed", Output: json.RawMessage(`{"files":[{"id":"file_4","name":"c"}]}`)})
 	page := domain.Citation{ID: 1, Type: "web", Title: "*T* <b>", URL: "https://example.com/a b)", StartIndex: 0, EndIndex: 6}
 	document := domain.Citation{ID: 2, Type: "document", Title: "hand_book.pdf", DocumentID: new("doc_1"), Page: new(3), EndIndex: 6}

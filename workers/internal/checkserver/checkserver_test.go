@@ -190,8 +190,10 @@ func TestConnectionsOfTools(t *testing.T) {
 				{Name: "works"}, {Name: "refuses"}, {Name: "breaks"}, {Name: "panics"}, {Name: "hangs"},
 			}},
 			HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{
-				{Name: "a", URL: "https://works.example.com/{x}"}, {Name: "b", URL: "https://away.example.com/"},
-				{Name: "c", URL: "https://works.example.com/other"}, {Name: "d", URL: "https://user@example.com/"},
+				{Name: "a", URL: "https://works.example.com/{x}"},
+				{Name: "b", URL: "https://away.example.com/"},
+				{Name: "c", URL: "https://works.example.com/other"},
+				{Name: "d", URL: "https://user@example.com/"},
 			}},
 		}}}
 		e.start(t, newTools(e))
