@@ -213,7 +213,7 @@ func (r *Runner) runLate(ctx context.Context, a *attempt) (executiondb.Outcome, 
 // lateEnding returns the finished run.
 func (a *attempt) lateEnding(out agentloop.Output) (executiondb.Outcome, error) {
 	a.events.close()
-	ending, err := a.ending(out, domain.RunCompleted, nil)
+	ending, err := a.outcome(out, domain.RunCompleted, nil)
 	if err == nil && (ending.Events.FirstN > 0 || len(ending.Result) > lateMaxResult) {
 		err = errNotLate
 	}
