@@ -143,7 +143,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		return out, nil
 	}
 
-	return out, s.explainVoid(ctx, runIDs, out, void)
+	return out, explainVoid(ctx, s.db, runIDs, out, void)
 }
 
 // RunInput reads the input of a run.
@@ -160,14 +160,14 @@ func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error)
 
 // explainVoid separates runs that have finished from those that must wait. It also releases the
 // dispatch slots of the waiting runs, because their job messages are about to be acknowledged.
-func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
+func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, void []string) error {
 	var rows []struct {
 		ID     string         `db:"id"`
 		Ended  bool           `db:"ended"`
 		Result sql.NullString `db:"result"`
 	}
 
-	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+	err := db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
 	})

@@ -76,7 +76,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{
 			// The id of a file suffices, so the container's id is not checked.
 			Method: "GET", Path: "/v1/containers/:container/files/:id/content", Need: auth.NeedUser, Role: member, Open: true,
-			Handle: func(c *gin.Context) { h.Runs.SendFile(c, c.Param("id")) },
+			Handle: func(c *gin.Context) { h.Runs.Files().Send(c, c.Param("id")) },
 		},
 		{Method: "POST", Path: "/v1/responses/:id/cancel", Need: auth.NeedUser, Role: member, Open: true, Handle: h.cancelResponse},
 	}

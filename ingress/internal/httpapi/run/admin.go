@@ -9,6 +9,7 @@ import (
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
+	"parley/shared/store/rundb"
 )
 
 // Admins see the response with which a model provider refused a call. It is not in the stored run,
@@ -31,7 +32,7 @@ func (h *Handler) withProvider(c *gin.Context, body []byte) []byte {
 		return body
 	}
 
-	explained, err := h.explainFailure(c.Request.Context(), who.OrganizationID, body)
+	explained, err := explainFailure(c.Request.Context(), h.RunsDB, who.OrganizationID, body)
 	if err != nil {
 		h.Log.Warn().Err(err).Msg("cannot read why a provider refused; answering without it")
 		return body
@@ -40,13 +41,13 @@ func (h *Handler) withProvider(c *gin.Context, body []byte) []byte {
 }
 
 // explainFailure adds the provider's response to the error of a failed run.
-func (h *Handler) explainFailure(ctx context.Context, org string, body []byte) ([]byte, error) {
+func explainFailure(ctx context.Context, runs *rundb.Store, org string, body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil || run.Error == nil {
 		return body, err
 	}
 
-	refusal, err := h.RunsDB.Refusal(ctx, org, run.ID, run.Error.Code)
+	refusal, err := runs.Refusal(ctx, org, run.ID, run.Error.Code)
 	if err != nil || refusal == nil {
 		return body, err
 	}

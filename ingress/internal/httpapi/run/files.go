@@ -27,23 +27,29 @@ const (
 	linkCaching = "private, no-cache, no-transform"
 )
 
+// Files handles requests for the files and sources of runs.
+type Files struct{ Deps }
+
+// Files returns the handler of files and sources.
+func (h *Handler) Files() Files { return Files{h.Deps} }
+
 // errNoFile is the error for files that do not exist or that the caller may not read.
 func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// getFile handles GET /api/files?id=: the content of a file that a run created, for callers who may
+// get handles GET /api/files?id=: the content of a file that a run created, for callers who may
 // read the run.
-func (h *Handler) getFile(c *gin.Context) {
+func (h Files) get(c *gin.Context) {
 	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	h.SendFile(c, fileID)
+	h.Send(c, fileID)
 }
 
-// SendFile responds with a file that a run created, to callers who may read the run. The id may be
+// Send responds with a file that a run created, to callers who may read the run. The id may be
 // malformed.
-func (h *Handler) SendFile(c *gin.Context, fileID string) {
+func (h Files) Send(c *gin.Context, fileID string) {
 	if !id.Valid(id.File, fileID) {
 		httpx.Fail(c, errNoFile())
 		return
@@ -55,7 +61,7 @@ func (h *Handler) SendFile(c *gin.Context, fileID string) {
 	}
 	defer h.Downloads.Leave(slot)
 
-	file, content, err := h.openFile(c, fileID)
+	file, content, err := h.open(c, fileID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -67,7 +73,7 @@ func (h *Handler) SendFile(c *gin.Context, fileID string) {
 
 // OpenLink handles GET /files?token=: the content of a file that a run created, for anyone who has
 // the link. See package filelink.
-func (h *Handler) OpenLink(c *gin.Context) {
+func (h Files) OpenLink(c *gin.Context) {
 	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
 	org, fileID, err := h.Links.Read(token)
 	if err != nil {
@@ -99,18 +105,18 @@ func (h *Handler) OpenLink(c *gin.Context) {
 	transfer.SendLinked(c, file, linkCaching, content, slot)
 }
 
-// openFile opens a file. It returns not_found if the caller may not read the file's run, or if the
+// open opens a file. It returns not_found if the caller may not read the file's run, or if the
 // run is erased.
-func (h *Handler) openFile(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
+func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
 	// Callers who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
-		return h.findRun(c, runID)
+		return (&Handler{h.Deps}).findRun(c, runID)
 	})
 }
 
 // openFor opens a file of an organization. find returns the file's run, or an error if the reader may
 // not read it. openFor returns not_found if the run is erased.
-func (h *Handler) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
+func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
 	file domain.File, content io.ReadSeekCloser, err error,
 ) {
 	file, content, err = h.BlobsDB.OpenFile(ctx, org, fileID)
@@ -127,4 +133,13 @@ func (h *Handler) openFor(ctx context.Context, org, fileID string, find func(run
 		return file, nil, err
 	}
 	return file, content, nil
+}
+
+// find is the Finder for files. It returns not_found for a file that the caller may not read.
+func (h Files) find(c *gin.Context, fileID string) error {
+	_, content, err := h.open(c, fileID)
+	if err == nil {
+		_ = content.Close() // read only: nothing can be lost
+	}
+	return err
 }
