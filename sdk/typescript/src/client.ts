@@ -45,7 +45,7 @@ export class Parley {
   readonly chat: Chat;
   /** Runs agents from schedulers and services. */
   readonly automations: Automations;
-  /** The runs of messages and triggers. */
+  /** Runs started by messages and triggers. */
   readonly runs: Runs;
   /** Chats with their messages. */
   readonly sessions: Sessions;

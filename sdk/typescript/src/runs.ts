@@ -20,7 +20,7 @@ const path = "/api/runs";
 /** The maximum seconds that the service waits per request. */
 const longest = 55;
 
-/** The runs of messages and triggers. */
+/** Runs started by messages and triggers. */
 export class Runs {
   readonly #transport: Transport;
 

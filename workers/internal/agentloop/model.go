@@ -79,11 +79,11 @@ func (r *run) budgetLeft() (int64, error) {
 	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens
 	switch {
 	case r.out.Turns >= r.limits.MaxTurns:
-		return 0, limitError(CodeTurnLimit, "The run reached its limit of model turns.")
+		return 0, limitError(CodeTurnLimit, "The run reached its limit on model turns.")
 	case left <= 0:
-		return 0, limitError(CodeTokenLimit, "The run reached its limit of tokens.")
+		return 0, limitError(CodeTokenLimit, "The run reached its token limit.")
 	case r.limits.MaxCostMicros > 0 && used.CostMicros >= r.limits.MaxCostMicros:
-		return 0, limitError(CodeCostLimit, "The run reached its limit of cost.")
+		return 0, limitError(CodeCostLimit, "The run reached its cost limit.")
 	default:
 		return left, nil
 	}

@@ -54,9 +54,8 @@ func serverProbes(servers Servers, a Agent) (all []probe) {
 	}
 	req := tool.Request{OrganizationID: a.OrganizationID, TargetID: a.ID, Config: a.Config}
 	for _, server := range t.Servers {
-		all = append(all, probe{kind: domain.CheckMCP, names: []string{server.Name}, time: toolTime, try: func(ctx context.Context) (string, error) {
-			return servers.Check(ctx, req, server)
-		}})
+		try := func(ctx context.Context) (string, error) { return servers.Check(ctx, req, server) }
+		all = append(all, probe{kind: domain.CheckMCP, names: []string{server.Name}, time: toolTime, try: try})
 	}
 	return all
 }

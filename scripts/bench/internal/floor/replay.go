@@ -62,7 +62,7 @@ func (r *replay) answer(c *gin.Context) {
 	}
 
 	var answer []byte
-	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for a context that can end
+	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for each query whose context can be canceled
 	err := r.query.QueryRowContext(unbound, req.IdempotencyKey).Scan(&answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		answer = []byte(`{"status":"completed","message":"` + strings.Repeat("x", 700) + `"}`)

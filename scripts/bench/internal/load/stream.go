@@ -126,7 +126,7 @@ func (r *streamReader) answer(n int) (first time.Time, err error) {
 	lines := bufio.NewReader(res.Body)
 	for {
 		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) { // the final event contains the run; its beginning has no piece
+		if errors.Is(err, bufio.ErrBufferFull) { // the final event contains the whole run and no piece of the answer
 			continue
 		}
 		if errors.Is(err, io.EOF) {

@@ -33,12 +33,12 @@ func TestRefusalsHideSecrets(t *testing.T) {
 		}
 	}
 
-	long := newRefusal(400, strings.Repeat("ä ", 400)+"sk-abcdefgh", key).Message
+	long := newRefusal(400, strings.Repeat("ä ", 800)+"sk-abcdefgh", key).Message
 	if n := utf8.RuneCountInString(long); n != domain.MaxProviderMessage || !strings.HasSuffix(long, "…") {
 		t.Errorf("%d characters: %q", n, long)
 	}
 	// The end of a truncated message must not contain the beginning of a key.
-	if cut := newRefusal(400, strings.Repeat("a ", 245)+key, key).Message; strings.Contains(cut, "my") {
+	if cut := newRefusal(400, strings.Repeat("a ", 495)+key, key).Message; strings.Contains(cut, "my") {
 		t.Errorf("%q", cut)
 	}
 }
