@@ -7,6 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"parley/shared/domain"
 	"parley/shared/store/rundb"
 )
 
@@ -20,7 +21,7 @@ type Answer struct {
 }
 
 // Answers reads the answers of those of the runs that belong to the principal's chats and still
-// exist, in any order. The texts of the newest runs are read, up to bytes in total.
+// exist, in any order. Runs that cannot be read as responses are left out. The texts of the newest runs are read, up to bytes in total.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = nil
@@ -29,8 +30,9 @@ func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []str
 			FROM (SELECT r.id, coalesce(r.agent_id, r.template_id) AS target_id, r.session_id,
 			    coalesce(nullif(coalesce(h.text, r.answer), ''), $4) AS text
 			  FROM runs r LEFT JOIN heard h ON h.run_id = r.id
-			  WHERE r.org_id = $1 AND r.principal = $2 AND r.id = ANY ($3) AND r.trigger_type = 'chat' AND`+rundb.RunLive+`AND`+NotErased+`) a`,
-			org, principal, pq.Array(runIDs), notPlayed, bytes)
+			  WHERE r.org_id = $1 AND r.principal = $2 AND r.id = ANY ($3) AND r.trigger_type = 'chat' AND`+rundb.RunLive+`AND`+NotErased+`
+			    AND left(r.input::text, length($6)) <> $6) a`,
+			org, principal, pq.Array(runIDs), notPlayed, bytes, domain.UnstoredInput)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading answers: %w", err)

@@ -41,7 +41,10 @@ const (
 
 // maxSteps is the maximum number of visited runs for each turn that is read. Runs without an answer
 // give no turn, only the history that their requests contained.
-const maxSteps = 10
+const maxSteps = 3
+
+// visitedBytes is the maximum total size, as stored, of the inputs of the visited runs.
+const visitedBytes = 2 * historyBytes
 
 // historyQuery reads the newest turns before a run, oldest first. It begins at the run with the
 // number $3, which need not exist, and goes from each run to the run that it continues. This is the
@@ -53,21 +56,22 @@ const maxSteps = 10
 // size is read.
 const historyQuery = `WITH RECURSIVE path AS (
     SELECT $3::int AS seq, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
-      0 AS turns, 0 AS steps, 0::bigint AS bytes, ''::text AS message, NULL::json AS earlier, NULL::text AS answer
+      0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer
   UNION ALL
     SELECT r.seq, r.previous_run, p.turns + (r.answer IS NOT NULL)::int, p.steps + 1,
       p.bytes + octet_length(r.message) + coalesce(octet_length(r.answer), 0) + coalesce(octet_length(r.earlier::text), 0),
+      p.visited + r.size,
       r.message, r.earlier, r.answer
     FROM path p CROSS JOIN LATERAL (
       SELECT r.seq, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
-        r.input->'history' AS earlier
+        r.input->'history' AS earlier, pg_column_size(r.input) AS size
       FROM runs r LEFT JOIN heard h ON h.run_id = r.id CROSS JOIN LATERAL (
         SELECT CASE WHEN h.run_id IS NOT NULL AND r.result IS NOT NULL THEN coalesce(nullif(h.text, ''), $5)
           WHEN r.status = 'completed' THEN r.answer END AS answer OFFSET 0) t
       WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq = CASE WHEN p.previous IS NULL
         THEN (SELECT max(q.seq) FROM runs q WHERE q.session_ref = $2 AND q.seq < p.seq)
         ELSE (SELECT q.seq FROM runs q WHERE q.id = p.previous AND q.session_ref = $2 AND q.seq < p.seq) END) r
-    WHERE p.turns < $4 AND p.steps < $8 AND p.bytes <= $6)
+    WHERE p.turns < $4 AND p.steps < $8 AND p.bytes <= $6 AND p.visited <= $9)
 SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
   CASE WHEN total <= $7 THEN coalesce(answer, '') ELSE '' END AS answer, total
 FROM (SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM path
@@ -98,7 +102,7 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 
 	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		rows = nil
-		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum, maxSteps*limit)
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum, maxSteps*limit, visitedBytes)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
