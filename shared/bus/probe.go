@@ -56,7 +56,10 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 	}
 
 	for msg := range batch.Messages() {
-		return msg.Ack()
+		if err := msg.DoubleAck(ctx); err != nil { // waits until the message has left the stream
+			return fmt.Errorf("probing jobs: acknowledging a message: %w", err)
+		}
+		return nil
 	}
 
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {

@@ -168,7 +168,7 @@ func TestBorrowedNATS(t *testing.T) {
 				}
 			}
 			t.Run("below", func(t *testing.T) {
-				if said := play(t, func(s *recorder) { borrow(s, own) }); !strings.Contains(said, "has the shared NATS server") {
+				if said := play(t, func(s *recorder) { borrow(s, own) }); !strings.Contains(said, "uses the shared NATS server") {
 					t.Errorf("asked again below: %q", said)
 				}
 			})

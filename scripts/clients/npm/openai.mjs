@@ -98,7 +98,7 @@ const parts = {
 
   async responses() {
     const { data, response } = await client.responses
-      .create({ model: ECHO_ID, input: "Hello.", instructions: "Be brief.", metadata: { a: "b" }, store: false, max_output_tokens: 9 })
+      .create({ model: ECHO_ID, input: "Hello.", instructions: "Be brief.", metadata: { a: "b" }, max_output_tokens: 9 })
       .withResponse();
     assert.equal(data.output_text, "echo: Hello.");
     assert.deepEqual([data.object, data.status, data.model, data.instructions], ["response", "completed", ECHO_ID, "Be brief."]);

@@ -28,10 +28,10 @@ const (
 )
 
 // Files handles requests for the files and sources of runs.
-type Files struct{ Deps }
+type Files struct{ *Deps }
 
 // Files returns the handler of files and sources.
-func (h *Handler) Files() Files { return Files{h.Deps} }
+func (h *Handler) Files() Files { return Files{&h.Deps} }
 
 // errNoFile is the error for files that do not exist or that the caller may not read.
 func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
@@ -110,7 +110,7 @@ func (h Files) OpenLink(c *gin.Context) {
 func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
 	// Callers who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
-		return (&Handler{h.Deps}).findRun(c, runID)
+		return (&Handler{*h.Deps}).findRun(c, runID)
 	})
 }
 
