@@ -64,7 +64,7 @@ func TestRefusalsHideTheAccount(t *testing.T) {
 			if !inBody {
 				e.Detail, body = "about the account", nil
 			}
-			describe(e, &http.Response{StatusCode: 429}, body, "")
+			describe(e, &http.Response{StatusCode: http.StatusTooManyRequests}, body, "")
 			if e.Provider.Status != 429 || e.Provider.Message != want {
 				t.Errorf("%s: %+v", kind, e.Provider)
 			}
