@@ -23,7 +23,7 @@ const (
 	mcp      = "MCP clients send it"
 	monitor  = "for monitoring, not for programs that use agents"
 	document = "a document for readers"
-	link     = "whoever has the link opens it, without a credential"
+	link     = "people open the link in a browser, without a credential"
 )
 
 // Operations lists every operation of the document, in its order.
