@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,10 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	lists(t, client.Agents.List(parley.AgentQuery{Q: t.Name()}), func(a parley.Agent) string { return a.ID }, agent.ID)
 	lists(t, client.Templates.List(parley.Paging{Limit: 2}), func(a parley.Template) string { return a.ID }, "tpl_support")
 	must[*parley.Template](t)(client.Templates.Get(ctx, "tpl_support"))
+	checked := must[*parley.AgentCheck](t)(client.Agents.Check(ctx, agent.ID))
+	if last := must[*parley.Agent](t)(client.Agents.Get(ctx, agent.ID)).LastCheck; len(checked.Checks) == 0 || !reflect.DeepEqual(last, checked) {
+		t.Errorf("%+v, stored %+v", checked, last)
+	}
 	imported := must[*parley.ImportedEndpoints](t)(client.Agents.ImportEndpoints(ctx, agent.ID, parley.OpenAPIImport{Document: map[string]any{
 		"openapi": "3.1.0", "info": map[string]any{"title": "Tickets", "version": "1"}, "servers": []any{map[string]any{"url": "https://tickets.example.com/v1"}},
 		"paths": map[string]any{"/tickets": map[string]any{"get": map[string]any{

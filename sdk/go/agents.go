@@ -49,6 +49,12 @@ func (a Agents) ImportEndpoints(ctx context.Context, id string, from OpenAPIImpo
 	return act[ImportedEndpoints](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: from}, id, "import-openapi")
 }
 
+// Check tries the connections of an agent: its models, MCP servers, search provider and endpoints. It
+// takes at most 30 seconds.
+func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
+	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
+}
+
 // Templates reads the templates, with which everyone may chat.
 type Templates struct{ group }
 

@@ -118,6 +118,14 @@ func TestRequestsChooseTheListOfSources(t *testing.T) {
 			}
 		}
 	}
+	// A response that is retrieved later remembers the choice.
+	for metadata, listed := range map[string]bool{`{}`: true, `{"append_sources":"true"}`: true, `{"append_sources":"false"}`: false} {
+		responseID := a.respond(fmt.Sprintf(`{"model":%q,"background":true,"input":"m","metadata":%s}`, agentID, metadata), h.key)
+		a.answerWithFile(runFor(responseID), true)
+		if got := a.ok("GET", "/v1/responses/"+responseID, "", h.key); strings.Contains(string(got.body), "**Sources**") != listed {
+			t.Errorf("%s, retrieved: lists the sources is %v: %s", metadata, !listed, got.body)
+		}
+	}
 	a.from("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}],"metadata":{"append_sources":"yes"}}`, agentID), h.key).
 		want(t, "another value", 400, "invalid_request metadata.append_sources")
 }

@@ -117,6 +117,12 @@ type ResponseEcho struct {
 	View               View              `json:"-"`
 }
 
+// AppendSources returns the request's choice about a list of sources, which its metadata contains, or
+// nil if it made none.
+func (e ResponseEcho) AppendSources() *bool {
+	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // it was valid when it was stored
+}
+
 // Stored returns the JSON of the stored fields, or nil if they are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
 	if !e.Background && len(e.Metadata) == 0 {

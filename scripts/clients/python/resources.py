@@ -91,6 +91,8 @@ with Parley() as client:
     # Agents and templates.
     tickets = {"get": {"operationId": "listTickets", "summary": "Lists tickets", "responses": {"200": {"description": "The tickets"}}}}
     described = {"openapi": "3.1.0", "info": {"title": "Tickets", "version": "1"}, "servers": [{"url": "https://tickets.example.com/v1"}], "paths": {"/tickets": tickets}}
+    checked = client.agents.check(agent)
+    assert checked["checks"] and client.agents.get(agent)["lastCheck"] == checked
     assert client.agents.import_endpoints(agent, {"document": described})["imported"] == ["listTickets"]
     assert client.templates.get("tpl_support")["id"] == "tpl_support"
     client.agents.delete(agent)

@@ -94,6 +94,9 @@ async function imports() {
     openapi: "3.1.0", info: { title: "Tickets", version: "1" }, servers: [{ url: "https://tickets.example.com/v1" }],
     paths: { "/tickets": { get: { operationId: "listTickets", summary: "Lists tickets", responses: { 200: { description: "The tickets" } } } } },
   };
+  const checked = await client.agents.check(agentId);
+  assert.ok(checked.checks.length > 0);
+  assert.deepEqual((await client.agents.get(agentId)).lastCheck, checked);
   assert.deepEqual((await client.agents.importEndpoints(agentId, { document })).imported, ["listTickets"]);
   assert.equal((await client.templates.get("tpl_support")).id, "tpl_support");
 }

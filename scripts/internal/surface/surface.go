@@ -23,6 +23,7 @@ const (
 	mcp      = "MCP clients send it"
 	monitor  = "for monitoring, not for programs that use agents"
 	document = "a document for readers"
+	link     = "people open the link in a browser, without a credential"
 )
 
 // Operations lists every operation of the document, in its order.
@@ -31,6 +32,7 @@ var Operations = []Operation{
 	{ID: "postAgents", SDK: []string{"agents.create"}},
 	{ID: "postAgents", Action: "chat", SDK: []string{"chat.send", "chat.stream"}},
 	{ID: "postAgents", Action: "import-openapi", SDK: []string{"agents.importEndpoints"}},
+	{ID: "postAgents", Action: "check", SDK: []string{"agents.check"}},
 	{ID: "putAgents", SDK: []string{"agents.update"}},
 	{ID: "deleteAgents", SDK: []string{"agents.delete"}},
 	{ID: "createWidgetSession", None: browser},
@@ -60,6 +62,7 @@ var Operations = []Operation{
 	{ID: "putBudgets", SDK: []string{"budgets.update"}},
 	{ID: "deleteBudgets", SDK: []string{"budgets.delete"}},
 	{ID: "getSources", SDK: []string{"sources.get"}},
+	{ID: "openFileLink", None: link},
 	{ID: "getFiles", SDK: []string{"files.download"}},
 	{ID: "getKnowledge", SDK: []string{
 		"knowledge.get", "knowledge.list", "knowledge.search", "knowledge.wait", "knowledge.download", "knowledge.page", "knowledge.passages",
@@ -109,6 +112,7 @@ var Operations = []Operation{
 	{ID: "createResponse", None: openai},
 	{ID: "getResponse", None: openai},
 	{ID: "cancelResponse", None: openai},
+	{ID: "getContainerFile", None: openai},
 	{ID: "connectRealtime", None: openai},
 	{ID: "createClientSecret", None: openai},
 	{ID: "postMcp", None: mcp},

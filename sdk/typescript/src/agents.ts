@@ -2,7 +2,7 @@ import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
-  Agent, AgentChange, Deleted, GetAgentsQuery, GetTemplatesQuery, ImportedEndpoints, NewAgent, OpenApiImport, Template,
+  Agent, AgentChange, AgentCheck, Deleted, GetAgentsQuery, GetTemplatesQuery, ImportedEndpoints, NewAgent, OpenApiImport, Template,
 } from "./types.js";
 
 /** A filter for agents. `q` is a part of their names. */
@@ -56,6 +56,14 @@ export class Agents {
   /** Adds the operations of an OpenAPI 3 document to an agent's endpoints. */
   async importEndpoints(id: string, from: OpenApiImport, options?: RequestOptions): Promise<ImportedEndpoints> {
     return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "import-openapi" }, body: from }, options);
+  }
+
+  /**
+   * Tries the connections of an agent: its models, MCP servers, search provider and endpoints. It
+   * takes at most 30 seconds.
+   */
+  async check(id: string, options?: RequestOptions): Promise<AgentCheck> {
+    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "check" }, repeatable: false }, options);
   }
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ type testEnv struct {
 	refuses error // the error of NoteAttempt
 	refused []domain.ProviderError
 	failed  executiondb.Failures // the result of FailedSinceStep
+	log     io.Writer            // of the attempt; nil: none
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -230,7 +232,11 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()})
+	log := zerolog.Nop()
+	if s.log != nil {
+		log = zerolog.New(s.log)
+	}
+	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: log})
 	cancel()
 	groups.Wait()
 }

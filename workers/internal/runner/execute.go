@@ -188,7 +188,8 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	if errors.As(err, &failure) {
 		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
 		if said := failure.Provider; said != nil {
-			log = log.With().Int("provider_status", said.Status).Str("provider_message", said.Message).Logger()
+			log = log.With().Int("provider_status", said.Status).Logger()
+			log.Debug().Str("provider_message", said.Message).Msg("the model provider responded")
 			r.noteRefusal(ctx, a, *said)
 		}
 	}
@@ -227,7 +228,8 @@ const (
 )
 
 // brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
-// before it ended with an answer that broke off. Each model of the agent is tried at least once.
+// before it ended with an answer that broke off. Each model of the agent is tried at least once. A run
+// whose own answers never broke off is retried, however often the circuit breaker has rejected it.
 func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
 	limit := max(maxBrokenOff, a.models)
 	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {
@@ -245,7 +247,7 @@ func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agen
 	if failure.Provider != nil {
 		failed.Refused++
 	}
-	return failed.Refused >= limit || failed.All >= limit+maxRejected
+	return failed.Refused >= limit || failed.Refused >= 1 && failed.All >= limit+maxRejected
 }
 
 // backoff doubles from one second to a minute, with jitter.

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"parley/shared/domain"
@@ -33,6 +35,7 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
 		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
 		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},
+		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // a backoff of later attempts may exceed the deadline
 		"rejected, then broken": {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{All: 4, Refused: 1}, false},
 	} {
 		failure := llm.NewError(c.kind, nil)
@@ -49,13 +52,23 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 }
 
 // TestAProviderResponseIsNotInTheResult checks that a provider's response is stored for admins, but
-// is neither in the run's result nor in its events, which members read.
+// is neither in the run's result nor in its events, which members read. Its text is logged at debug
+// only.
 func TestAProviderResponseIsNotInTheResult(t *testing.T) {
 	t.Parallel()
 	refusal := llm.NewError(llm.KindAuth, nil)
 	refusal.Provider = &domain.ProviderError{Status: 401, Message: "no such key"}
-	s := &testEnv{model: scripted.New("stage/a", scripted.Call{Err: refusal})}
+	var log bytes.Buffer
+	s := &testEnv{model: scripted.New("stage/a", scripted.Call{Err: refusal}), log: &log}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "no such key") && !strings.Contains(line, `"level":"debug"`) {
+			t.Errorf("logged %s", line)
+		}
+	}
+	if !strings.Contains(log.String(), `"level":"warn","provider_status":401`) || !strings.Contains(log.String(), "no such key") {
+		t.Errorf("logged %s", log.String())
+	}
 	if len(s.refused) != 1 || s.refused[0] != *refusal.Provider {
 		t.Errorf("stored %+v", s.refused)
 	}

@@ -15,31 +15,35 @@ import (
 
 // Limits on log entries of deliveries without a valid signature, which anyone can send. Each entry
 // is written at most once in repeatWindow. Verified senders and others have separate limits per
-// hook, so that others cannot keep a misconfigured source out of the log.
+// hook and per organization, so that others cannot keep a misconfigured source out of the log. The
+// limit for all is far above, so that no organization uses it up for the others.
 const (
 	repeatWindow        = 10 * time.Second
 	rejectionsPerHook   = 30 // per minute
-	rejectionsPerMinute = 600
+	rejectionsPerOrg    = 60
+	rejectionsPerMinute = 6000
 )
 
 // rejections limits the log entries of rejected deliveries at this ingress process.
-type rejections struct{ entries, hooks, all *ratelimit.Failures }
+type rejections struct{ entries, hooks, orgs, all *ratelimit.Failures }
 
 func newRejections(now func() time.Time) *rejections {
 	return &rejections{
 		entries: ratelimit.NewFailures(1, repeatWindow, now),
 		hooks:   ratelimit.NewFailures(rejectionsPerHook, time.Minute, now),
+		orgs:    ratelimit.NewFailures(rejectionsPerOrg, time.Minute, now),
 		all:     ratelimit.NewFailures(rejectionsPerMinute, time.Minute, now),
 	}
 }
 
 // allow reports whether a rejected delivery may be logged now.
-func (r *rejections) allow(hookID string, d *hookdb.Rejected) bool {
-	group := hookID + " others"
+func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
+	kind := " others"
 	if d.Verified {
-		group = hookID + " verified"
+		kind = " verified"
 	}
-	return r.entries.Begin(group+" "+d.Client+" "+d.Reason) == 0 && r.hooks.Begin(group) == 0 && r.all.Begin("") == 0
+	return r.entries.Begin(hookID+kind+" "+d.Client+" "+d.Reason) == 0 && r.hooks.Begin(hookID+kind) == 0 &&
+		r.orgs.Begin(orgID+kind) == 0 && r.all.Begin("") == 0
 }
 
 // logRejected logs a delivery without a valid signature, which usually means that the source has
@@ -50,7 +54,7 @@ func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, 
 		return
 	}
 	d := hookdb.Rejected{Client: client, Verified: verified, Reason: coded.Detail, Bytes: max(0, c.Request.ContentLength)}
-	if !h.Rejections.allow(hook.ID, &d) {
+	if !h.Rejections.allow(hook.OrganizationID, hook.ID, &d) {
 		return
 	}
 

@@ -216,7 +216,7 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 	c.Header(HeaderRunID, run.Run.ID)
-	echo.View = h.view(c, nil)
+	echo.View = h.view(c, echo.AppendSources())
 	h.writeResponse(c, run, echo)
 }
 

@@ -245,6 +245,7 @@ class AsyncAgents(AsyncGroup[Agents]):
     update = _Call(Agents.update)
     delete = _Call(Agents.delete)
     import_endpoints = _Call(Agents.import_endpoints)
+    check = _Call(Agents.check)
 
 
 class AsyncTemplates(AsyncGroup[Templates]):

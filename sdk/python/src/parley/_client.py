@@ -20,6 +20,7 @@ from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, So
 from ._transport import Request, Transport
 from .types import (
     Agent,
+    AgentCheck,
     Automation,
     Deleted,
     Document,
@@ -106,6 +107,14 @@ class Agents(Group):
         """Add the operations of an OpenAPI 3 document to an agent's endpoints."""
         query, body = {"id": require_id(agent_id), "action": "import-openapi"}, cast(Mapping[str, Any], source)
         return self._http.call(ImportedEndpoints, json_request("POST", "/api/agents", query, body, repeatable=False))
+
+    def check(self, agent_id: str) -> AgentCheck:
+        """Try the connections of an agent: its models, MCP servers, search provider and endpoints.
+
+        It takes at most 30 seconds.
+        """
+        query = {"id": require_id(agent_id), "action": "check"}
+        return self._http.call(AgentCheck, Request("POST", "/api/agents", query, repeatable=False))
 
 
 class Templates(Group):

@@ -133,13 +133,11 @@ func TestProvidersExplainThemselves(t *testing.T) {
 	for _, p := range protocols() {
 		for recording, want := range map[string]map[string]domain.ProviderError{
 			"openai": {
-				"error_401_key.json": {
-					Status: 401, Message: "Incorrect API key provided: [redacted]. You can find your API key at https://platform.openai.com/account/api-keys.",
-				},
-				"cut_text.sse": {Status: 200, Message: "The stream ended before the answer was complete."},
+				"error_401_key.json": {Status: 401},
+				"cut_text.sse":       {Status: 200, Message: "The stream ended before the answer was complete."},
 			},
 			"anthropic": {
-				"error_401_key.json": {Status: 401, Message: "invalid x-api-key"},
+				"error_401_key.json": {Status: 401},
 				"cut_text.sse":       {Status: 200, Message: "The stream ended before the answer was complete."},
 			},
 		}[p.name] {

@@ -27,13 +27,26 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:user|acct)[-_][A-Za-z0-9]{16,}`,
 	`\bAIza[\w.*-]{10,}`,
 	`\beyJ[\w-]{8,}(?:\.[\w-]+)*`,
-	`//[^\s/@]+:[^\s/@]+@`,
+	`//[^\s/@]+:[^\s/@]+@\S*`,
 	`[\w-]*[*•]{3,}[\w-]*`,
 	`\b[A-Za-z0-9+_-]{40,}={0,2}`,
 }, "|"))
 
+// addresses and hosts match where the operator's servers are: URLs; and hosts with a port, names of
+// private and common domains, and IP addresses. A port needs two digits, because names of models end
+// with a single one, such as phi:3b or claude:0.
+var (
+	addresses = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"<>]+`)
+	hosts     = regexp.MustCompile(`(?i)` + strings.Join([]string{
+		`\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b`,
+		`\[?(?:\b[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){7}\b|\b[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}::(?:[0-9a-f:.]*[0-9a-f])?|::[0-9a-f:.]*[0-9a-f]\b)(?:%\w+)?(?:\](?::\d{1,5})?)?`,
+		`\b(?:[\w-]+\.)*[\w-]*[a-z][\w-]*:\d{2,5}\b`,
+		`\b(?:[\w-]+\.)+(?:internal|intranet|local|localdomain|lan|corp|home|private|svc|com|net|org|io|dev|cloud)\b`,
+	}, "|"))
+)
+
 // newRefusal returns what admins may read of a provider's response: its status, and its message
-// without secrets, on one line and with at most domain.MaxProviderMessage characters. key is the
+// without secrets and addresses, on one line and with at most domain.MaxProviderMessage characters. key is the
 // key of the request.
 func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = strings.ToValidUTF8(message, "\uFFFD")
@@ -42,7 +55,9 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 		message = strings.ReplaceAll(message, key, redacted)
 	}
 	// Truncated after the redaction, so that no part of a secret at the end escapes it.
+	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
+	message = hosts.ReplaceAllString(message, redacted)
 	message = strings.ReplaceAll(message, redacted+redacted, redacted) // a key and its masked rest
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
@@ -67,7 +82,8 @@ func plainMessage(body []byte) string {
 const cutShort = "The stream ended before the answer was complete."
 
 // describe sets e.Provider after a response: to the message that the classification has found, or
-// else to one that describes the response.
+// else to one that describes the response. The message is empty if the cause is the operator's account
+// at the provider: its credentials, quota or rate limit.
 func describe(e *llm.Error, res *http.Response, body []byte, key string) {
 	if res == nil {
 		return
@@ -78,6 +94,11 @@ func describe(e *llm.Error, res *http.Response, body []byte, key string) {
 	}
 	if message == "" && e.Kind == llm.KindTruncated {
 		message = cutShort
+	}
+	switch e.Kind {
+	case llm.KindAuth, llm.KindQuota, llm.KindRateLimited:
+		message = ""
+	default:
 	}
 	e.Provider = newRefusal(res.StatusCode, message, key)
 }
