@@ -50,7 +50,9 @@ type Submission struct {
 	// Before prepares what else the run needs. It is called after the rate charge, and not for a
 	// request that exceeds its limit. nil: nothing to prepare.
 	Before    func(context.Context) error
-	beforeErr error // the error of Before, once called
+	beforeErr error    // the error of Before, once called
+	Sent      []string // what the request says about what Before looks up; part of its fingerprint
+	asked     []byte   // the fingerprint, once Before was called
 }
 
 // Target returns the id of the agent or template.
@@ -64,8 +66,12 @@ func (s *Submission) keyHash() []byte {
 	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
-// fingerprint distinguishes a retry from a different request with the same key.
+// fingerprint distinguishes a retry from a different request with the same key. It is that of the
+// request as it was sent: what Before looks up can change until the retry.
 func (s *Submission) fingerprint() []byte {
+	if s.asked != nil {
+		return s.asked
+	}
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
 	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
@@ -76,6 +82,7 @@ func (s *Submission) fingerprint() []byte {
 	if s.Previous != nil {
 		asked = append(asked, "previous", *s.Previous)
 	}
+	asked = append(asked, s.Sent...)
 	if s.Unstored {
 		asked = append(asked, "unstored")
 	}
@@ -223,7 +230,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		return sub, nil
 	case err == nil:
 		t.Refund()
-		return attach(ctx, s, &sub.Run)
+		return attach(s, &sub.Run)
 	case checked:
 		return nil, err
 	}
@@ -246,7 +253,7 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 	if err != nil || run == nil {
 		return nil, false, err
 	}
-	sub, err = attach(ctx, s, run)
+	sub, err = attach(s, run)
 	return sub, true, err
 }
 
@@ -282,19 +289,16 @@ func (s *Submission) Prepare(ctx context.Context) error {
 
 	// A request whose new run turns out to exist is prepared only once.
 	before := s.Before
-	s.Before = nil
+	s.Before, s.asked = nil, s.fingerprint()
 	s.beforeErr = before(ctx)
 	return s.beforeErr
 }
 
 // attach returns the existing run with the key if the caller may read it and the request is the
 // same. A user who has lost the admin role since may not read it.
-func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitted, error) {
+func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
-	}
-	if err := s.Prepare(ctx); err != nil {
-		return nil, err
 	}
 
 	// The fingerprint of an erased run is not compared: its readers get ErasedKey instead.

@@ -121,23 +121,23 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 }
 
 // KnownAnswers returns which of the given runs a session has, of those that can be read. The key
-// names the session. same reports whether one of its 20 newest answers is this text, or ends with
-// a paragraph that is this text.
+// names the session. same is the newest run among its 20 newest answers whose answer is this text,
+// or ends with a paragraph that is this text; it is empty if there is none.
 func (s *Store) KnownAnswers(
 	ctx context.Context, org string, key []byte, runIDs []string, text string,
-) (known []string, same bool, err error) {
+) (known []string, same string, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		known = nil
+		known, same = nil, ""
 		if err := tx.SelectContext(ctx, &known, `SELECT r.id FROM runs r JOIN sessions s ON `+runInSession+`
 			WHERE s.key = $1 AND s.org_id = $2 AND r.org_id = $2 AND r.id = ANY ($3)`, key, org, pq.Array(runIDs)); err != nil || text == "" {
 			return err
 		}
-		return tx.GetContext(ctx, &same, `SELECT EXISTS (SELECT FROM (SELECT r.answer FROM sessions s JOIN runs r ON `+runInSession+`
+		return tx.GetContext(ctx, &same, `SELECT coalesce((SELECT id FROM (SELECT r.id, r.seq, r.answer FROM sessions s JOIN runs r ON `+runInSession+`
 			WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq DESC LIMIT 20) newest
-			WHERE answer = $3 OR right(answer, length($3) + 2) = E'\n\n' || $3)`, key, org, text)
+			WHERE answer = $3 OR right(answer, length($3) + 2) = E'\n\n' || $3 ORDER BY seq DESC LIMIT 1), '')`, key, org, text)
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("looking up answers of a session: %w", err)
+		return nil, "", fmt.Errorf("looking up answers of a session: %w", err)
 	}
 	return known, same, nil
 }

@@ -55,8 +55,20 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 		return nil, nil, err
 	}
 	s.Before = func(ctx context.Context) error { return h.completeSubmission(ctx, s, &request) }
+	s.Sent = sentReferences(&request)
 	s.Echo, err = request.Echo.Stored()
 	return s, &request, err
+}
+
+// sentReferences returns what a request refers to, as it says so, for the request's fingerprint.
+func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
+	for _, r := range request.References {
+		sent = append(sent, r.Field, r.RunID)
+	}
+	if request.Previous != "" || request.WholeHistory && len(request.Conversation.History) > 0 {
+		sent = append(sent, "previous", request.Previous)
+	}
+	return sent
 }
 
 // completeSubmission adds what the request refers to: the run that it continues, and earlier answers.

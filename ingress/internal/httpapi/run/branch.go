@@ -52,6 +52,33 @@ func (b *branch) lastAnswer() int {
 	return -1
 }
 
+// sent returns what the request says about the run that it continues, for its fingerprint. The
+// history of a visitor does not count.
+func (b *branch) sent(visitor bool) (sent []string) {
+	last, answered := b.lastAnswer(), b.replacedID
+	if last >= 0 {
+		answered = b.messages[last].ID
+	}
+	runID, ok := uistream.RunOfMessage(answered)
+	switch {
+	case last < 0 && !b.replaces:
+		return nil
+	case last < 0 && ok:
+		return []string{"replaces", runID}
+	case last < 0 || ok:
+		return []string{"previous", runID}
+	case visitor:
+		return nil
+	}
+	for _, e := range b.history() {
+		sent = append(sent, e.Message, e.Answer)
+	}
+	if len(sent) > 0 {
+		sent = append(sent, "") // no instructions
+	}
+	return append(sent, "previous", "") // no run
+}
+
 // continueBy decides which run a submission continues.
 func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	last := b.lastAnswer()
@@ -69,7 +96,7 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 	}
 
 	// A visitor cannot write the agent's answers.
-	if s.Caller.Visitor.ID != "" || s.Caller.Kind == domain.CallerDemo {
+	if visits(s.Caller) {
 		if b.replaces {
 			return apierr.Invalid("messages["+strconv.Itoa(last)+"].id", httpx.CodeInvalidValue, "is not an answer of this session")
 		}

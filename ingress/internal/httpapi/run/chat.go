@@ -74,12 +74,15 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	}
 
 	if before := body.before; before != nil {
+		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
 	}
 	if t != nil {
 		s.Instructions = strings.Join(t.instructions, "\n\n")
+		s.Message, _ = t.from(t.lastAnswer() + 1)
+		s.Sent = t.sent()
 		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
-		if visits := who.Kind == domain.CallerDemo || who.Visitor.ID != ""; visits && s.Instructions != "" {
+		if visits(who) && s.Instructions != "" {
 			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages of system and developer")
 		}
 	}
@@ -95,6 +98,10 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 
 	return s, &reader, found.Err()
 }
+
+// visits reports whether a caller is a visitor of a widget or the demo, who cannot write the agent's
+// answers or instructions.
+func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
 
 // readChat reads the body and the requested event format.
 func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {

@@ -102,21 +102,43 @@ func (t *thread) from(start int) (message string, earlier []domain.Exchange) {
 	return join(question), earlier
 }
 
-// bring adds the messages that the session lacks to the submission: those after the last answer
-// that the session has. All are brought to a session with another history, such as that of a copied
-// thread.
-func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
-	answers, runs := map[int]string{}, []string{}
-	last := -1
-	for i, m := range t.said {
+// lastAnswer returns the index of the last message of the assistant, or -1.
+func (t *thread) lastAnswer() int {
+	for i, m := range slices.Backward(t.said) {
 		if m.role == "assistant" {
-			answers[i], last = m.runID, i
-			runs = append(runs, m.runID)
+			return i
 		}
 	}
+	return -1
+}
+
+// sent returns the messages up to the last answer, for the request's fingerprint.
+func (t *thread) sent() (sent []string) {
+	for _, m := range t.said[:t.lastAnswer()+1] {
+		sent = append(sent, m.role, m.text, m.runID)
+	}
+	return sent
+}
+
+// bring decides which run a submission continues: that of the last answer that the session has, or
+// none. A user may have edited an earlier message or regenerated an answer. The client then drops
+// the messages after it, and the new run must not continue them. The messages after that answer are
+// added to the submission, or all messages if the session has none of the answers, as in a copied
+// thread. A visitor cannot write the agent's answers, so only the messages after the last answer are
+// added to a visitor's submission.
+func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
+	s.Previous = new("")
+	last := t.lastAnswer()
 	if last < 0 {
 		s.Message, s.History = t.from(0)
 		return nil
+	}
+
+	runs := []string{}
+	for _, m := range t.said {
+		if m.runID != "" {
+			runs = append(runs, m.runID)
+		}
 	}
 
 	// Some clients give the answers other ids, so the last one is also compared by its text.
@@ -126,10 +148,18 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 		return err
 	}
 	start := 0
-	for i, runID := range answers {
-		if slices.Contains(known, runID) || same && i == last {
-			start = max(start, i+1)
+	for i, m := range slices.Backward(t.said) {
+		if m.runID != "" && slices.Contains(known, m.runID) {
+			start, s.Previous = i+1, &m.runID
+			break
 		}
+		if i == last && same != "" {
+			start, s.Previous = i+1, &same
+			break
+		}
+	}
+	if visits(s.Caller) {
+		start = last + 1
 	}
 	s.Message, s.History = t.from(start)
 	return nil
