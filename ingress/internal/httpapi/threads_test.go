@@ -118,7 +118,6 @@ func TestEditedThreads(t *testing.T) {
 	}{
 		{"an edited message", []string{"user 1: 1", answerOf(first, "a1"), "user 2: two"}, "1>a1 two"},
 		{"an edited message after an answer with another id", []string{"user 1: 1", "assistant x: a1", "user 2: two"}, "1>a1 two"},
-		{"another first answer", []string{"user 1: 1"}, "1"},
 		{"the next message of the first branch", []string{"user 1: 1", answerOf(first, "a1"), "user 2: 2", answerOf(second, "a2"), "user 3: 3"}, "1>a1 2>a2 3"},
 		{"an answer of another program", []string{"user 1: x", "assistant x: y", "user 2: z"}, "x>y z"},
 	} {
