@@ -55,7 +55,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
 
-	for msg := range batch.Messages() {
+	if msg, ok := <-batch.Messages(); ok {
 		if err := msg.DoubleAck(ctx); err != nil { // waits until the message has left the stream
 			return fmt.Errorf("probing jobs: acknowledging a message: %w", err)
 		}

@@ -121,11 +121,11 @@ func (t *thread) sent() (sent []string) {
 }
 
 // bring decides which run a submission continues: that of the last answer that the session has, or
-// none. A request without answers continues the session. A user may have edited an earlier message or regenerated an answer. The client then drops
-// the messages after it, and the new run must not continue them. The messages after that answer are
-// added to the submission, or all messages if the session has none of the answers, as in a copied
-// thread. A visitor cannot write the agent's answers, so only the messages after the last answer are
-// added to a visitor's submission.
+// none. A request without answers continues the session. A user may have edited an earlier message or
+// regenerated an answer. The client then drops the messages after it, and the new run must not
+// continue them. The messages after that answer are added to the submission, or all messages if the
+// session has none of the answers, as in a copied thread. A visitor cannot write the agent's answers,
+// so only the messages after the last answer are added to a visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
 	last := t.lastAnswer()
 	if last < 0 {
