@@ -240,9 +240,10 @@ func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path+"/"
 // routes.
 func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	var paths []string
+	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
 	for _, r := range routes {
 		if strings.HasPrefix(r.Path, V1Prefix) {
-			paths = append(paths, r.Method+" "+strings.ReplaceAll(r.Path, ":id", "{id}"))
+			paths = append(paths, r.Method+" "+parameters.Replace(r.Path))
 		}
 	}
 	return apierr.New(apierr.NotFound, "no such path; the base URL ends with /v1, and this API has %s", strings.Join(paths, ", "))
