@@ -106,7 +106,7 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 		}
 	}
 
-	// A run that brings its history begins anew, and passes the history on even if it fails.
+	// A run whose request contains its history continues no run. Later runs have this history even if the run fails.
 	b.say("q6", "", none, domain.Exchange{Message: "mine", Answer: "yours"})
 	if got := b.historyAfter(nil); got != "[mine>yours]" {
 		t.Errorf("after a failed run with a history: %s", got)

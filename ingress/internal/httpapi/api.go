@@ -218,9 +218,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
 		RunsDB: deps.Store.Runs, Readers: deps.Readers,
 	})
-	a.widget = widget.New(widget.Deps{
-		Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits,
-	})
+	a.widget = widget.New(widget.Deps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
 	a.voice = voice.New(voice.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
 		SessionsDB: deps.Store.Sessions, Auth: deps.Auth, Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates,

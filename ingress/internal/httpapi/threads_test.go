@@ -73,7 +73,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("By hand?", "By hand.")},
 	})
 
-	// Another thread lacks the answer, whoever wrote it.
+	// Another thread does not have the answer.
 	copied, _ := ask("another", "user 1: Hello.", "assistant "+ours+": "+formatAnswer, "user 2: Go on.")
 	check("a copied thread", copied, domain.Input{Message: "Go on.", History: []domain.Exchange{pair("Hello.", formatAnswer)}})
 }

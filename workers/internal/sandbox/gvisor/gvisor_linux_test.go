@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is the user id 65534, which owns no files.
+// nobody is the id of a user without files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
