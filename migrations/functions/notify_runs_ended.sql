@@ -1,4 +1,4 @@
--- Adds notifications about finished runs. Every transaction that writes the result of a run also deletes the open row, which
+-- Adds notifications about finished runs. Every transaction that writes an accepted run's result deletes its open row, which
 -- fires this trigger. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
 CREATE OR REPLACE FUNCTION notify_runs_ended() RETURNS trigger
   LANGUAGE plpgsql AS $$
