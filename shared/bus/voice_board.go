@@ -43,7 +43,7 @@ func (v *voiceBoard[In]) start() error {
 	v.inbox, v.wires, v.stopped = v.nc.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
 	sub, err := v.nc.Subscribe(v.inbox+".*", v.handleMessage)
 	if err != nil {
-		return fmt.Errorf("subscribing for voice frames: %w", err)
+		return fmt.Errorf("subscribing to voice frames: %w", err)
 	}
 	_ = sub.SetPendingLimits(-1, -1) // bounded per session instead: a session whose reader lags is lost
 	v.sub = sub
