@@ -16,7 +16,10 @@ func TestPublicPages(t *testing.T) {
 	for name, at := range map[string]place{
 		"login":  {"/login", "Sign in"},
 		"signup": {"/signup", "Sign up"},
-		"docs":   {"/docs", "Parley…"},
+		"docs":   {"/docs", "Documentation"},
+		"guide":  {"/docs/webhooks", "Webhooks…"},
+		"search": {"/docs?q=idempotency", "Results…"},
+		"api":    {"/docs/api", "Parley…"},
 		"errors": {"/docs/errors", "…rrors…"},
 		"demo":   {"/dashboard/templates?token=demo", "Templates"},
 	} {

@@ -149,9 +149,7 @@ func plain(n ast.Node, source []byte) string {
 				out.Write(n.Value)
 			}
 		case *ast.FencedCodeBlock, *ast.CodeBlock:
-			if entering {
-				out.Write(n.Lines().Value(source))
-			}
+			return ast.WalkSkipChildren, nil // code around a match explains nothing
 		default:
 			if !entering && n.Type() == ast.TypeBlock {
 				out.WriteByte(' ')
