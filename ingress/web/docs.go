@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	text "text/template"
 
@@ -55,10 +56,15 @@ var documents embed.FS
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
 // functions are the functions that templates can call.
-var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug}
+var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "tries": tries}
 
 // slug returns the anchor of a chapter.
 func slug(title string) string { return strings.ToLower(title) }
+
+// tries reports whether a browser may send an operation's requests: with a session, or without a credential.
+func tries(credentials []string) bool {
+	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
+}
 
 // credential returns the name that the pages show for a security scheme's credential.
 func credential(scheme string) string {
@@ -91,9 +97,10 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows the page's own style sheet and the form of
-// the search.
-const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows style sheets and scripts from this host, the
+// form of the search, and requests to this host.
+const DocsSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Favicon returns the service's icon, as SVG.
 func Favicon() ([]byte, error) {

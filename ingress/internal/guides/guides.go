@@ -62,7 +62,7 @@ func read(files fs.FS) (*Guide, error) {
 	g := &Guide{pages: map[string]*Page{}}
 	for _, c := range chapters {
 		chapter := Chapter{Title: c.title}
-		for _, at := range strings.Fields(c.paths) {
+		for at := range strings.FieldsSeq(c.paths) {
 			source, err := fs.ReadFile(files, at+".md")
 			if err != nil {
 				return nil, fmt.Errorf("reading a page of the documentation: %w", err)

@@ -103,7 +103,7 @@ func TestGuides(t *testing.T) {
 	for path, part := range map[string]string{
 		"/docs":                               `<a href="/docs/guides/cron">Cron</a>`,
 		"/docs?q=cron":                        `<a href="/docs/guides/cron`,
-		"/docs?q=%3Cnothing%3E":                "No page contains all of these words",
+		"/docs?q=%3Cnothing%3E":               "No page contains all of these words",
 		"/docs/webhooks":                      "<h1>Webhooks that start runs<",
 		"/docs/guides/cron":                   `aria-current="page">Cron</a>`,
 		"/docs/quickstart":                    `href="/docs/webhooks"`,

@@ -138,7 +138,10 @@ var documented = []string{"/docs/api", "/docs/errors"}
 
 // IsPage reports whether a path is a page for browsers and not part of the API.
 func IsPage(path string) bool {
-	return path == "/" || strings.HasPrefix(path, "/docs/") && !slices.Contains(documented, path) || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
+	if strings.HasPrefix(path, "/docs/") {
+		return !slices.Contains(documented, path)
+	}
+	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
 // isMissingPage reports whether a response tells the person at a browser that a page does not exist.
