@@ -60,3 +60,18 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	}
 	return rows[0], true, nil
 }
+
+// FirstAnswered reports whether a session has answers and its first run has this message. The key names
+// the session.
+func (s *Store) FirstAnswered(ctx context.Context, org string, key []byte, message string) (answered bool, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &answered, `SELECT coalesce((SELECT r.input->>'message' = $3 FROM sessions s JOIN runs r ON `+runInSession+`
+			  WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq LIMIT 1), false)
+			AND EXISTS (SELECT FROM sessions s JOIN runs r ON `+runInSession+` LEFT JOIN heard h ON h.run_id = r.id
+			  WHERE s.key = $1 AND s.org_id = $2 AND coalesce(h.text, r.answer) <> '')`, key, org, message)
+	})
+	if err != nil {
+		return false, fmt.Errorf("looking up the first message of a session: %w", err)
+	}
+	return answered, nil
+}

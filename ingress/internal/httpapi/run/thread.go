@@ -121,16 +121,16 @@ func (t *thread) sent() (sent []string) {
 }
 
 // bring decides which run a submission continues: that of the last answer that the session has, or
-// none. A request without answers continues the session. A user may have edited an earlier message or
-// regenerated an answer. The client then drops the messages after it, and the new run must not
-// continue them. The messages after that answer are added to the submission, or all messages if the
-// session has none of the answers, as in a copied thread. A visitor cannot write the agent's answers,
-// so only the messages after the last answer are added to a visitor's submission.
+// none. A user may have edited an earlier message or regenerated an answer. The client then drops the
+// messages after it, and the new run must not continue them. The messages after that answer are added
+// to the submission, or all messages if the session has none of the answers, as in a copied thread. A
+// visitor cannot write the agent's answers, so only the messages after the last answer are added to a
+// visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
+	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()
 	if last < 0 {
-		s.Message, s.History = t.from(0)
-		return nil
+		return h.bringQuestions(ctx, s, t, key)
 	}
 	s.Previous = new("")
 
@@ -142,7 +142,6 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	}
 
 	// Some clients give the answers other ids, so the last one is also compared by its text.
-	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	known, same, err := h.SessionsDB.KnownAnswers(ctx, s.Caller.OrganizationID, key, runs, t.said[last].text)
 	if err != nil {
 		return err
@@ -163,4 +162,18 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	}
 	s.Message, s.History = t.from(start)
 	return nil
+}
+
+// bringQuestions decides which run a submission without answers continues. It continues the session,
+// unless its only message is the session's first one again: then the user wants another first answer.
+func (h *Handler) bringQuestions(ctx context.Context, s *dispatch.Submission, t *thread, key []byte) error {
+	s.Message, s.History = t.from(0)
+	if len(t.said) > 1 {
+		return nil
+	}
+	again, err := h.SessionsDB.FirstAnswered(ctx, s.Caller.OrganizationID, key, s.Message)
+	if again {
+		s.Previous = new("")
+	}
+	return err
 }
