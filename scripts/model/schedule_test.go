@@ -203,7 +203,8 @@ func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
 		o.session = 10*o.org + s.rng.n(3)
-		o.branch = s.seed%3 == 1 && s.rng.n(2) == 0
+		// Only a third of the schedules have branches, so that the others have as many runs that wait for each other as before.
+		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
 			s.drawLate(&o)
