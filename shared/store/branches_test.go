@@ -5,10 +5,12 @@ import (
 	"sync"
 	"testing"
 
+	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // branch returns a run of the session "s" that continues the run named previous. If previous is
@@ -126,9 +128,11 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 		}
 	}
 
+	continued := map[string]string{}
 	begin := func(r queuedb.NewRun, want string) string {
 		t.Helper()
 		check(r.ID, want, b.accept(wideWindow, r)[0].Run.Run)
+		continued[r.ID] = want
 		return r.ID
 	}
 	first := begin(b.run("", "s"), "")
@@ -139,6 +143,26 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	begin(b.branch(second), second)
 	begin(b.run("", "other"), "")
 	begin(b.automation(), "")
+
+	// So does each turn of the session, on whichever page it is.
+	session := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
+	turns := 0
+	for page, before := (sessiondb.SessionPage{More: true}), 0; page.More; {
+		var err error
+		if page, err = b.s.Sessions.PageOfSession(t.Context(), session, before, 2, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, turn := range page.Turns {
+			if deref(turn.PreviousRun) != continued[turn.RunID] {
+				t.Errorf("turn %d continues %q, want %q", turn.Seq, deref(turn.PreviousRun), continued[turn.RunID])
+			}
+			before = turn.Seq
+			turns++
+		}
+	}
+	if turns != 6 {
+		t.Errorf("the session has %d turns", turns)
+	}
 
 	// Several runs of a session in one batch.
 	head := b.run("", "batch")

@@ -18,7 +18,6 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/pg"
-	"parley/shared/store/rundb"
 )
 
 // CountedRuns is the highest number of runs that can be reported for a session.
@@ -176,7 +175,11 @@ const sessionBytes = 1 << 20
 // The newest turn always fits into a whole page. The exact size of an input is computed only if its
 // stored size, which PostgreSQL knows without reading the text, leaves room. Therefore little is
 // read for a page that does not fit.
-const turnsQuery = `SELECT id, seq, previous_run, status, created_at, finished_at, fits, heard, bytes,
+//
+// The run that a turn continues is usually the turn before it in the page.
+const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
+	coalesce(previous_run, CASE WHEN lag(seq) OVER (ORDER BY seq) = seq - 1 THEN lag(id) OVER (ORDER BY seq)
+	  WHEN seq > 1 THEN preceding_run($1, seq) END) AS previous_run,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
@@ -186,7 +189,7 @@ const turnsQuery = `SELECT id, seq, previous_run, status, created_at, finished_a
 	  FROM (
 	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
 	    FROM (
-	      SELECT r.id, r.seq, ` + rundb.PreviousRun + `, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	      SELECT r.id, r.seq, r.previous_run, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
 	        r.created_at, r.finished_at
 	      FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
 	      WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
