@@ -53,7 +53,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
+      <PageHeader guide="webhooks" title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
         <span class="id"><code>{hook.id}</code><Copy text={hook.id} label="Copy the webhook’s id" /><Curl what="Read this webhook" request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
         <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">Last delivery: <Time at={hook.lastDeliveryAt} /></span></span>
       </PageHeader>

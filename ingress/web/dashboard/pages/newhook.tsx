@@ -25,7 +25,7 @@ export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
+      <PageHeader guide="webhooks" title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
       {admin ? <New /> : <Empty title="Webhooks are for admins">Webhooks use the organization’s API keys. Ask an admin to set one up.</Empty>}
     </>
   );

@@ -47,7 +47,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   const cancel = () => cancelRun(run.id).then(decided);
   return (
     <>
-      <PageHeader title={`Run of ${name}`} above={back} actions={
+      <PageHeader guide="traces" title={`Run of ${name}`} above={back} actions={
         <>
           <span role="status"><Status of={run.status} /></span>
           {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling}
@@ -64,7 +64,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         )}
         {run.warnings && (
           <div class="note warn">
-            <p>The run went on without these connections:</p>
+            <p>The run continued without these connections:</p>
             <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>MCP server <code>{w.name}</code>: {w.message}</li>)}</ul>
           </div>
         )}
