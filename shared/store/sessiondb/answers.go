@@ -47,10 +47,9 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	var rows []string
 	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT coalesce(r.previous_run,
-			  (SELECT q.id FROM runs q WHERE q.session_ref = r.session_ref AND q.seq < r.seq ORDER BY q.seq DESC LIMIT 1), '')
+		return tx.SelectContext(ctx, &rows, `SELECT coalesce(previous_run, '') FROM (SELECT `+rundb.PreviousRun+`
 			FROM runs r WHERE r.id = $4 AND r.org_id = $1 AND coalesce(r.agent_id, r.template_id) = $2 AND r.session_id = $3
-			  AND r.principal = $5 AND`+rundb.RunLive+`AND`+NotErased, of.OrganizationID, of.TargetID, of.SessionID, runID, principal)
+			  AND r.principal = $5 AND`+rundb.RunLive+`AND`+NotErased+`) found`, of.OrganizationID, of.TargetID, of.SessionID, runID, principal)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("reading the preceding run: %w", err)
