@@ -341,11 +341,14 @@ func (db *database) dispatch(r *run) {
 // An older snapshot therefore gives the same result.
 func (db *database) isHead(r *run) bool {
 	first, last := 0, r.seq-1
-	if r.branch && !db.sim.mutant.branchWaitsForAll {
+	switch {
+	case r.branch && db.sim.mutant.branchWaitsForNone:
+		return true
+	case r.branch && !db.sim.mutant.branchWaitsForAll:
 		first, last = r.waitsFor, r.waitsFor
 	}
 	for _, p := range db.runs {
-		if p.session == r.session && p.open != nil && first <= p.seq && p.seq <= last && !(r.branch && db.sim.mutant.branchWaitsForNone) {
+		if p.session == r.session && p.open != nil && first <= p.seq && p.seq <= last {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/sessiondb"
 )
 
 // noQuestion takes the place of the user's message in front of an answer that begins a thread, such
@@ -130,7 +131,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()
 	if last < 0 {
-		return h.bringQuestions(ctx, s, t, key)
+		return t.bringQuestions(ctx, s, h.SessionsDB, key)
 	}
 	s.Previous = new("")
 
@@ -164,14 +165,15 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	return nil
 }
 
-// bringQuestions decides which run a submission without answers continues. It continues the session,
-// unless its only message is the session's first one again: then the user wants another first answer.
-func (h *Handler) bringQuestions(ctx context.Context, s *dispatch.Submission, t *thread, key []byte) error {
+// bringQuestions decides which run a submission without answers continues. It continues the session
+// with this key, unless its only message is the session's first one again: then the user wants another
+// first answer.
+func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
 	s.Message, s.History = t.from(0)
 	if len(t.said) > 1 {
 		return nil
 	}
-	again, err := h.SessionsDB.FirstAnswered(ctx, s.Caller.OrganizationID, key, s.Message)
+	again, err := sessions.FirstAnswered(ctx, s.Caller.OrganizationID, key, s.Message)
 	if again {
 		s.Previous = new("")
 	}
