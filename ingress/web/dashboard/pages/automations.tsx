@@ -8,7 +8,7 @@ import type { Automation, List, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
 import { Curl } from "../ui/curl";
-import { Empty, Loaded, More, PageHeader, Section, Status, Time } from "../ui/parts";
+import { Empty, Loaded, More, PageHeader, Problem, Section, Status, Time } from "../ui/parts";
 import { SetUp } from "./automations/setup";
 import { HookList, useHooks } from "./hooks/list";
 import { useNames, type Names } from "./runs/names";
@@ -55,7 +55,7 @@ function Automations() {
             </Section>
           )}
         </Loaded>
-        {known && <SetUp agents={names.agents} reload={names.reload} />}
+        {known && (names.error ? <Problem error={names.error} retry={names.reload} /> : <SetUp agents={names.agents} reload={names.reload} />)}
       </div>
     </>
   );
