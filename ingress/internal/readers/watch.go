@@ -58,7 +58,7 @@ type Watch struct {
 	bytes    int  // of the shown texts in left
 	full     bool // left was full, so a run was not watched; reset when left is empty
 	calls    map[string]*Reading
-	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
+	next     memory[waiting] // by session, of messages that wait for an earlier run
 	attempts memory[attempt] // by request
 }
 
@@ -72,6 +72,20 @@ type leftRun struct {
 	asked     time.Time // when the ingresses were last asked who reads the run
 	confirmed time.Time // when the last question arrived; zero: none since the run was last read
 	until     time.Time
+}
+
+// waiting is the run of a message that waits for one earlier run of its session, or for all.
+type waiting struct {
+	runID    string
+	previous string // the run that it waits for; empty: all earlier ones
+}
+
+// on reports whether the message waits for a run of its session.
+func (n waiting) on(runID string) bool {
+	if n.previous != "" {
+		return n.previous == runID
+	}
+	return n.runID > runID // ids are ordered by time
 }
 
 // attempt is the run of an attempt whose client has left.
@@ -210,7 +224,7 @@ func (w *Watch) leave(r *Reading) {
 	}
 	w.mu.Lock()
 	for _, next := range w.next.get(run.Session) {
-		if next > run.ID { // ids are ordered by time
+		if next.on(run.ID) {
 			run.grace = 0
 		}
 	}
@@ -271,19 +285,20 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	}
 }
 
-// Next reports that the run of a session's next message waits for an earlier run. Earlier runs of
-// the session without a reader are cancelled at once.
-func (w *Watch) Next(session, runID string) {
-	w.sessionNext(session, runID)
-	w.send(message{Session: []byte(session), Run: runID})
+// Next reports that the run of a session's next message waits for the run named previous or, if it is
+// empty, for all earlier runs of the session. Those without a reader are cancelled at once. Runs for
+// which it does not wait, such as those of other branches, are not.
+func (w *Watch) Next(session, runID, previous string) {
+	w.sessionNext(session, waiting{runID, previous})
+	w.send(message{Session: []byte(session), Run: runID, Previous: previous})
 }
 
-func (w *Watch) sessionNext(session, runID string) {
+func (w *Watch) sessionNext(session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.next.add(session, runID)
+	w.next.add(session, next)
 	for _, run := range w.left {
-		if run.Session == session && run.ID < runID {
+		if run.Session == session && next.on(run.ID) {
 			run.grace = 0
 			w.rouse()
 		}
@@ -363,8 +378,9 @@ type message struct {
 	Ask  []string `json:"ask,omitempty"`  // who reads these runs?
 	Read []string `json:"read,omitempty"` // the sender reads these runs
 
-	Session []byte `json:"session,omitempty"` // the next message of this session waits
-	Run     string `json:"run,omitempty"`     // its run
+	Session  []byte `json:"session,omitempty"`  // the next message of this session waits
+	Run      string `json:"run,omitempty"`      // its run
+	Previous string `json:"previous,omitempty"` // the run that it waits for; empty: all earlier ones
 
 	Request []byte   `json:"request,omitempty"` // the client of this request has left, or its run is read again
 	Attempt *attempt `json:"attempt,omitempty"`
@@ -409,7 +425,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 			w.forget(string(m.Request), m.Read[0])
 		}
 	case len(m.Session) > 0:
-		w.sessionNext(string(m.Session), m.Run)
+		w.sessionNext(string(m.Session), waiting{m.Run, m.Previous})
 	case m.Attempt != nil:
 		w.remember(string(m.Request), *m.Attempt)
 	case len(m.Call) > 0:

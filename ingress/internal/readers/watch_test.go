@@ -227,7 +227,8 @@ func TestAReaderComesBack(t *testing.T) {
 	})
 }
 
-// Only runs before the next message are cancelled at once.
+// Only the runs for which the next message waits are cancelled at once: earlier ones of the session, or
+// the one that it continues. Other branches keep their grace period.
 func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,11 +236,19 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
 		here.leave("run_1", Rules{Grace: Grace})
 		here.leave("run_3", Rules{Grace: Grace})
-		there.Next(RunFor(stored("run_2", "s")).Session, "run_2")
-		there.Next(RunFor(stored("run_9", "other")).Session, "run_9")
+		there.Next(RunFor(stored("run_2", "s")).Session, "run_2", "")
+		there.Next(RunFor(stored("run_9", "other")).Session, "run_9", "")
 		after(time.Second)
 		if got := here.took(); !slices.Equal(got, []string{"run_1"}) {
 			t.Errorf("cancelled %v", got)
+		}
+
+		here.leave("run_4", Rules{Grace: Grace})
+		there.Next(RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
+		here.leave("run_0", Rules{Grace: Grace}) // for run_2, but not for run_5
+		after(time.Second)
+		if got := slices.Sorted(slices.Values(here.took())); !slices.Equal(got, []string{"run_0", "run_1", "run_3"}) {
+			t.Errorf("cancelled %v, want also the run that run_5 continues and an earlier one", got)
 		}
 	})
 }

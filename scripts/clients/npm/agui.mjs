@@ -59,6 +59,17 @@ await ask(seeded, "AGUI-SEEDED two");
 seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
 await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
 
+// A reload of the first answer replaces it: the agent does not see what was said after it.
+const reloaded = agentOf(AGENT_ID, "agui-7");
+await ask(reloaded, "What is my code word?");
+await ask(reloaded, "My code word is heron.");
+reloaded.setMessages(reloaded.messages.slice(0, 1));
+const again = await reloaded.runAgent();
+assert.doesNotMatch(again.result.message, /heron/);
+const stored = await fetch(`${PARLEY_BASE_URL}/api/runs?id=${again.result.runId}`, { headers: { "x-api-key": PARLEY_API_KEY } });
+assert.equal((await stored.json()).previousRunId, null);
+assert.doesNotMatch((await ask(reloaded, "What is my code word?")).result.message, /heron/);
+
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
 const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
 works("answers", "streams", "history", "citations", "errors");

@@ -1031,11 +1031,10 @@ export interface Run {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run that this run continues, if the request named one: a previous response, or the answer
-   * before an edited or regenerated message. If absent, the run continues the session's last run,
-   * or has the history of its request.
+   * The run whose answer this run continues: the one that the request named, or else the last run
+   * of the session when this run was accepted. Null if the run continues none.
    */
-  previousRunId?: RunId;
+  previousRunId: string | null;
   trigger: Trigger;
   /** The answer; null until there is one. */
   message: string | null;
@@ -1324,11 +1323,10 @@ export interface RunSummary {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run that this run continues, if the request named one: a previous response, or the answer
-   * before an edited or regenerated message. If absent, the run continues the session's last run,
-   * or has the history of its request.
+   * The run whose answer this run continues: the one that the request named, or else the last run
+   * of the session when this run was accepted. Null if the run continues none.
    */
-  previousRunId?: RunId;
+  previousRunId: string | null;
   trigger: Trigger;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
@@ -1960,6 +1958,11 @@ export interface Message {
   role: "user" | "assistant";
   content: string;
   runId: RunId;
+  /**
+   * The run that the message's run continues; null if it continues none. Messages of the same one
+   * are in different branches.
+   */
+  previousRunId: string | null;
   status: RunStatus;
   createdAt: Time;
   citations?: Array<Citation>;

@@ -1990,10 +1990,9 @@ class Run(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -2167,10 +2166,9 @@ class RunSummary(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -2846,6 +2844,12 @@ class Message(TypedDict):
     role: Literal["user", "assistant"]
     content: str
     runId: RunId
+
+    previousRunId: str | None
+    """The run that the message's run continues; null if it continues none. Messages of the
+    same one are in different branches.
+    """
+
     status: RunStatus
     createdAt: Time
     citations: NotRequired[list[Citation]]
@@ -6239,10 +6243,9 @@ class CompletedRun(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger
