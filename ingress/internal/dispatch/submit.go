@@ -276,7 +276,7 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
 	if err == nil && sub.waits && !run.OwnSession {
-		r.readers.Next(readers.SessionFor(run.SessionKey), run.ID)
+		r.readers.Next(run.OrganizationID, readers.SessionFor(run.SessionKey), run.ID)
 	}
 	return sub, err
 }
