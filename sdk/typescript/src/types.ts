@@ -3217,7 +3217,7 @@ export interface GetAgentsHeaders {
    * Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise 412.
    */
   "If-Match"?: string;
-  /** The `ETag` of the client's copy; 304 if the agent still has that version. */
+  /** The `ETag` of the client's copy; 304 if neither the version nor `lastCheck` has changed. */
   "If-None-Match"?: string;
 }
 
