@@ -212,7 +212,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
 		SessionsDB: deps.Store.Sessions, Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Links: links,
-		Log: deps.Log, RunDeadline: deps.RunDeadline,
+		PublicURL: a.PublicURL, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
 	a.mcp = mcp.New(mcp.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,

@@ -54,6 +54,7 @@ type Deps struct {
 	Readers     *readers.Watch
 	Templates   TemplateList
 	Links       *filelink.Links // to files that runs created
+	PublicURL   string          // where browsers reach the service
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }
@@ -84,7 +85,7 @@ func (h *Handler) Routes() []httpx.Route {
 
 // view returns how the caller sees sources and files. appendSources is the request's choice, if any.
 func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
-	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c)}
+	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c), BaseURL: h.PublicURL}
 }
 
 // linker returns a function that creates links to the files of the caller's organization.
