@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,8 +235,16 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether a request is of OpenAI's API, which has its own error format.
-func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path+"/", V1Prefix) }
+// OfV1 reports whether a request is of OpenAI's API, which has its own error format. This includes
+// requests of clients whose base URL lacks /v1, or has something before it: they show the message of
+// an error in this format only.
+func OfV1(c *gin.Context) bool {
+	path := c.Request.URL.Path + "/"
+	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}
+
+// withoutV1 are the beginnings of paths that clients with such a base URL request.
+var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
 // routes.
