@@ -57,7 +57,7 @@ type Watch struct {
 	counts   map[string]int // of the runs in left, by organization
 	sizes    map[string]int // of the shown texts in left, in bytes, by organization
 	bytes    int            // of the shown texts in left
-	full     bool           // a limit was reached since left was last empty
+	full     bool           // a limit was reached; reset when left is empty
 	calls    map[string]*Reading
 	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
 	attempts memory[attempt] // by request
