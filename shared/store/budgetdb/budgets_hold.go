@@ -131,7 +131,9 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 
 // reserve calls a function of the schema that reserves amounts in the budgets of an organization.
 // Its parameters are the organization, the metrics, the amounts, and then args.
-func (s *Store) reserve(ctx context.Context, org string, maximum Amounts, call string, args ...any) (budgets int, lacking *Lacking, err error) {
+func (s *Store) reserve(
+	ctx context.Context, org string, maximum Amounts, call string, args ...any,
+) (budgets int, lacking *Lacking, err error) {
 	// A metric that the call does not use cannot make a budget lack room.
 	metrics, amounts := maximum.columns(false)
 	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)

@@ -32,7 +32,9 @@ type Models interface {
 
 // Budgets is the store of an organization's budgets and usage.
 type Budgets interface {
-	ReserveCheck(ctx context.Context, c budgetdb.Check, holdID string, maximum budgetdb.Amounts) (budgets int, lacking *budgetdb.Lacking, err error)
+	ReserveCheck(
+		ctx context.Context, c budgetdb.Check, holdID string, maximum budgetdb.Amounts,
+	) (budgets int, lacking *budgetdb.Lacking, err error)
 	SettleCheck(ctx context.Context, c budgetdb.Check, holdID string, used budgetdb.Amounts, reported budgetdb.CheckUsage) error
 }
 
@@ -43,7 +45,7 @@ type Price func(model string, used llm.Usage) int64
 // a few tokens for each. The calls are charged to the organization's budgets and are part of its
 // usage. If a budget has no room for all of them, no call is made.
 func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
-	return &Server{kind: contract.KindCheckModels, deps: deps, log: deps.Log, check: func(ctx context.Context, a Agent) (contract.CheckReply, error) {
+	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
 		account := account{Budgets: budgets, check: budgetdb.Check{
 			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
@@ -58,7 +60,8 @@ func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
 		checks := runProbes(ctx, calls.probes())
 		account.settle(ctx, calls)
 		return contract.CheckReply{Checks: checks}, nil
-	}}
+	}
+	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}
 }
 
 // modelCall is a small call to a model.

@@ -240,7 +240,8 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 // an error in this format only.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
-	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, lacks)
 }
 
 // withoutV1 are the beginnings of paths that clients with such a base URL request.
