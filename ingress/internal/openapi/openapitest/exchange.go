@@ -197,7 +197,10 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil
 	}
-	return c.validJSON("#/components/schemas/OpenAiError", e.Body)
+	if err := c.validJSON("#/components/schemas/OpenAiError", e.Body); err != nil {
+		return fmt.Errorf("the document lacks this path or method: %w", err)
+	}
+	return nil
 }
 
 // problem checks an error response, whose status must match its code. The response to HEAD has no
