@@ -313,7 +313,7 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
 
-	w.modelChecks = checkserver.NewModels(w.models, w.checkDeps(signer))
+	w.modelChecks = checkserver.NewModels(w.models, w.deps.Store.Budgets, prices.Cost, w.checkDeps(signer))
 	box, err := secrets.NewBox(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)

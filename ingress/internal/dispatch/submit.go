@@ -286,9 +286,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 func (r *Submitter) next(run *queuedb.NewRun) {
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
-		r.readers.Next(session, run.ID, "")
+		r.readers.Next(run.OrganizationID, session, run.ID, "")
 	case *run.Previous != "":
-		r.readers.Next(session, run.ID, *run.Previous)
+		r.readers.Next(run.OrganizationID, session, run.ID, *run.Previous)
 	}
 }
 

@@ -148,7 +148,9 @@ const parts = {
     const told = events.filter((e) => e.type === "response.output_text.annotation.added").map((e) => e.annotation);
     assert.deepEqual(told, annotations);
     const chat = await client.chat.completions.create({ model: process.env.KNOWS_ID, messages: [user(question)] });
-    assert.equal(chat.choices[0].message.annotations[0].file_citation.file_id, process.env.DOCUMENT_ID);
+    const [{ type, url_citation: cited, file_citation: { file_id: documentId } }] = chat.choices[0].message.annotations;
+    assert.deepEqual([type, cited.title, documentId], ["url_citation", annotations[0].filename, process.env.DOCUMENT_ID]);
+    assert.ok(cited.url.includes(documentId) && cited.start_index < cited.end_index, JSON.stringify(cited));
     works("citations");
   },
 

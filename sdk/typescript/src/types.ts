@@ -2759,29 +2759,25 @@ export interface OpenAiCompletionRequestResponse_format {
 }
 
 /**
- * A citation: a page or document supports the text from `start_index` to `end_index`, in Unicode
- * code points. A file that a program made is a `url_citation` with the file's name as its title.
+ * A citation: a page, document or file supports the text from `start_index` to `end_index`, in
+ * Unicode code points. A document also has `file_citation`, an addition to OpenAI's API. A file
+ * that a program made has the file's name as its title.
  */
-export type OpenAiAnnotation = OpenAiAnnotation1 | OpenAiAnnotation2;
-
-export interface OpenAiAnnotation1 {
+export interface OpenAiAnnotation {
   type: "url_citation";
-  url_citation: OpenAiAnnotation1Url_citation;
+  url_citation: OpenAiAnnotationUrl_citation;
+  file_citation?: OpenAiAnnotationFile_citation;
 }
 
-export interface OpenAiAnnotation1Url_citation {
+export interface OpenAiAnnotationUrl_citation {
   start_index: number;
   end_index: number;
   title: string;
+  /** Of a document: the passage in Parley's API, which needs a credential. */
   url: string;
 }
 
-export interface OpenAiAnnotation2 {
-  type: "file_citation";
-  file_citation: OpenAiAnnotation2File_citation;
-}
-
-export interface OpenAiAnnotation2File_citation {
+export interface OpenAiAnnotationFile_citation {
   file_id: DocumentId;
   filename: string;
   start_index: number;
@@ -3220,7 +3216,7 @@ export interface GetAgentsHeaders {
    * Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise 412.
    */
   "If-Match"?: string;
-  /** The `ETag` of the client's copy; 304 if the agent still has that version. */
+  /** The `ETag` of the client's copy; 304 if neither the version nor `lastCheck` has changed. */
   "If-None-Match"?: string;
 }
 
