@@ -20,7 +20,8 @@ func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registra
 // NoOAuth returns the error for a registration. Clients show it to their users instead of the 401
 // that came before it.
 func NoOAuth() *apierr.Error {
-	return apierr.New(apierr.NotFound, "this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
+	return apierr.New(apierr.NotFound,
+		"this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
 }
 
 // fault is a JSON-RPC error about a message as a whole.
