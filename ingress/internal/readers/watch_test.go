@@ -246,7 +246,7 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 		}
 
 		here.leave("run_4", Rules{Grace: Grace})
-		there.Next(RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
+		there.Next("org_1", RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
 		here.leave("run_0", Rules{Grace: Grace}) // for run_2, but not for run_5
 		after(time.Second)
 		if got := slices.Sorted(slices.Values(here.took())); !slices.Equal(got, []string{"run_0", "run_1", "run_3"}) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { HttpAgent } from "@ag-ui/client";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, PARKING_ID, QUESTION } = process.env;
 const warnings = [];
 console.warn = (...what) => warnings.push(what.join(" "));
 
@@ -37,6 +37,19 @@ assert.equal(agent.messages[2].toolCallId, agent.messages[1].toolCalls[0].id);
 const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
+
+// A run that waits for a person continues after the decision.
+let parked;
+await ask(agentOf(PARKING_ID, "agui-7"), 'Use bookBill with {"bill": "AGUI-1"}', {}, {
+  onCustomEvent: async ({ event: { name, value } }) => {
+    if (name === "run") parked = value.runId;
+    if (name !== "required_action") return;
+    const url = `${PARLEY_BASE_URL}/api/runs?id=${parked}&action=approve&toolCallId=${value.toolCallId}`;
+    assert.equal((await fetch(url, { method: "POST", headers: { "x-api-key": PARLEY_API_KEY } })).status, 200);
+  },
+  onRunFinishedEvent: ({ event }) => { assert.equal(event.result.status, "completed"); parked = undefined; },
+});
+assert.equal(parked, undefined);
 
 // A failing run, and rejected requests.
 const failures = [];
@@ -72,7 +85,7 @@ assert.doesNotMatch((await ask(reloaded, "What is my code word?")).result.messag
 
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
 const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
-works("answers", "streams", "history", "citations", "errors");
+works("answers", "streams", "history", "citations", "approvals", "errors");
 refuses("tools");
 lacks("retries", "resume", "structured");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

@@ -3132,7 +3132,7 @@ export interface OpenAiTextAnnotation3 {
 
 /**
  * One server-sent event: the lines `event:` and `data:`, and an empty line. The last one is
- * `response.completed`, `response.incomplete`, `response.failed` or `error`.
+ * `response.completed`, `response.incomplete` or `error`.
  */
 export interface OpenAiResponseEvent {
   /** The event's type. */

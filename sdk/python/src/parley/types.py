@@ -4272,7 +4272,7 @@ class OpenAiResponseEventData(TypedDict):
 
 class OpenAiResponseEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. The last one
-    is `response.completed`, `response.incomplete`, `response.failed` or `error`.
+    is `response.completed`, `response.incomplete` or `error`.
     """
 
     event: str
