@@ -372,13 +372,3 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 
 // lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
-
-// TakeSlot takes a free slot of the run's lane for a run that is not a row. It returns nil if there is
-// none, and otherwise a function that returns the slot.
-func TakeSlot(ctx context.Context, s *Store, r *NewRun) (giveBack func()) {
-	s.slots.refresh(ctx, r.Lane)
-	if s.slots.fill(r.lane(), 1) == 0 {
-		return nil
-	}
-	return func() { s.slots.returnFilled(r.lane(), 1) }
-}
