@@ -38,7 +38,7 @@ const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond // with a lane that has no free slot, the slots are counted again after this
 	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                     // up to this many free slots, a process may fill all of them
+	slotsFew     = 8                     // a process may fill at least this many free slots between two counts
 
 	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
 	// taken, and only for organizations that have less than their share.
@@ -63,9 +63,11 @@ type count struct {
 //
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
-// ended since the oldest snapshot. It is therefore made once a second and not per run. Between two
-// counts a process fills at most half of the free slots, so that two processes together do not
-// exceed the number of slots. With more processes, some jobs may wait in the stream.
+// ended since the oldest snapshot. It is therefore made once a second and not per run. Other processes
+// fill the same free slots, so between two counts a process fills only a part of them, as many as
+// there are reserve slots. Two processes together thus dispatch at most as many runs as the workers
+// execute: while one of them fills all slots, the other one fills at most the part that it counted
+// before. With more processes, some jobs may wait in the stream.
 type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
@@ -99,7 +101,7 @@ func (s *slots) lane(name domain.Lane) *laneSlots {
 	if l == nil {
 		l = &laneSlots{
 			runs: map[string]int{}, waiting: map[string]bool{},
-			full: s.total == 0, grant: half(s.total), reserved: half(Reserve(s.total)),
+			full: s.total == 0, grant: part(s.total), reserved: part(Reserve(s.total)),
 		}
 		s.lanes[name] = l
 	}
@@ -131,19 +133,14 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	}
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
-		l.grant = half(s.total - l.used)
-		l.reserved = half(s.total + Reserve(s.total) - max(s.total, l.used))
+		l.grant = part(s.total - l.used)
+		l.reserved = part(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
 }
 
-// half returns the number of n free slots that one process may fill between two counts, because
+// part returns the number of n free slots that one process may fill between two counts, because
 // other processes have counted the same free slots.
-func half(n int) int {
-	if n > slotsFew {
-		return (n + 1) / 2
-	}
-	return max(0, n)
-}
+func part(n int) int { return max(0, min(n, max(slotsFew, Reserve(n)))) }
 
 // due reports whether the caller must count. While one caller counts, no other one has to.
 func (s *slots) due(lanes []domain.Lane) bool {

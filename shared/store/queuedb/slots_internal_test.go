@@ -3,6 +3,7 @@ package queuedb
 import (
 	"context"
 	"maps"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,25 +47,38 @@ func (s *slots) ask(ctx context.Context, org string, n int) int {
 	return s.fill(chatsFor(org), n)
 }
 
-// Two processes that fill the same lane exceed its slots only slightly.
-func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
+// Two processes that fill the same lane dispatch at most as many runs as the workers execute, even if
+// one of them has counted the free slots before the other one filled them.
+func TestTwoProcessesFillNoMoreThanSlotsAndReserve(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := &counter{slots: 100, dispatched: map[string]int{}}
-		a, b := newSlots(c.count), newSlots(c.count)
-		first := a.ask(t.Context(), "org", 1000) + b.ask(t.Context(), "org", 1000)
-		if first != 100 {
-			t.Errorf("the processes filled %d slots, want 100", first)
-		}
-		c.dispatched["org"] = first
-		for range 20 {
-			<-time.After(slotsFull)
-			c.dispatched["org"] += a.ask(t.Context(), "org", 1000) + b.ask(t.Context(), "org", 1000)
-		}
-		if c.dispatched["org"] != 100 {
-			t.Errorf("%d slots are taken, want 100", c.dispatched["org"])
-		}
-	})
+	for _, total := range []int{8, 16, 100, 5000} {
+		t.Run(strconv.Itoa(total), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &counter{slots: total, dispatched: map[string]int{}}
+				a, b := newSlots(c.count), newSlots(c.count)
+				c.dispatched["org"] = b.ask(t.Context(), "org", 1)
+				for range 200 { // a fills all slots in less than a second
+					<-time.After(time.Millisecond)
+					c.dispatched["org"] += a.ask(t.Context(), "org", total)
+				}
+				if n := c.dispatched["org"]; n != total {
+					t.Errorf("one process filled %d slots of %d", n, total)
+				}
+				c.dispatched["org"] += b.ask(t.Context(), "org", total)
+				if n, most := c.dispatched["org"], total+max(slotsFew-1, Reserve(total)); n > most {
+					t.Errorf("%d runs are dispatched, want at most %d", n, most)
+				}
+
+				for range 20 {
+					<-time.After(slotsFull)
+					if n := a.ask(t.Context(), "org", total) + b.ask(t.Context(), "org", total); n != 0 {
+						t.Errorf("%d slots of a full lane were filled", n)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Counting takes at most a twentieth of the process's time.
