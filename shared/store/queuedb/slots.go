@@ -36,7 +36,7 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 // Times and numbers of the estimate of free slots.
 const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond // with a lane that has no free slot, the slots are counted again after this
+	slotsFull    = 50 * time.Millisecond // maximum age of a count that found no free slot in a lane
 	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
 	slotsFew     = 8                     // a process may fill at least this many free slots between two counts
 
@@ -295,7 +295,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 		org := waiting[fewest]
 		if !free(l) {
 			if !s.mayUseReserve(l, org) {
-				return taken // the others have at least as many runs
+				return taken // the other organizations have at least as many runs, so none may use the reserve either
 			}
 			l.reserved--
 		}

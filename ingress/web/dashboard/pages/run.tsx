@@ -64,7 +64,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         )}
         {run.warnings && (
           <div class="note warn">
-            <p>The run went on without these connections:</p>
+            <p>The run continued without these connections:</p>
             <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>MCP server <code>{w.name}</code>: {w.message}</li>)}</ul>
           </div>
         )}
