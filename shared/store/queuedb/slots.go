@@ -86,6 +86,7 @@ type laneSlots struct {
 	waiting  map[string]bool // organizations that may have waiting runs
 	full     bool            // no slot was free at the last count or after a later fill
 	grant    int             // free slots that this process may fill before the next count
+	kept     int             // of grant: only for new runs of organizations with few runs
 	reserved int             // reserve slots that it may fill before the next count
 }
 
@@ -134,6 +135,7 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
 		l.grant = part(s.total - l.used)
+		l.kept = l.grant / reservePart
 		l.reserved = part(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
 }
@@ -154,7 +156,7 @@ func (s *slots) due(lanes []domain.Lane) bool {
 		switch l := s.lane(lane); {
 		case l.full || l.used >= s.total:
 			interval = min(interval, slotsFull)
-		case l.grant <= 0:
+		case l.grant <= l.kept:
 			interval = 0
 		}
 	}
@@ -175,12 +177,18 @@ func (s *slots) forget() {
 }
 
 // fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full lane,
-// an organization that has its share leaves freed slots to waiting runs.
+// an organization that has its share leaves freed slots to waiting runs. Before that, while a flood
+// fills the last slots, other organizations' runs do not wait for the next count: a part of the slots
+// is kept for them.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lane(lane.Lane)
-	taken := max(0, min(n, s.total-l.used, l.grant))
+	room := l.grant
+	if l.runs[lane.OrganizationID] >= s.total/(len(l.runs)+1) {
+		room -= l.kept
+	}
+	taken := max(0, min(n, s.total-l.used, room))
 	if l.full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
 		taken = 0
 	}

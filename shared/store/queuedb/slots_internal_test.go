@@ -139,6 +139,25 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 	})
 }
 
+// While a flood fills the last free slots, each count grants only a part of them. An organization with
+// few runs does not wait for the next count.
+func TestAnOrganizationWithFewRunsDoesNotWaitForACount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 8000, dispatched: map[string]int{"flood": 7200}, takes: 40 * time.Millisecond}
+		s := newSlots(c.count)
+		if n := s.ask(t.Context(), "flood", 800); n == 0 || n == 800 {
+			t.Fatalf("the flood filled %d of 800 free slots", n)
+		}
+		if n := s.ask(t.Context(), "flood", 800); n != 0 {
+			t.Errorf("the flood filled %d slots before the next count", n)
+		}
+		if n := s.ask(t.Context(), "small", 3); n != 3 || c.counts != 1 {
+			t.Errorf("the other organization filled %d of 3 slots after %d counts", n, c.counts)
+		}
+	})
+}
+
 // A freed slot of the reserve serves another organization below its share, without a new count.
 func TestFreedReserveSlotsReturnToTheReserve(t *testing.T) {
 	t.Parallel()
