@@ -112,6 +112,7 @@ func TestHeartbeatsOfManyRunsAreSpread(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer stop()
 				attempts, cancel := context.WithCancelCause(ctx)
+				defer cancel(nil)
 				for n := range c.runs {
 					run := &heldRun{Held: lease.Held{RunID: fmt.Sprint(n)}, cancel: cancel, leaseUntil: time.Now().Add(lease.Lease)}
 					r.held.add(run)
