@@ -367,7 +367,7 @@ var all = []mutant{
 		"an organization's lanes that share their slots",
 		[]edit{
 			{slotsFile, "s.lane(lane.Lane).add(lane.OrganizationID, n)", "s.lane(domain.LaneChat).add(lane.OrganizationID, n)"},
-			{slotsFile, "l := s.lane(lane.Lane)\n\ttaken :=", "l := s.lane(domain.LaneChat)\n\ttaken :="},
+			{slotsFile, "l := s.lane(lane.Lane)\n\troom :=", "l := s.lane(domain.LaneChat)\n\troom :="},
 		},
 		"shared/store",
 		[]string{"TestChatsDoNotWaitForAutomations"},
