@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
@@ -91,38 +90,6 @@ func TestChatsDoNotWaitForAutomations(t *testing.T) {
 	}
 	if n := dispatched(b.accept(limit, b.many(3, b.chat)...)); n != 3 {
 		t.Errorf("%d of 3 chats were dispatched beside automations", n)
-	}
-}
-
-// Two ingresses accept the runs of a flood. Together they dispatch at most as many runs as the workers
-// execute, although one of them has counted the free slots before the other one filled them.
-func TestTwoIngressesDoNotOverfillALane(t *testing.T) {
-	t.Parallel()
-	const limit = 96
-	dsn := testkit.Postgres(t)
-	s, raw := openAt(t, dsn)
-	b := newBenchOn(t, s, raw, "ada@example.com")
-	b.setSlots(limit)
-	second, err := store.Open(dsn, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = second.Close() })
-	on := func(s *store.Store, n int) int {
-		accepted, err := s.Queue.Accept(t.Context(), b.many(n, b.automation))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return dispatched(accepted)
-	}
-
-	all := on(second, 1)
-	for n := 0; all < limit && n < 200; n++ {
-		all += on(b.s, limit/4)
-	}
-	all += on(second, limit)
-	if all < limit || all > limit+queuedb.Reserve(limit) {
-		t.Errorf("%d runs were dispatched into %d slots and %d reserve slots", all, limit, queuedb.Reserve(limit))
 	}
 }
 

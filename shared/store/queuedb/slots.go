@@ -35,10 +35,10 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 
 // Times and numbers of the estimate of free slots.
 const (
-	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond // maximum age of a count that found no free slot in a lane
-	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                     // a process may fill at least this many free slots between two counts
+	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
+	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane
+	slotsDuty    = 20                     // the interval between counts is at least this multiple of the duration of a count
+	slotsFew     = 8                      // a process may fill all free slots if there are at most this many
 
 	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
 	// taken, and only for organizations that have less than their share.
@@ -63,11 +63,10 @@ type count struct {
 //
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
-// ended since the oldest snapshot. It is therefore made once a second and not per run. Other processes
-// fill the same free slots, so between two counts a process fills only a part of them, as many as
-// there are reserve slots. Two processes together thus dispatch at most as many runs as the workers
-// execute: while one of them fills all slots, the other one fills at most the part that it counted
-// before. With more processes, some jobs may wait in the stream.
+// ended since the oldest snapshot. It is therefore made ten times a second and not per run. Between
+// two counts a process fills at most half of the free slots, because other processes fill them too.
+// Two processes exceed the number of slots only by what one of them fills in that time. The jobs of
+// these runs wait in the stream if they exceed the reserve, too.
 type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
@@ -102,7 +101,7 @@ func (s *slots) lane(name domain.Lane) *laneSlots {
 	if l == nil {
 		l = &laneSlots{
 			runs: map[string]int{}, waiting: map[string]bool{},
-			full: s.total == 0, grant: part(s.total), reserved: part(Reserve(s.total)),
+			full: s.total == 0, grant: half(s.total), reserved: half(Reserve(s.total)),
 		}
 		s.lanes[name] = l
 	}
@@ -134,15 +133,20 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	}
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
-		l.grant = part(s.total - l.used)
+		l.grant = half(s.total - l.used)
 		l.kept = l.grant / reservePart
-		l.reserved = part(s.total + Reserve(s.total) - max(s.total, l.used))
+		l.reserved = half(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
 }
 
-// part returns the number of n free slots that one process may fill between two counts, because
+// half returns the number of n free slots that one process may fill between two counts, because
 // other processes have counted the same free slots.
-func part(n int) int { return max(0, min(n, max(slotsFew, Reserve(n)))) }
+func half(n int) int {
+	if n > slotsFew {
+		return (n + 1) / 2
+	}
+	return max(0, n)
+}
 
 // due reports whether the caller must count. While one caller counts, no other one has to.
 func (s *slots) due(lanes []domain.Lane) bool {
