@@ -125,7 +125,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer, Late: lateBox(cfg, box),
+		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.readers = readers.New(deps.Bus.NewInbox(), deps.Bus, dispatch.ReadRuns{Dispatcher: i.dispatch}, func(runID string) bool {
@@ -143,14 +143,6 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, err
 	}
 	return i, nil
-}
-
-// lateBox returns the box that seals runs for late acceptance, or nil if the setting is off.
-func lateBox(cfg Config, box *secrets.Box) *secrets.Box {
-	if !cfg.LateAcceptance {
-		return nil
-	}
-	return box
 }
 
 // httpDeps returns the dependencies of the HTTP handlers.

@@ -314,11 +314,6 @@ func (w *Workers) setUpAgent() error {
 	}
 
 	w.modelChecks = checkserver.NewModels(w.models, w.deps.Store.Budgets, prices.Cost, w.checkDeps(signer))
-	box, err := secrets.NewBox(w.cfg.SecretsKey)
-	if err != nil {
-		return fmt.Errorf("reading SECRETS_KEY: %w", err)
-	}
-
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
@@ -328,9 +323,7 @@ func (w *Workers) setUpAgent() error {
 		},
 		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, OnAnswer: budget.Earn,
 	}, runner.Deps{
-		Runs: st.Executions, Late: st.Executions,
-		OpenLate: func(sealed []byte, runID string) ([]byte, error) { return box.OpenBytes(sealed, []byte(runID)) },
-		Queue:    st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
+		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -76,9 +77,14 @@ type loadEnv struct {
 	stops   []func() error // stop functions of everything that the load has started
 }
 
+// collectPercent makes the bench's garbage collector run seldom. Clients and models run in the bench's
+// process, and a collection with thousands of connections uses both cores for a tenth of a second.
+const collectPercent = 400
+
 // measure executes the loads and writes the report. If a load fails, the report contains the loads
 // before it.
 func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
+	debug.SetGCPercent(collectPercent)
 	unlock, err := o.prepare()
 	if err != nil {
 		return err

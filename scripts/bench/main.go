@@ -32,7 +32,6 @@ type commands struct {
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`
 	Automation automation `cmd:"" help:"run-automation compared with the floor: runs/s, latency, commits and CPU time per run."`
-	Late       late       `cmd:"" help:"run-automation with late acceptance, compared with run-automation without it."`
 	Waiting    waiting    `cmd:"" help:"Memory per request that waits for a run, compared with a bare handler."`
 	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, compared with a process that verifies the signature and inserts a row."`
 	Replay     replay     `cmd:"" help:"Requests whose run has finished, compared with a process that reads the answer through an index."`
@@ -52,7 +51,6 @@ func (c *commands) loads() []namedLoad {
 		{"fairness", &c.Fairness},
 		{"tools", &c.Tools},
 		{"automation", &c.Automation},
-		{"late", &c.Late},
 		{"waiting", &c.Waiting},
 		{"hooks", &c.Hooks},
 		{"replay", &c.Replay},

@@ -55,7 +55,7 @@ func short() form {
 		needs: []string{
 			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
 			linksHarmed, deletion, truncate, lock,
-			lateRuns, "answers that were replays", "keys answered more than once",
+			"answers that were replays", "keys answered more than once",
 		},
 	}
 }
@@ -110,10 +110,7 @@ type trial struct {
 	person  *person
 	names   map[string]string // of organizations, by ID
 	notDone []string
-	late    int // runs that were stored with their result
 }
-
-const lateRuns = "runs stored with their result"
 
 func newTrial(t *testing.T, f form, seed uint64) *trial {
 	t.Helper()
@@ -122,7 +119,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	receiver, provider := newLedger(t, r.past), newModel(t, r.past)
 	f.options.Settings = []string{
 		"OPENAI_BASE_URL=" + provider.url, "OPENAI_API_KEY=chaos", "OUTBOUND_ALLOW=" + receiver.host,
-		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "LATE_ACCEPTANCE=true",
+		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000",
 		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
 	}
 
@@ -275,11 +272,6 @@ func (r *trial) collect(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Their start is their acceptance.
-	if err := r.cluster.DB.QueryRowContext(ctx, "SELECT count(*) FROM runs WHERE started_at = created_at").Scan(&r.late); err != nil {
-		t.Fatal(err)
-	}
-
 	r.past.note(func(all *evidence) {
 		all.Open, all.Rows = left, rows
 		for _, p := range r.cluster.Parts {
@@ -325,7 +317,6 @@ func (r *trial) figures(v *verdict) map[string]int {
 		}
 	}
 
-	all[lateRuns] = r.late
 	all["runs with repeated job messages"] = len(r.watcher.rungAgain)
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks

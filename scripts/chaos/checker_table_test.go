@@ -225,6 +225,14 @@ func TestCheckerExcuses(t *testing.T) {
 			})
 			e.Interrupted = []interruption{{Part: "agent 1", From: at(-1), To: at(45)}}
 		},
+		"a process that was disconnected again before it was warm": func(e *evidence) {
+			grow(e, func(s *sample, n int) {
+				if n < 94 {
+					s.Memory = 1 << 20
+				}
+			})
+			e.Interrupted = []interruption{{Part: "agent 1", From: at(-1), To: at(40)}, {Part: "agent 1", From: at(44), To: at(80)}}
+		},
 		"a turn after a failed turn": func(e *evidence) {
 			e.Rows[1].Status = "failed"
 			e.Turns[1].Before = nil

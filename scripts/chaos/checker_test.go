@@ -370,7 +370,7 @@ const (
 	fewestSamples                    = 24
 	shortestLife                     = time.Minute
 	longLife                         = 2 * time.Minute
-	// warmUp is the time in which a process opens connections and fills caches.
+	// warmUp is the time under load in which a process opens connections and fills caches.
 	warmUp             = 15 * time.Second
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which ran for more than two minutes"
 )
@@ -405,16 +405,21 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 // usageByProcess returns the samples of each process while it was warm and under load. It excludes times in which the process,
 // one of its links or a server was frozen, disconnected or full.
 func (e *evidence) usageByProcess() map[string][]sample {
-	began, usageByProcess := map[string]time.Time{}, map[string][]sample{}
+	usageByProcess, previous, warm := map[string][]sample{}, map[string]time.Time{}, map[string]time.Duration{}
 	for _, s := range e.Samples {
 		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
-		if _, known := began[life]; !known {
-			began[life] = s.At
-		}
 		idle := slices.ContainsFunc(e.Interrupted, func(in interruption) bool {
 			return slices.Contains([]string{s.Part, cluster.NATS, cluster.Postgres}, in.Part) && in.From.Before(s.At) && in.To.After(s.At)
 		})
-		if !idle && s.At.Before(e.LoadUntil) && s.At.Sub(began[life]) >= warmUp {
+		if idle {
+			delete(previous, life)
+			continue
+		}
+		if at, known := previous[life]; known {
+			warm[life] += s.At.Sub(at)
+		}
+		previous[life] = s.At
+		if s.At.Before(e.LoadUntil) && warm[life] >= warmUp {
 			usageByProcess[life] = append(usageByProcess[life], s)
 		}
 	}

@@ -38,7 +38,6 @@ type asked struct {
 	kind    string
 	account account
 	chat    bool // through the chat endpoint instead of run-automation
-	late    bool // the run may finish before its acceptance
 	key     string
 	session string
 	message string
@@ -79,9 +78,8 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 
 // kinds lists the clients' activities in order. Each activity uses all accounts with the same key.
 var kinds = []string{
-	"late", "pay none", "pay unsafe", "late repeated", "pay idempotent", "repeated", "turn", "plain", "late", "no key", "pay unsafe", "left",
-	"chat", "late repeated", "plain", "pay none", "repeated", "pay idempotent", "pay unsafe", "late", "turn", "repeated", "plain", "no key",
-	"pay idempotent",
+	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
+	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
 // one performs one activity of a client.
@@ -97,13 +95,6 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	switch a.kind {
 	case "plain":
 		l.until(ctx, a, via)
-	case "late":
-		a.late, a.message = true, fmt.Sprintf("number %d", n)
-		l.until(ctx, a, via)
-	case "late repeated":
-		a.late, a.message = true, fmt.Sprintf("number %d", n)
-		l.simultaneously(ctx, a)
-		l.again.Store(n, a)
 	case "repeated":
 		l.simultaneously(ctx, a)
 		l.again.Store(n, a)
@@ -202,11 +193,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	} else {
 		url += "/api/internal/run-automation"
 		header["x-trigger-type"], header["x-automation-id"] = "schedule", "chaos"
-		target := a.account.agent
-		if a.late {
-			target = a.account.echo
-		}
-		body = map[string]any{"target": target, "input": map[string]any{"message": a.message}}
+		body = map[string]any{"target": a.account.agent, "input": map[string]any{"message": a.message}}
 		if a.key != "" {
 			body["idempotencyKey"] = a.key
 		}

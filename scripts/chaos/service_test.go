@@ -156,11 +156,7 @@ func (l *ledger) times(name string) int {
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
 
 // account is an organization with a key and an agent.
-type account struct {
-	name, key string
-	agent     string
-	echo      string // an agent whose runs may finish before their acceptance
-}
+type account struct{ name, key, agent string }
 
 // send sends a request and returns the response's status and body.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
@@ -230,10 +226,6 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	})
 
 	a.agent = made.ID
-	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
-		"name": "Echo", "systemPrompt": "Repeat.", "model": "offline/echo", "allowedCallers": []string{"system"},
-	})
-	a.echo = made.ID
 	return a
 }
 

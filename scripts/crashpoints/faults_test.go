@@ -80,18 +80,26 @@ func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
-	armed, release := b.hold(failpoint.AcceptBefore)
-	b.replace(ingress, armed+"@2")
-	// A first call of the same kind prepares the statement, because that needs a response from PostgreSQL.
-	calls := []<-chan settled{b.begin(call{name: "prepares", chat: true})}
-	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
-	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
+	// A lock stops the insert inside PostgreSQL: earlier statements of the acceptance need their replies.
+	lock, err := b.db.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = lock.ExecContext(t.Context(), `LOCK TABLE runs IN SHARE MODE`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := b.begin(chat)
+	b.eventually("the insert waits", func() bool {
+		return b.number(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM accept_%'`) == 1
+	})
 	toPostgres.CutReplies()
-	release()
-	b.eventually("the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 2 })
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
 	toPostgres.Reset()
 	toPostgres.Restore()
-	b.noneAsked(b.settleAll(nil, append(calls, b.begin(beside))...))
+	b.noneAsked(b.settleAll(nil, done, b.begin(beside)))
 }
 
 // TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but its acknowledgement and the

@@ -86,7 +86,6 @@ type job struct {
 	key        string // the key, or the run's ID, from which Dedupe is derived
 	dispatchNo int
 	replyTo    *ingress
-	late       *order // the run, if the message contains it
 }
 
 // database models PostgreSQL with the statements of shared/store. Each statement is one event.
@@ -155,7 +154,6 @@ type order struct {
 	work             work
 	retention        time.Duration
 	allowed          time.Duration // time from acceptance to the deadline
-	late             bool          // the run may finish before it is accepted
 	branch           bool          // it continues the run with the id previous, or no run if there is none
 	previous         int
 	replyTo          *ingress

@@ -54,7 +54,6 @@ type waiter struct {
 	id      int
 	since   time.Duration
 	settled time.Duration // when the initial steps were done
-	late    bool          // the run is not accepted yet
 	known   int           // the required action of the run at the beginning
 	result  *box[answer]
 }
@@ -101,15 +100,6 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 		o.previous = s.drawPrevious(o.session)
 	}
 	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before it is known to be accepted
-	if o.late {
-		o.session = 1000 + o.id // a session of its own
-		if a, ok := i.tryLate(t, &o, w); ok {
-			i.remove(w)
-			i.sim.waited(w)
-			return a
-		}
-		w.settled = s.now
-	}
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)

@@ -50,7 +50,6 @@ type sim struct {
 	batches [maxCountedBatch + 1]int // batches of claims and results, by size
 
 	ids, calls, kills, effects int
-	late                       int            // runs that were stored with their result
 	clients                    int            // unsatisfied clients
 	results                    map[int]answer // results that clients know, by run
 	keys                       map[string]int // the run for each key, as clients know it
@@ -207,7 +206,6 @@ func (s *sim) load(everybody *process) {
 		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
-			s.drawLate(&o)
 		}
 		if s.rng.n(6) == 0 {
 			o.allowed = s.rng.between(5*time.Second, 90*time.Second)

@@ -147,7 +147,6 @@ type Ingress struct {
 	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503."`
 	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Maximum queued runs of one organization; above it its new runs are rejected with 503; 0: a quarter of BACKLOG_MAX."`
-	LateAcceptance         bool          `name:"late-acceptance" env:"LATE_ACCEPTANCE" help:"Accept short runs of run-automation after they have finished, with one write instead of three."`
 	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
 	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
 	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`

@@ -322,8 +322,16 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	}
 	slices.Sort(runs[window:]) // the runs are in order, except for ids of the same millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
-	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
-	next, err := b.s.Queue.DispatchWaiting(t.Context())
+	done := b.finish(b.mustClaim(runs[1]), "x")
+	if freed := done.Freed[automationsFor(b.org)]; freed != (queuedb.Freed{Slots: 1, Waiting: true}) {
+		t.Errorf("the second finish freed %+v", done.Freed)
+	}
+	next, err := b.s.Queue.DispatchNext(b.Context(), done.Freed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, "after the second finish", next, runs[3])
+	next, err = b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil || len(next) != 0 {
 		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
 	}

@@ -45,7 +45,6 @@ type Submission struct {
 	Retention    time.Duration   // 0: until the session is erased
 	Last         domain.EventID  // Follow returns the events after this one
 	Attempt      readers.Attempt // the request, if its client announces retries; without a key
-	Waits        bool            // the caller waits for the result and reads no events
 
 	// Before prepares what else the run needs. It is called after the rate charge, and not for a
 	// request that exceeds its limit. nil: nothing to prepare.
@@ -101,7 +100,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
-		KeyID: s.Caller.KeyID, Previous: s.Previous, Late: s.Waits && s.Endpoint == contract.EndpointAutomation,
+		KeyID: s.Caller.KeyID, Previous: s.Previous,
 	}
 
 	// A run without a session gets a session for itself. Its id is derived from the run's id.

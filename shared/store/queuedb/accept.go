@@ -45,7 +45,6 @@ type NewRun struct {
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
 	Previous       *string       // the run of the session that it continues; see below
-	Late           bool          // the run may finish before it is accepted
 }
 
 // Size is the approximate number of bytes that the run adds to a statement.
@@ -150,7 +149,7 @@ func onePerKey(rows []NewRun) []NewRun {
 // The functions are defined in the schema. Each restricts itself to the organizations of its
 // rows, so that it takes one round trip.
 const (
-	// acceptSingleQuery accepts the most frequent kind of run, see Single.
+	// acceptSingleQuery accepts the most frequent kind of run, see single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
 	acceptQuery = `SELECT run_id, created_at, dispatched, version, CASE WHEN seq > 1 THEN preceding_run(session_ref, seq) END AS preceding
@@ -166,15 +165,15 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
 	// One run of another kind decides for the whole batch, because a batch is one statement.
-	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.Single() }) {
+	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
 	return acceptSingleQuery, args
 }
 
-// Single reports whether the run is independent of others: a run of an agent, in a new session,
+// single reports whether the run is independent of others: a run of an agent, in a new session,
 // that may start immediately.
-func (r NewRun) Single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
+func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
 // newRuns encodes the rows as an array of the SQL type new_run, and returns their
 // distinct organizations.
@@ -358,16 +357,16 @@ func (r NewRun) job() *domain.Job {
 
 // created returns the run as RunByID would read it directly after its acceptance.
 func (r NewRun) created(c createdRow) rundb.StoredRun {
-	out := r.AsStored(c.CreatedAt, c.Version)
+	out := r.asStored(c.CreatedAt, c.Version)
 	if r.Previous == nil {
 		out.Run.PreviousRunID = c.Preceding
 	}
 	return out
 }
 
-// AsStored returns the run as RunByID would read it directly after its acceptance as the first run of
+// asStored returns the run as RunByID would read it directly after its acceptance as the first run of
 // its session, with a version of its agent or template.
-func (r NewRun) AsStored(created time.Time, version int) rundb.StoredRun {
+func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
 		Run: domain.Run{

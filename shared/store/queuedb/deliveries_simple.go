@@ -35,7 +35,7 @@ type createdDelivery struct {
 // independent of other runs.
 func (d *NewDelivery) simple() bool {
 	r := d.Run
-	return r == nil || d.Collect == nil && r.Single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
+	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
 }
 
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the others,
@@ -122,7 +122,7 @@ func (s *Store) deliverSimple(
 			continue
 		}
 		made[d.Run.ID] = createdRow{ID: d.Run.ID, Dispatched: c.Dispatched}
-		out[i].Run = d.Run.AsStored(c.CreatedAt, c.Version)
+		out[i].Run = d.Run.asStored(c.CreatedAt, c.Version)
 		if c.Dispatched {
 			out[i].Job = d.Run.job()
 		}

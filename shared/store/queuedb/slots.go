@@ -35,10 +35,10 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 
 // Times and numbers of the estimate of free slots.
 const (
-	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond // maximum age of a count that found no free slot in a lane
-	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                     // a process may fill all free slots if there are at most this many
+	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
+	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane
+	slotsDuty    = 20                     // the interval between counts is at least this multiple of the duration of a count
+	slotsFew     = 8                      // a process may fill all free slots if there are at most this many
 
 	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
 	// taken, and only for organizations that have less than their share.
@@ -63,9 +63,10 @@ type count struct {
 //
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
-// ended since the oldest snapshot. It is therefore made once a second and not per run. Between two
-// counts a process fills at most half of the free slots, so that two processes together do not
-// exceed the number of slots. With more processes, some jobs may wait in the stream.
+// ended since the oldest snapshot. It is therefore made ten times a second and not per run. Between
+// two counts a process fills at most half of the free slots, because other processes fill them too.
+// Two processes exceed the number of slots only by what one of them fills in that time. The jobs of
+// these runs wait in the stream if they exceed the reserve, too.
 type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
@@ -84,6 +85,7 @@ type laneSlots struct {
 	waiting  map[string]bool // organizations that may have waiting runs
 	full     bool            // no slot was free at the last count or after a later fill
 	grant    int             // free slots that this process may fill before the next count
+	kept     int             // of grant: only for new runs of organizations with few runs
 	reserved int             // reserve slots that it may fill before the next count
 }
 
@@ -132,6 +134,7 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
 		l.grant = half(s.total - l.used)
+		l.kept = l.grant / reservePart
 		l.reserved = half(s.total + Reserve(s.total) - max(s.total, l.used))
 	}
 }
@@ -157,7 +160,7 @@ func (s *slots) due(lanes []domain.Lane) bool {
 		switch l := s.lane(lane); {
 		case l.full || l.used >= s.total:
 			interval = min(interval, slotsFull)
-		case l.grant <= 0:
+		case l.grant <= l.kept:
 			interval = 0
 		}
 	}
@@ -178,12 +181,18 @@ func (s *slots) forget() {
 }
 
 // fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full lane,
-// an organization that has its share leaves freed slots to waiting runs.
+// an organization that has its share leaves freed slots to waiting runs. Before that, while a flood
+// fills the last slots, other organizations' runs do not wait for the next count: a part of the slots
+// is kept for them.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lane(lane.Lane)
-	taken := max(0, min(n, s.total-l.used, l.grant))
+	room := l.grant
+	if l.runs[lane.OrganizationID] >= s.total/(len(l.runs)+1) {
+		room -= l.kept
+	}
+	taken := max(0, min(n, s.total-l.used, room))
 	if l.full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
 		taken = 0
 	}
@@ -372,13 +381,3 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 
 // lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
-
-// TakeSlot takes a free slot of the run's lane for a run that is not a row. It returns nil if there is
-// none, and otherwise a function that returns the slot.
-func TakeSlot(ctx context.Context, s *Store, r *NewRun) (giveBack func()) {
-	s.slots.refresh(ctx, r.Lane)
-	if s.slots.fill(r.lane(), 1) == 0 {
-		return nil
-	}
-	return func() { s.slots.returnFilled(r.lane(), 1) }
-}

@@ -67,6 +67,23 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	})
 }
 
+// A process does not fill slots that it counted before another process filled them.
+func TestAnOldCountGrantsNoSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 5000, dispatched: map[string]int{}}
+		a, b := newSlots(c.count), newSlots(c.count)
+		c.dispatched["org"] = b.ask(t.Context(), "org", 1)
+		for c.dispatched["org"] < 5000 { // takes less than a second
+			<-time.After(12 * time.Millisecond)
+			c.dispatched["org"] += a.ask(t.Context(), "org", 100)
+		}
+		if n := b.ask(t.Context(), "org", 1000); n != 0 {
+			t.Errorf("%d slots were filled in a full lane", n)
+		}
+	})
+}
+
 // Counting takes at most a twentieth of the process's time.
 func TestCountingTakesLittleTime(t *testing.T) {
 	t.Parallel()
@@ -121,6 +138,25 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 		}
 		if n := s.ask(t.Context(), "other", 20); n == 0 || n > Reserve(80)-3 {
 			t.Errorf("the next organization got %d slots of a reserve of %d", n, Reserve(80))
+		}
+	})
+}
+
+// While a flood fills the last free slots, each count grants only a part of them. An organization with
+// few runs does not wait for the next count.
+func TestAnOrganizationWithFewRunsDoesNotWaitForACount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 800, dispatched: map[string]int{"flood": 720}, takes: 40 * time.Millisecond}
+		s := newSlots(c.count)
+		if n := s.ask(t.Context(), "flood", 80); n == 0 || n == 80 {
+			t.Fatalf("the flood filled %d of 80 free slots", n)
+		}
+		if n := s.ask(t.Context(), "flood", 80); n != 0 {
+			t.Errorf("the flood filled %d slots before the next count", n)
+		}
+		if n := s.ask(t.Context(), "small", 3); n != 3 || c.counts != 1 {
+			t.Errorf("the other organization filled %d of 3 slots after %d counts", n, c.counts)
 		}
 	})
 }

@@ -378,5 +378,3 @@ func TestAnAttemptAfterAModelFailureBeginsWithTheNextModel(t *testing.T) {
 		}
 	}
 }
-
-func (s *testEnv) Reply(runID, replyTo string, body []byte) { s.Done(runID, replyTo, body) }

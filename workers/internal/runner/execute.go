@@ -45,11 +45,6 @@ func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.S
 // execute claims and executes the run of one job message, which is acknowledged already. ctx is
 // cancelled only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
-	if d.Late != nil {
-		r.executeLate(ctx, d)
-		return
-	}
-
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)

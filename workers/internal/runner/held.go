@@ -19,7 +19,10 @@ var (
 )
 
 const (
-	heartbeatEvery = 10 * time.Second
+	heartbeatEvery = 10 * time.Second // between two heartbeats for a run
+	heartbeatParts = 10               // statements in that time for many runs
+	heartbeatFew   = 256              // up to this number of runs get their heartbeats in one statement
+	heartbeatLate  = heartbeatEvery * 3 / 2
 	lockedRetry    = 250 * time.Millisecond // between two heartbeats for runs that another transaction has locked
 )
 
@@ -28,10 +31,11 @@ type heldRun struct {
 	lease.Held
 	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // on this process's monotonic clock; guarded by heldRuns.mu
+	beat       time.Time // when the run was claimed or had its last heartbeat; guarded by heldRuns.mu
 }
 
-// heldRuns contains the runs that this worker executes. A single heartbeat extends all of their
-// leases.
+// heldRuns contains the runs that this worker executes. One heartbeat extends the leases of many
+// runs.
 type heldRuns struct {
 	mu   sync.Mutex
 	runs map[string]*heldRun
@@ -41,6 +45,7 @@ type heldRuns struct {
 func (h *heldRuns) add(run *heldRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	run.beat = time.Now()
 	h.runs[run.RunID] = run
 }
 
@@ -83,6 +88,36 @@ func (h *heldRuns) all() []*heldRun {
 	return slices.Collect(maps.Values(h.runs))
 }
 
+// due returns the runs for the next heartbeat. A few runs get theirs together. Extending thousands of
+// leases in one statement would occupy a core for a tenth of a second and delay the runs of other
+// organizations. Of many runs, each tick therefore takes a tenth, those with the oldest heartbeats.
+func (h *heldRuns) due() (due []*heldRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now, few := time.Now(), len(h.runs) <= heartbeatFew
+	wait := heartbeatEvery
+	if !few {
+		wait /= 2 // runs that were claimed together are spread over the next ticks
+	}
+	for _, run := range h.runs {
+		if now.Sub(run.beat) >= wait {
+			due = append(due, run)
+		}
+	}
+
+	switch tenth := (len(h.runs) + heartbeatParts - 1) / heartbeatParts; {
+	case few && len(due) > 0:
+		return slices.Collect(maps.Values(h.runs))
+	case len(due) > tenth:
+		slices.SortFunc(due, func(a, b *heldRun) int { return a.beat.Compare(b.beat) })
+		for tenth < len(due) && now.Sub(due[tenth].beat) > heartbeatLate {
+			tenth++ // heartbeats have failed, and these leases expire soon
+		}
+		due = due[:tenth]
+	}
+	return due
+}
+
 func (h *heldRuns) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,6 +129,15 @@ func (h *heldRuns) extend(run *heldRun, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	run.leaseUntil = until
+}
+
+// beaten records that runs had a heartbeat.
+func (h *heldRuns) beaten(runs []*heldRun, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, run := range runs {
+		run.beat = at
+	}
 }
 
 // watch cancels attempts whose lease has expired by the local clock. It makes no database call,
@@ -142,6 +186,7 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed, retrying")
 		return nil
 	}
+	r.held.beaten(runs, asked)
 
 	for _, run := range runs {
 		switch {
@@ -156,10 +201,10 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 	return locked
 }
 
-// heartbeat extends all leases every heartbeatEvery until ctx ends. It extends those of locked runs
+// heartbeat extends each lease every heartbeatEvery until ctx ends. It extends those of locked runs
 // every lockedRetry.
 func (r *Runner) heartbeat(ctx context.Context) {
-	ticker := time.NewTicker(heartbeatEvery)
+	ticker := time.NewTicker(heartbeatEvery / heartbeatParts)
 	defer ticker.Stop()
 	var locked []*heldRun
 	for {
@@ -172,7 +217,9 @@ func (r *Runner) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			locked = r.beat(ctx, r.held.all())
+			due := r.held.due()
+			locked = slices.DeleteFunc(locked, func(run *heldRun) bool { return !r.held.has(run) || slices.Contains(due, run) })
+			locked = r.beat(ctx, append(due, locked...))
 		case <-again:
 			locked = r.beat(ctx, slices.DeleteFunc(locked, func(run *heldRun) bool { return !r.held.has(run) }))
 		}

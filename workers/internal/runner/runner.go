@@ -136,9 +136,6 @@ type Results interface {
 	// Ended is Done for a run with its last event at a position of its log, which the subscribers of
 	// its events receive.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
-
-	// Reply sends a result, or contract.Declined, only to the caller that waits on replyTo.
-	Reply(runID, replyTo string, body []byte)
 }
 
 // Changes publishes that an organization's runs have changed.
@@ -178,8 +175,6 @@ type Runner struct {
 	finishes *batch.Group[tracing.Of[endedRun], saveResult]
 	requeues *batch.Group[executiondb.Requeue, executiondb.Requeued]
 	events   *batch.Group[checkpoint, error]
-	lates    *batch.Group[tracing.Of[lateRun], bool]
-	late     *lateRuns
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
 	// held contains the running attempts, for the heartbeat and for cancellations.
@@ -196,8 +191,6 @@ type Runner struct {
 // Deps are a runner's dependencies.
 type Deps struct {
 	Runs     Runs
-	Late     LateRuns
-	OpenLate func(sealed []byte, runID string) ([]byte, error) // decrypts the run in a job message
 	Queue    Queue
 	History  History
 	Progress Progress
@@ -242,10 +235,6 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
-	r.late = &lateRuns{store: deps.Late, open: deps.OpenLate, versions: map[lateAgent]int{}}
-	r.lates = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.insert batch", r.saveLate)).
-		Sized(executiondb.MaxBatchBytes, func(l tracing.Of[lateRun]) int { return l.Request.Size() })
-
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err
@@ -268,7 +257,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var groups sync.WaitGroup
 	groups.Go(func() { r.announce(ctx, work) })
 	for _, run := range []func(context.Context){
-		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.lates.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
+		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
 	} {
 		groups.Go(func() { run(work) })
 	}

@@ -24,7 +24,6 @@ import (
 // their stack frames would double the stack of a request that waits.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
-	s.Waits = wait > 0
 	sub := h.accept(c, s, wait)
 	if sub == nil {
 		return

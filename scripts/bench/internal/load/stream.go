@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type Streamed struct {
 // ReadStreams lets clients send requests and read the answers. Each client has one connection. A
 // wrong or incomplete answer is an error.
 func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
+	runtime.GC() // rather than during the measurement
 	readers := make([]*streamReader, c.Clients)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range readers {
