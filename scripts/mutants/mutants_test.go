@@ -444,7 +444,7 @@ var all = []mutant{
 	},
 	{
 		"a count of dispatched runs for each accepted run",
-		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 20 ", "slotsDuty    = 0 "}},
+		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = 100 * time.Millisecond", "slotsCounted = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 20 ", "slotsDuty    = 0 "}},
 		"shared/store",
 		[]string{"TestLongSnapshotDoesNotSlowDispatch"},
 	},
