@@ -393,11 +393,11 @@ func TestACompletionIsStreamed(t *testing.T) {
 				document := "doc_01k9z9f0v4ex6t2m8r5n1p7q3w"
 				run.Citations = []domain.Citation{
 					{ID: 1, Type: "web", Title: "T", URL: "https://example.com/", StartIndex: 0, EndIndex: 2},
-					{ID: 2, Type: "document", Title: "n.pdf", DocumentID: &document, StartIndex: 3, EndIndex: 9},
+					{ID: 2, Type: "document", Title: "n.pdf", URL: "/api/knowledge?id=" + document, DocumentID: &document, StartIndex: 3, EndIndex: 9},
 				}
 			})
 		}, `{"role":"assistant","content":""} {"content":"It is so."} {"annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":2,"title":"T","url":"https://example.com/"}},` +
-			`{"type":"file_citation","file_citation":{"file_id":"doc_01k9z9f0v4ex6t2m8r5n1p7q3w","filename":"n.pdf","start_index":3,"end_index":9}}]}stop [DONE]`},
+			`{"type":"url_citation","url_citation":{"start_index":3,"end_index":9,"title":"n.pdf","url":"` + r.url + `/api/knowledge?id=doc_01k9z9f0v4ex6t2m8r5n1p7q3w"},"file_citation":{"file_id":"doc_01k9z9f0v4ex6t2m8r5n1p7q3w","filename":"n.pdf","start_index":3,"end_index":9}}]}stop [DONE]`},
 		"whole answer at the end": {"", func(h *scriptedWorker) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
 		"another attempt says the same": {"", func(h *scriptedWorker) {
 			h.say("One an")

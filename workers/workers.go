@@ -313,7 +313,7 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
 
-	w.modelChecks = checkserver.NewModels(w.models, w.checkDeps(signer))
+	w.modelChecks = checkserver.NewModels(w.models, w.deps.Store.Budgets, prices.Cost, w.checkDeps(signer))
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{

@@ -4,14 +4,18 @@
 -- 0 for none, -1 until it is released.
 --
 -- A run is not returned if its agent is missing or refuses the caller, or if another run has its idempotency key. The
--- caller has counted the slots. A run takes no slot if it is delayed or if it is not the first of its session. The
+-- caller has counted the slots. A run takes no slot if it is delayed or if it waits for a run of its session. The
 -- deadline of a delayed run is later by the delay.
+--
+-- A run without previous_run waits for all earlier runs of its session, and continues the last one: see preceding_run. Any other
+-- run waits only for the run that it continues.
 --
 -- The joins are on single columns, and both checks are written so that the planner does not recognize them as anti
 -- joins. Otherwise it expects one row and compares each row of the batch with every other, or reads all open runs.
 DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval);
+DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval, text[]);
 CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval, text[] DEFAULT '{}')
-  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int)
+  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int, session_ref bigint, seq int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -41,10 +45,15 @@ BEGIN
       s.last_seq - count(*) OVER (PARTITION BY e.session_key) + row_number() OVER in_order AS seq
     FROM eligible e JOIN session s ON s.key = e.session_key
     WINDOW in_order AS (PARTITION BY e.session_key ORDER BY e.n)
-  ), headed AS MATERIALIZED (
-    SELECT *, hold = 0 AND turn = 1 AND (seq = 1 OR
-      (SELECT p.seq FROM open_runs p WHERE p.session_ref = numbered.ref LIMIT 1) IS NULL) AS head
+  ), awaiting AS MATERIALIZED (
+    SELECT *, CASE WHEN previous IS NOT NULL
+      THEN coalesce((SELECT q.seq FROM runs q WHERE q.id = numbered.previous AND q.session_ref = numbered.ref), 0) END AS waits_for
     FROM numbered
+  ), headed AS MATERIALIZED (
+    SELECT *, hold = 0 AND CASE WHEN waits_for IS NULL
+      THEN turn = 1 AND (seq = 1 OR (SELECT p.seq FROM open_runs p WHERE p.session_ref = awaiting.ref LIMIT 1) IS NULL)
+      ELSE (SELECT p.seq FROM open_runs p WHERE p.session_ref = awaiting.ref AND p.seq = awaiting.waits_for) IS NULL END AS head
+    FROM awaiting
   ), placed AS MATERIALIZED (
     SELECT *, head AND count(*) FILTER (WHERE head) OVER (PARTITION BY org_id, lane ORDER BY n) <= slots AS dispatch FROM headed
   ), inserted AS (
@@ -60,11 +69,12 @@ BEGIN
     RETURNING id, created_at
   ), opened AS (
     INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dispatched_at,
-      next_dispatch_at, not_before, dedupe, reply_to, traceparent, deadline)
+      next_dispatch_at, not_before, dedupe, reply_to, traceparent, deadline, waits_for)
     SELECT i.id, p.org_id, p.agent_id, p.ref, p.seq, p.lane, 'queued', p.dispatch, p.dispatch::int,
       CASE WHEN p.dispatch THEN clock_timestamp() END, CASE WHEN p.dispatch THEN clock_timestamp() + $4 END,
       CASE WHEN p.hold > 0 THEN i.created_at + make_interval(secs => p.hold / 1000.0) WHEN p.hold < 0 THEN 'infinity' END,
-      p.dedupe, p.reply_to, p.traceparent, i.created_at + make_interval(secs => p.deadline + greatest(p.hold, 0) / 1000.0)
+      p.dedupe, p.reply_to, p.traceparent, i.created_at + make_interval(secs => p.deadline + greatest(p.hold, 0) / 1000.0),
+      p.waits_for
     FROM inserted i JOIN placed p ON p.id = i.id
   ), waiting AS (
     INSERT INTO waiting_lanes (org_id, lane, oldest)
@@ -72,5 +82,6 @@ BEGIN
     GROUP BY p.org_id, p.lane ORDER BY p.org_id COLLATE "C", p.lane
     ON CONFLICT DO NOTHING
   )
-  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched, p.config_version FROM inserted i JOIN placed p ON p.id = i.id;
+  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched, p.config_version, p.ref, p.seq::int
+  FROM inserted i JOIN placed p ON p.id = i.id;
 END $$;

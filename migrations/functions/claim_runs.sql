@@ -2,9 +2,10 @@
 -- its organization. A run whose lease has expired is taken over: see lost_runs. A run that another transaction has locked
 -- is returned with locked set, without a claim; the caller tries again.
 --
--- A claim locks no session row. Acceptance numbers the runs of a session in commit order, so a transaction that sees a run
--- sees all runs before it. Finished runs never open again, so only one run of a session can be the first one. If the
--- predecessor finishes in the meantime, its finish dispatches the run again.
+-- A run may start when the run with the number waits_for of its session has finished or, if waits_for is null, when all earlier
+-- runs of its session have finished. A claim locks no session row. Acceptance numbers the runs of a session in commit order, so
+-- a transaction that sees a run sees all runs before it, and finished runs never open again. If the awaited run finishes in the
+-- meantime, its finish dispatches the run again.
 --
 -- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds no index entries.
 DROP FUNCTION IF EXISTS claim_runs(text[], interval);
@@ -28,14 +29,15 @@ BEGIN
       AND (o.status = 'queued' AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
         OR o.status = 'running' AND o.lease_until < clock_timestamp()
           AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)
-      AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+      AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref
+        AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))
     RETURNING o.*
   )
   SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.session_ref, c.seq, r.session_id, r.trigger_type,
     r.automation_id, r.idempotency_key, r.input, r.caller_kind, r.retention, c.fence, c.attempts, c.deaths, c.last_error,
     r.created_at, c.started_at, c.deadline, clock_timestamp() AS db_now,
     r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed, false AS locked,
-    r.previous_run
+    coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run
   FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id
   UNION ALL
   SELECT o.run_id, o.org_id, NULL, NULL, 0, o.session_ref, o.seq, '', '', NULL, NULL, NULL, '', 0, o.fence, o.attempts, o.deaths, NULL,

@@ -2,9 +2,10 @@
 -- and $4 is the time until the first redispatch. It counts no slots.
 --
 -- The oldest waiting runs of a lane come first. If 256 of them are not enough, the sessions of the lane are read, each by
--- its first waiting run: up to 2048 sessions, beginning at a random one so that no session is always the last. Rows are
--- locked one by one in subqueries, which keeps the planner from other joins. IS TRUE keeps the planner from using an index
--- of waiting runs to find a row whose key is known.
+-- its first waiting run: up to 2048 sessions, beginning at a random one so that no session is always the last. Later runs of a
+-- session may start before its first one only if they have waits_for: the oldest 2048 of these are read, too. Rows are locked
+-- one by one in subqueries, which keeps the planner from other joins. IS TRUE keeps the planner from using an index of waiting
+-- runs to find a row whose key is known. A run may start under the condition of claim_runs.
 CREATE OR REPLACE FUNCTION dispatch_runs(text[], text[], int[], interval)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text)
   LANGUAGE plpgsql SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -26,7 +27,8 @@ BEGIN
         ORDER BY w.run_id LIMIT 256) w
       CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
         AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE
-        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref
+          AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))
         FOR UPDATE OF o SKIP LOCKED) l
       LIMIT f.places
     )
@@ -53,12 +55,18 @@ BEGIN
         ORDER BY w.session_ref LIMIT 1) n ON true
       WHERE s.round < 2
     ), next AS (
-      SELECT l.run_id FROM (SELECT ref FROM session WHERE found LIMIT 2048) s
-      CROSS JOIN LATERAL (SELECT w.run_id FROM open_runs w WHERE w.org_id = f.org_id AND w.lane = f.lane
-        AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.session_ref = s.ref ORDER BY w.seq LIMIT 1) w
+      SELECT l.run_id FROM (
+        SELECT head.run_id FROM (SELECT ref FROM session WHERE found LIMIT 2048) s
+          CROSS JOIN LATERAL (SELECT w.run_id, w.waits_for FROM open_runs w WHERE w.org_id = f.org_id AND w.lane = f.lane
+            AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.session_ref = s.ref ORDER BY w.seq LIMIT 1) head
+        WHERE head.waits_for IS NULL
+        UNION ALL
+        (SELECT w.run_id FROM open_runs w WHERE w.org_id = f.org_id AND w.lane = f.lane
+          AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.waits_for IS NOT NULL ORDER BY w.run_id LIMIT 2048)) w
       CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id
         AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE
-        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref
+          AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))
         FOR UPDATE OF o SKIP LOCKED) l
       LIMIT f.places - got
     )

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION event_logs_that_fit(text[], text[], bigint[], int[], 
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
     automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,
     attempts int, created_at timestamptz, started_at timestamptz, finished_at timestamptz, expires_at timestamptz, required_action json,
-    config_version int, place bigint, end_fence bigint, end_n int, fence bigint, first_ns int[], last_ns int[], chunks text[], deferred boolean)
+    previous_run text, config_version int, place bigint, end_fence bigint, end_n int, fence bigint, first_ns int[], last_ns int[], chunks text[], deferred boolean)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -18,7 +18,8 @@ BEGIN
     r.status IS NOT NULL AS ended, CASE WHEN z.fits THEN r.result END AS result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
     coalesce(o.started_at, r.started_at,
       CASE WHEN r.end_fence IS NULL AND r.result IS NOT NULL AND z.fits
-        THEN (r.result::json->>'startedAt')::timestamptz END) AS started_at, r.finished_at, r.expires_at, o.required_action, r.config_version,
+        THEN (r.result::json->>'startedAt')::timestamptz END) AS started_at, r.finished_at, r.expires_at, o.required_action,
+    coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run, r.config_version,
     z.place, CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_fence, z.fence + 1, 1) END AS end_fence,
     CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_n, CASE WHEN z.fence IS NOT NULL THEN 1 WHEN r.answer IS NULL THEN 2 ELSE 3 END) END AS end_n,
     coalesce(z.fence, 0) AS fence, l.first_ns, l.last_ns, l.chunks, NOT z.fits AS deferred

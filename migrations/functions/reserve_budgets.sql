@@ -1,41 +1,12 @@
--- Reserves amounts of metrics for a call of a run, under the fence of the attempt. If all budgets of the run have room, it
--- returns the budgets with held set. Otherwise it reserves nothing and returns the budgets without room. All functions
--- lock counts in the same order.
+-- Reserves amounts of metrics for a call of a run, under the fence of the attempt. See hold_budgets.
 CREATE OR REPLACE FUNCTION reserve_budgets(org text, run text, attempt bigint, hold text, metrics text[], amounts bigint[])
   RETURNS TABLE (budget_id text, held boolean)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   acting text := parley_act_for(ARRAY[org]);
-  now_is timestamptz := clock_timestamp();
-  b budgets;
-  ids text[] := '{}';
-  refused int;
 BEGIN
-  FOR b IN SELECT k.* FROM budgets k JOIN runs r ON r.id = run AND r.org_id = org
-    WHERE k.org_id = org AND k.metric = ANY (metrics) AND budget_covers(k.scope, k.subjects, r.agent_id, r.key_id, r.automation_id)
-    ORDER BY k.id
-  LOOP
-    PERFORM open_budget(b, budget_start(b.period, now_is));
-    ids := ids || b.id::text;
-  END LOOP;
-  IF ids = '{}' THEN
-    RETURN;
-  END IF;
-  PERFORM FROM budget_counts c JOIN budgets k ON k.id = c.budget_id
-    WHERE c.budget_id = ANY (ids) AND c.starts_on = budget_start(k.period, now_is) ORDER BY c.budget_id FOR UPDATE OF c;
-  RETURN QUERY SELECT k.id, false
-    FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric
-    JOIN budget_counts c ON c.budget_id = k.id AND c.starts_on = budget_start(k.period, now_is)
-    WHERE k.id = ANY (ids) AND (c.used::numeric + c.reserved + u.amount > k.most OR c.used >= k.most) ORDER BY k.id;
-  GET DIAGNOSTICS refused = ROW_COUNT;
-  IF refused > 0 THEN
-    RETURN;
-  END IF;
-  INSERT INTO budget_holds (id, budget_id, starts_on, org_id, run_id, fence, amount)
-    SELECT hold, k.id, budget_start(k.period, now_is), org, run, attempt, u.amount
-    FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric WHERE k.id = ANY (ids);
-  UPDATE budget_counts c SET reserved = c.reserved + h.amount FROM budget_holds h
-    WHERE h.id = hold AND c.budget_id = h.budget_id AND c.starts_on = h.starts_on;
-  RETURN QUERY SELECT i, true FROM unnest(ids) AS i;
+  RETURN QUERY SELECT h.budget_id, h.held
+    FROM runs r CROSS JOIN LATERAL hold_budgets(org, r.agent_id, r.key_id, r.automation_id, run, attempt, hold, metrics, amounts) h
+    WHERE r.id = run AND r.org_id = org;
 END $$;

@@ -16,7 +16,7 @@ BEGIN
     r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
     r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
     coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action,
-    r.previous_run, r.config_version
+    coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run, r.config_version
   FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id
   WHERE r.idempotency_hash = ANY ($2) AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp());
 END $$;

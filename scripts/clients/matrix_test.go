@@ -21,9 +21,32 @@ import (
 // update makes the tests write the rows of docs/clients.md for the clients that they run.
 var update = flag.Bool("update", false, "write the outcomes into docs/clients.md")
 
-// features are the columns of the table in docs/clients.md, in order, by the names that tests use.
-var features = []string{
-	"answers", "streams", "history", "stop", "retries", "resume", "citations", "approvals", "errors", "tools", "structured",
+// matrixTable is a table of docs/clients.md: a row for each client, and a column for each feature.
+type matrixTable struct {
+	begin    string   // the comment before the table
+	head     string   // with a title for each feature
+	features []string // in the order of the columns, by the names that tests use; each is in one table
+}
+
+var matrixTables = []matrixTable{
+	{
+		begin: "<!-- The tests of scripts/clients write this table. -->\n",
+		head: "| client | answers | streams | history | stop | safe retries | resume | citations | approvals | errors | own tools | structured output |\n" +
+			"|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+		features: []string{
+			"answers", "streams", "history", "stop", "retries", "resume", "citations", "approvals", "errors", "tools", "structured",
+		},
+	},
+	{
+		begin:    "<!-- The tests of scripts/clients write this table of webhooks. -->\n",
+		head:     "| library | deliveries | repeated deliveries | wrong signatures |\n|---|---|---|---|\n",
+		features: []string{"deliveries", "repeats", "signatures"},
+	},
+}
+
+// isFeature reports whether a table has a column for a feature.
+func isFeature(name string) bool {
+	return slices.ContainsFunc(matrixTables, func(table matrixTable) bool { return slices.Contains(table.features, name) })
 }
 
 // Outcomes of a feature, as the table writes them.
@@ -60,7 +83,7 @@ func proves(t *testing.T, client, outcome string, names ...string) {
 	}
 
 	for _, name := range names {
-		if !slices.Contains(features, name) {
+		if !isFeature(name) {
 			t.Errorf("%s: no column of docs/clients.md is for %q", client, name)
 		}
 		m.proven[client][name] = outcome
@@ -95,36 +118,42 @@ func provesAll(t *testing.T, file string) {
 }
 
 const (
-	matrixPage  = "docs/clients.md"
-	matrixBegin = "<!-- The tests of scripts/clients write this table. -->\n"
-	matrixEnd   = "<!-- End of the table. -->\n"
+	matrixPage = "docs/clients.md"
+	matrixEnd  = "<!-- End of the table. -->\n"
 )
 
-// matrixHead is the head of the table: a title for each feature.
-const matrixHead = "| client | answers | streams | history | stop | safe retries | resume | citations | approvals | errors | own tools | structured output |\n" +
-	"|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-
-// read reads the table of the page.
+// read reads the tables of the page.
 func (m *clientMatrix) read(root string) error {
 	m.root, m.page, m.proven = root, map[string]map[string]string{}, map[string]map[string]string{}
 	raw, err := os.ReadFile(filepath.Join(root, matrixPage))
 	if err != nil {
-		return fmt.Errorf("reading the table: %w", err)
+		return fmt.Errorf("reading the tables: %w", err)
 	}
-	_, rest, begun := strings.Cut(string(raw), matrixBegin)
-	table, _, ended := strings.Cut(rest, matrixEnd)
-	if !begun || !ended || !strings.HasPrefix(table, matrixHead) {
-		return fmt.Errorf("%s has no table with the head\n%s", matrixPage, matrixHead)
+	for _, table := range matrixTables {
+		if err := m.readTable(string(raw), table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *clientMatrix) readTable(page string, table matrixTable) error {
+	_, rest, begun := strings.Cut(page, table.begin)
+	rows, _, ended := strings.Cut(rest, matrixEnd)
+	if !begun || !ended || !strings.HasPrefix(rows, table.head) {
+		return fmt.Errorf("%s has no table with the head\n%s", matrixPage, table.head)
 	}
 
-	for line := range strings.Lines(strings.TrimPrefix(table, matrixHead)) {
+	for line := range strings.Lines(strings.TrimPrefix(rows, table.head)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if len(cells) != len(features)+1 {
-			return fmt.Errorf("%s: a row has %d cells, want %d: %s", matrixPage, len(cells), len(features)+1, line)
+		if len(cells) != len(table.features)+1 {
+			return fmt.Errorf("%s: a row has %d cells, want %d: %s", matrixPage, len(cells), len(table.features)+1, line)
 		}
 		client := strings.TrimSpace(cells[0])
-		m.page[client] = map[string]string{}
-		for i, feature := range features {
+		if m.page[client] == nil {
+			m.page[client] = map[string]string{}
+		}
+		for i, feature := range table.features {
 			m.page[client][feature] = strings.TrimSpace(cells[i+1])
 		}
 	}
@@ -145,8 +174,8 @@ func (m *clientMatrix) end(all bool) error {
 
 	var wrong []error
 	for client, row := range m.proven {
-		for _, feature := range features {
-			if is := m.page[client][feature]; all && row[feature] == "" && is != notTested {
+		for feature, is := range m.page[client] {
+			if all && row[feature] == "" && is != notTested {
 				wrong = append(wrong, fmt.Errorf("docs/clients.md says %q about %q of %s, but no test shows it", is, feature, client))
 			}
 		}
@@ -163,41 +192,48 @@ func (m *clientMatrix) write(root string) error {
 		maps.Copy(m.page[client], row)
 	}
 
-	clients := make([]string, 0, len(m.page))
-	for client := range m.page {
-		clients = append(clients, client)
-	}
-	slices.Sort(clients)
-	table := matrixHead
-	for _, client := range clients {
-		cells := []string{client}
-		for _, feature := range features {
-			cells = append(cells, cmp.Or(m.page[client][feature], notTested))
-		}
-		table += "| " + strings.Join(cells, " | ") + " |\n"
-	}
-
 	path := filepath.Join(root, matrixPage)
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading the page: %w", err)
 	}
-	before, rest, _ := strings.Cut(string(raw), matrixBegin)
-	_, after, _ := strings.Cut(rest, matrixEnd)
-	if err := os.WriteFile(path, []byte(before+matrixBegin+table+matrixEnd+after), 0o644); err != nil {
+	page := string(raw)
+	for _, table := range matrixTables {
+		before, rest, _ := strings.Cut(page, table.begin)
+		_, after, _ := strings.Cut(rest, matrixEnd)
+		page = before + table.begin + table.head + m.rows(table) + matrixEnd + after
+	}
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
 }
 
-// TestMatrix checks the form of the table: each client has an outcome for each feature.
+// rows returns the rows of a table: the clients with an outcome for one of its features, by name.
+func (m *clientMatrix) rows(table matrixTable) string {
+	var rows strings.Builder
+	for _, client := range slices.Sorted(maps.Keys(m.page)) {
+		row := m.page[client]
+		if !slices.ContainsFunc(table.features, func(feature string) bool { return row[feature] != "" }) {
+			continue
+		}
+		cells := []string{client}
+		for _, feature := range table.features {
+			cells = append(cells, cmp.Or(row[feature], notTested))
+		}
+		rows.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	return rows.String()
+}
+
+// TestMatrix checks the form of the tables: each client has an outcome for each feature of its table.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	var m clientMatrix
 	if err := m.read(testkit.Root(t)); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.page) < 8 {
+	if len(m.page) < 18 {
 		t.Errorf("%d clients", len(m.page))
 	}
 	for client, row := range m.page {

@@ -1,17 +1,23 @@
 package clients
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
+
+	"parley/shared/testkit"
 )
+
+const openAIGo = "`openai-go`"
 
 // goClient returns OpenAI's Go client for a base URL.
 func (s *testEnv) goClient(base string, more ...option.RequestOption) openai.Client {
@@ -98,6 +104,9 @@ func TestOpenAIGoChat(t *testing.T) {
 	if err != nil || all.Choices[0].Message.Content != "echo: One two three." || all.Usage.TotalTokens == 0 {
 		t.Errorf("%+v, %v", all.ChatCompletion, err)
 	}
+	if !t.Failed() {
+		proves(t, openAIGo, works, "answers", "streams")
+	}
 }
 
 // TestOpenAIGoResponses requests responses: whole, streamed, in the background, and as
@@ -125,6 +134,9 @@ func TestOpenAIGoResponses(t *testing.T) {
 	last := events[len(events)-1].AsResponseCompleted().Response
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
+	}
+	if !t.Failed() {
+		proves(t, openAIGo, works, "history")
 	}
 
 	behind := responseFor(echo, "Later.")
@@ -183,6 +195,9 @@ func TestOpenAIGoItems(t *testing.T) {
 	if len(cited) == 0 || cited[0].AsFileCitation().FileID != agents["DOCUMENT_ID"] {
 		t.Errorf("%s", message.RawJSON())
 	}
+	if !t.Failed() {
+		proves(t, openAIGo, works, "citations")
+	}
 }
 
 // TestOpenAIGoErrors reads errors with the client's error type. The client does not retry after errors that a retry cannot fix.
@@ -220,12 +235,15 @@ func TestOpenAIGoErrors(t *testing.T) {
 		t.Errorf("error at the end of a failed run's stream = %v", err)
 	}
 
-	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
-	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, langChainError).Code {
-		t.Errorf("%+v, %v", response, err)
+	_, failed := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
+	if got := refusal(t, failed); got.Type != "run_error" || got.Code != refusal(t, langChainError).Code {
+		t.Errorf("%+v", got)
 	}
 	if sent := door.Requests(); len(sent) != 6 {
 		t.Errorf("requests = %d, want one for each of 6 calls: %+v", len(sent), sent)
+	}
+	if !t.Failed() {
+		proves(t, openAIGo, works, "errors")
 	}
 }
 
@@ -247,4 +265,62 @@ func TestOpenAIGoRetries(t *testing.T) {
 	}
 
 	checkDropped(t, s, door, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 1}, "OPENAI-GO-2", "OPENAI-GO-3")
+	if !t.Failed() {
+		proves(t, openAIGo, works, "retries")
+	}
+}
+
+// TestOpenAIGoLimits checks the errors for what agents do not support. They name the reason.
+func TestOpenAIGoLimits(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client := s.goClient(s.creds.BaseURL)
+	echo := s.agent(t, map[string]any{"model": "offline/echo"})
+	withTools, withSchema := responseFor(echo, "Hello."), responseFor(echo, "Hello.")
+	withTools.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("day", map[string]any{"type": "object"}, false)}
+	withSchema.Text.Format = responses.ResponseFormatTextConfigParamOfJSONSchema("day", map[string]any{"type": "object"})
+	_, tools := client.Responses.New(t.Context(), withTools)
+	_, schema := client.Responses.New(t.Context(), withSchema)
+	_, approval := client.Responses.New(t.Context(), responseFor(s.asks(t), booksFor("OPENAI-GO-4")))
+	for _, tc := range []struct {
+		err         error
+		code, param string
+	}{
+		{tools, "unsupported_parameter", "tools"},
+		{schema, "unsupported_parameter", "text.format"},
+		{approval, "requires_action", ""},
+	} {
+		if got := refusal(t, tc.err); got.StatusCode != http.StatusBadRequest || got.Code != tc.code || got.Param != tc.param || got.Message == "" {
+			t.Errorf("%s: %+v", got.RawJSON(), tc)
+		}
+	}
+	if !t.Failed() {
+		proves(t, openAIGo, refused, "tools", "structured", "approvals")
+		proves(t, openAIGo, notOffered, "resume") // GetStreaming sends its parameter in the body of a GET
+	}
+}
+
+// TestOpenAIGoStop closes a stream. Its run is cancelled.
+func TestOpenAIGoStop(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client := s.goClient(s.creds.BaseURL)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stub := s.agent(t, map[string]any{"model": "openai/stub"})
+	stream := client.Responses.NewStreaming(ctx, responseFor(stub, "slowly "+longMessage))
+	for stream.Next() {
+		if stream.Current().Type == "response.output_text.delta" {
+			break
+		}
+	}
+	cancel()
+	_ = stream.Close() // it was cancelled
+
+	var runs struct{ Data []struct{ Status string } }
+	eventually(t, testkit.Within(20*time.Second), "the run is cancelled", func() bool {
+		s.call(t, http.MethodGet, "/api/runs?agentId="+stub, nil, &runs)
+		return len(runs.Data) == 1 && runs.Data[0].Status == "cancelled"
+	})
+	proves(t, openAIGo, works, "stop")
 }

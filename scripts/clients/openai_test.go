@@ -27,6 +27,15 @@ func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	}
 }
 
+// openAIEnvironment returns the environment variables with the IDs from openAIAgents.
+func openAIEnvironment(t *testing.T, s *testEnv) (env []string) {
+	t.Helper()
+	for name, value := range openAIAgents(t, s) {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
 // asks creates an agent that books in the ledger after a person's approval.
 func (s *testEnv) asks(t *testing.T) (agentID string) {
 	t.Helper()
@@ -54,12 +63,7 @@ func TestOpenAI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
-	env := []string{}
-	for name, value := range openAIAgents(t, s) {
-		env = append(env, name+"="+value)
-	}
-
-	proxy := s.faults(t)
+	env, proxy := openAIEnvironment(t, s), s.faults(t)
 	dropping, recording := proxy.DropFirst(), proxy.Pass()
 	var got struct{ Parts int }
 	decode(t, []byte(s.node(t, "openai.mjs", append(env, "DROPPING_URL="+dropping.URL, "RECORDING_URL="+recording.URL)...)), &got)
@@ -85,6 +89,30 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 	for _, bill := range bills {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
 			t.Errorf("bill %s: requests = %d, effects in the ledger = %d", bill, requests, effects)
+		}
+	}
+}
+
+// TestFrameworks runs frameworks that use OpenAI's API. A connection of each breaks once: after the response to a request with a
+// key, or while the model answers a request without a key. No retry calls the model again.
+func TestFrameworks(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := withTestEnv(t)
+	asked := func(name string) int {
+		return s.model.Count("slowly retried-" + name + "- one two three four five six seven eight nine ten")
+	}
+	proxy := s.faults(t)
+	dropping, leaving := proxy.DropFirst(), proxy.DropWhen(func() bool { return asked("openai-agents") > 0 })
+	var got struct{ Frameworks int }
+	env := append(openAIEnvironment(t, s), "DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL)
+	decode(t, []byte(s.node(t, "frameworks.mjs", env...)), &got)
+	if got.Frameworks != 3 || dropping.Faults() != 2 || leaving.Faults() != 1 {
+		t.Errorf("%+v, %d and %d faults", got, dropping.Faults(), leaving.Faults())
+	}
+	for _, name := range []string{"ai-sdk-openai", "openai-agents", "langchain-openai"} {
+		if n := asked(name); n != 1 {
+			t.Errorf("%s: the model was called %d times", name, n)
 		}
 	}
 }

@@ -18,31 +18,46 @@ func protocolAgents(t *testing.T, s *testEnv) []string {
 	}
 }
 
-// TestMCP runs the JavaScript client of the Model Context Protocol.
+// TestMCP runs the JavaScript client of the Model Context Protocol, and the proxy mcp-remote.
 func TestMCP(t *testing.T) {
 	t.Parallel()
+	checkMCP(t, "mcp.mjs", 2)
+}
+
+// TestMCPAdapters runs LangChain's adapters for tools of MCP servers.
+func TestMCPAdapters(t *testing.T) {
+	t.Parallel()
+	checkMCP(t, "mcpadapters.mjs", 1)
+}
+
+// checkMCP runs the script for a number of MCP clients, and checks the run of each. It cancels the runs that wait for a person.
+func checkMCP(t *testing.T, script string, clients int) {
+	t.Helper()
 	needsNode(t)
 	s := withTestEnv(t)
-	var got struct {
+	var results []struct {
 		Tools         int
 		RunID, Parked string
 	}
 
-	decode(t, []byte(s.node(t, "mcp.mjs", protocolAgents(t, s)...)), &got)
-	var run struct {
-		Status  string
-		Trigger struct{ Type string }
+	decode(t, []byte(s.node(t, script, protocolAgents(t, s)...)), &results)
+	if len(results) != clients {
+		t.Errorf("%d clients, want %d", len(results), clients)
 	}
-
-	s.call(t, http.MethodGet, "/api/runs?id="+got.RunID, nil, &run)
-	if run.Status != "completed" || run.Trigger.Type != "chat" || got.Tools < 2 {
-		t.Errorf("%+v of %+v", run, got)
+	for _, got := range results {
+		var run struct {
+			Status  string
+			Trigger struct{ Type string }
+		}
+		s.call(t, http.MethodGet, "/api/runs?id="+got.RunID, nil, &run)
+		if run.Status != "completed" || run.Trigger.Type != "chat" || got.Tools < 2 {
+			t.Errorf("%+v of %+v", run, got)
+		}
+		s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 	}
-
-	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 }
 
-// TestAISDK runs the AI SDK's client: its transport, its chats, and the schema of its chunks.
+// TestAISDK runs the AI SDK's client and its package for React: the transport, the chats, and the schema of chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -73,6 +88,9 @@ func TestAGUI(t *testing.T) {
 	decode(t, []byte(s.node(t, "agui.mjs", protocolAgents(t, s)...)), &got)
 	if got.RunID == "" || got.Code == "" || got.Cited == 0 {
 		t.Errorf("%+v", got)
+	}
+	if _, effects := s.ledger.of("AGUI-1"); effects != 1 {
+		t.Errorf("the approved bill was booked %d times, want 1", effects)
 	}
 
 	// Each message of the seeded thread is in the prompt once.

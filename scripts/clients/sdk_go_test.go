@@ -67,7 +67,7 @@ func TestGoSurface(t *testing.T) {
 	}
 	checkRequested(t, door.Requests())
 	if !t.Failed() {
-		proves(t, "`parley/sdk/go`", works, "answers", "streams", "history", "stop", "approvals", "errors")
+		proves(t, "`parley/sdk/go`", works, "answers", "streams", "history", "stop", "citations", "approvals", "errors")
 		proves(t, "`parley/sdk/go`", notOffered, "tools", "structured")
 	}
 }
@@ -220,6 +220,14 @@ func goKnowledge(t *testing.T, client *parley.Client) {
 	}))
 	if len(found.Data) == 0 {
 		t.Error("found nothing")
+	}
+	asking := must[*parley.Agent](t)(client.Agents.Create(ctx, parley.NewAgent{
+		Name: new("asks"), SystemPrompt: new("Answer."),
+		Tools: &parley.ToolsChange{Knowledge: &parley.ToolsChangeKnowledge{Enabled: new(true), DocumentIDs: []string{id}}},
+	}))
+	run := must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{AgentID: asking.ID, Message: "What is counted?"}))
+	if len(run.Citations) == 0 || *run.Citations[0].DocumentID != id {
+		t.Errorf("%+v", run)
 	}
 	must[*parley.Document](t)(client.Knowledge.Update(ctx, id, parley.DocumentChange{MimeType: new("text/markdown")}))
 	must[*parley.Document](t)(client.Knowledge.Replace(ctx, id, name, strings.NewReader(text+" Twice.")))

@@ -35,6 +35,8 @@ const (
 // run is a row of runs with the steps and effects that reference it.
 type run struct {
 	id, org, session, seq int
+	branch                bool   // it waits only for the run with the number waitsFor
+	waitsFor              int    // 0: for no run
 	key                   string // "": no key
 	retention             time.Duration
 	expires               time.Duration // time at which a finished run's key becomes free
@@ -152,6 +154,8 @@ type order struct {
 	work             work
 	retention        time.Duration
 	allowed          time.Duration // time from acceptance to the deadline
+	branch           bool          // it continues the run with the id previous, or no run if there is none
+	previous         int
 	replyTo          *ingress
 }
 
@@ -205,7 +209,7 @@ func (db *database) look(o *order) view {
 		if r.open.dispatched {
 			v.used[r.org]++
 		}
-		if r.session == o.session {
+		if r.session == o.session && (!o.branch || r.id == o.previous) {
 			v.head = false
 		}
 	}
@@ -274,7 +278,10 @@ func (db *database) accept(o *order, seen view) accepted {
 	db.lastSeq[o.session]++
 	r := &run{
 		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, retention: o.retention, accepted: db.sim.now,
-		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
+		deadline: db.sim.now + o.allowed, effects: map[int]*effect{}, branch: o.branch,
+	}
+	if p := db.byID(o.previous); p != nil && p.session == o.session {
+		r.waitsFor = p.seq
 	}
 
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
@@ -327,12 +334,19 @@ func (db *database) dispatch(r *run) {
 	o.nextDispatch = db.sim.now + firstRing
 }
 
-// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers runs in commit order, so a
-// snapshot that contains a run also contains all earlier runs, and none of those is reopened. An older snapshot therefore gives
-// the same result.
+// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq BETWEEN …): no run is open for which r waits. Acceptance
+// numbers runs in commit order, so a snapshot that contains a run also contains all earlier runs, and none of those is reopened.
+// An older snapshot therefore gives the same result.
 func (db *database) isHead(r *run) bool {
+	first, last := 0, r.seq-1
+	switch {
+	case r.branch && db.sim.mutant.branchWaitsForNone:
+		return true
+	case r.branch && !db.sim.mutant.branchWaitsForAll:
+		first, last = r.waitsFor, r.waitsFor
+	}
 	for _, p := range db.runs {
-		if p.session == r.session && p.seq < r.seq && p.open != nil {
+		if p.session == r.session && p.open != nil && first <= p.seq && p.seq <= last {
 			return false
 		}
 	}

@@ -96,6 +96,9 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 
 	s.ids++
 	o.id, o.replyTo = s.ids, i
+	if o.branch {
+		o.previous = s.drawPrevious(o.session)
+	}
 	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before it is known to be accepted
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {

@@ -6,6 +6,7 @@ type mutant struct {
 
 	finishWithoutFence, stepWithoutFence, sendWithoutFence, heartbeatWithoutFence, putBackWithoutFence bool
 	claimKeepsFence, claimLiveLease, claimOutOfOrder, voidKeepsPlace                                   bool
+	branchWaitsForAll, branchWaitsForNone                                                              bool
 	acceptWithoutIndex, answerBeforeCommit, publishBeforeCommit, attachWithoutLook, noPoll             bool
 	rawMsgID, sharedMsgID                                                                              bool
 	doneBeforeCommit, placesKept                                                                       bool
@@ -33,6 +34,8 @@ var mutants = []struct {
 	{mutant{name: "claim keeps the fence", claimKeepsFence: true}, "each claim has its own fence", ""},
 	{mutant{name: "claim of an unexpired lease", claimLiveLease: true}, "an unexpired lease is kept", ""},
 	{mutant{name: "claim out of order", claimOutOfOrder: true}, "a session is executed in order", ""},
+	{mutant{name: "a branch waits for other branches", branchWaitsForAll: true}, "free slots are used", ""},
+	{mutant{name: "a branch does not wait for the run that it continues", branchWaitsForNone: true}, "a session is executed in order", ""},
 	{mutant{name: "void claim keeps its slot", voidKeepsPlace: true}, "job messages are delivered", ""},
 	{mutant{name: "accept without index", acceptWithoutIndex: true}, "one run per key", ""},
 	{mutant{name: "answer before commit", answerBeforeCommit: true}, "no accepted run is lost", ""},

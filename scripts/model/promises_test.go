@@ -10,14 +10,23 @@ import (
 
 // claimed is called before a claim is granted.
 func (s *sim) claimed(r *run) {
-	for _, p := range s.db.runs {
-		if p.session == r.session && p.seq < r.seq && p.open != nil {
-			s.brokenf("a session is executed in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
-		}
+	if p := s.awaited(r); p != nil {
+		s.brokenf("a session is executed in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
 	}
 	if wait := s.now - r.open.dispatchedAt; s.quiet() && r.open.dispatched && r.open.status == queued && wait > firstRing/2 {
 		s.brokenf("job messages are delivered", "run %d was claimed %v after its dispatch, although there was no fault", r.id, wait)
 	}
+}
+
+// awaited returns an open run that must end before a run of its session may begin, or nil. A branch continues one run and waits
+// for no other.
+func (s *sim) awaited(r *run) *run {
+	for _, p := range s.db.runs {
+		if p.session == r.session && p.seq < r.seq && p.open != nil && (!r.branch || p.seq == r.waitsFor) {
+			return p
+		}
+	}
+	return nil
 }
 
 // fenced is called with the fence of each claim.
@@ -176,7 +185,7 @@ func (s *sim) watchSlots(t *task) {
 			if late := s.now - o.deadline; late > overdueBy && o.status != parked {
 				s.brokenf("a run ends by its deadline", "run %d is %s %v after its deadline", r.id, o.status, late)
 			}
-			if o.status != queued || o.dispatched || o.notBefore > s.now || used >= s.slots || !s.db.isHead(r) {
+			if o.status != queued || o.dispatched || o.notBefore > s.now || used >= s.slots || s.awaited(r) != nil {
 				s.free[r.id] = 0
 				continue
 			}

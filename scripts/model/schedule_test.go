@@ -202,6 +202,8 @@ func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
 		o.session = 10*o.org + s.rng.n(3)
+		// Only a third of the schedules have branches, so that the others have as many runs that wait for each other as before.
+		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
 		}
@@ -238,6 +240,17 @@ func (s *sim) load(everybody *process) {
 	}
 
 	clear(s.keys)
+}
+
+// drawPrevious draws the run of a session that a new run continues: the id of an accepted run, or 0 for none.
+func (s *sim) drawPrevious(session int) int {
+	ids := []int{0}
+	for _, r := range s.db.runs {
+		if r.session == session {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids[s.rng.n(len(ids))]
 }
 
 // expire gives an order a short retention, and starts clients that use its key at about the time when the key expires. As in

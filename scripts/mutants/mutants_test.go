@@ -148,9 +148,27 @@ var all = []mutant{
 	},
 	{
 		"a claim out of order",
-		[]edit{{sql("claim_runs"), "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
+		[]edit{{sql("claim_runs"), "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref\n        AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))\n    RETURNING o.*", "RETURNING o.*"}},
 		"shared/store",
 		[]string{"TestRunsOfASessionGoOneAfterTheOther"},
+	},
+	{
+		"a claim of a branch that waits for other branches",
+		[]edit{{sql("claim_runs"), "AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))\n    RETURNING", "AND p.seq < o.seq)\n    RETURNING"}},
+		"shared/store",
+		[]string{"TestBranchesDoNotWaitForEachOther"},
+	},
+	{
+		"a claim of a branch that does not wait for the run that it continues",
+		[]edit{{sql("claim_runs"), "AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))\n    RETURNING", "AND p.seq < o.seq AND o.waits_for IS NULL)\n    RETURNING"}},
+		"shared/store",
+		[]string{"TestBranchesWaitForTheRunThatTheyContinue"},
+	},
+	{
+		"a message that cancels the stopped runs of other branches",
+		[]edit{{"ingress/internal/readers/watch.go", "if n.previous != \"\" {", "if false {"}},
+		"ingress/internal/readers",
+		[]string{"TestTheNextMessageEndsEarlierRuns"},
 	},
 	{
 		"a void claim keeps its slot",
@@ -400,7 +418,7 @@ var all = []mutant{
 		"delayed runs that count as waiting",
 		[]edit{
 			{sql("dispatch_runs"), "AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "AND w.status = 'queued' AND NOT w.dispatched AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w"},
-			{sql("dispatch_runs"), "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n", "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n"},
+			{sql("dispatch_runs"), "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref\n          AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n", "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref\n          AND p.seq BETWEEN coalesce(o.waits_for, 0) AND coalesce(o.waits_for, o.seq - 1))\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n"},
 			{sql("find_waiting_lanes"), "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION", "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION"},
 		},
 		"shared/store",

@@ -816,10 +816,9 @@ type Run struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	// The run that this run continues, if the request named one: a previous response, or the answer
-	// before an edited or regenerated message. If absent, the run continues the session's last run, or
-	// has the history of its request.
-	PreviousRunID *string `json:"previousRunId,omitzero"`
+	// The run whose answer this run continues: the one that the request named, or else the last run of
+	// the session when this run was accepted. Null if the run continues none.
+	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
 	// The answer; null until there is one.
 	Message *string `json:"message"`
@@ -1086,10 +1085,9 @@ type RunSummary struct {
 	// The template; null for an agent.
 	TemplateID *string `json:"templateId"`
 	SessionID  string  `json:"sessionId"`
-	// The run that this run continues, if the request named one: a previous response, or the answer
-	// before an edited or regenerated message. If absent, the run continues the session's last run, or
-	// has the history of its request.
-	PreviousRunID *string `json:"previousRunId,omitzero"`
+	// The run whose answer this run continues: the one that the request named, or else the last run of
+	// the session when this run was accepted. Null if the run continues none.
+	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
@@ -1448,13 +1446,16 @@ type SessionWithMessages struct {
 
 // A message from a person or an agent in a session.
 type Message struct {
-	ID        string     `json:"id"`
-	Role      string     `json:"role"`
-	Content   string     `json:"content"`
-	RunID     string     `json:"runId"`
-	Status    RunStatus  `json:"status"`
-	CreatedAt time.Time  `json:"createdAt"`
-	Citations []Citation `json:"citations,omitzero"`
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	RunID   string `json:"runId"`
+	// The run that the message's run continues; null if it continues none. Messages of the same one
+	// are in different branches.
+	PreviousRunID *string    `json:"previousRunId"`
+	Status        RunStatus  `json:"status"`
+	CreatedAt     time.Time  `json:"createdAt"`
+	Citations     []Citation `json:"citations,omitzero"`
 	// True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The
 	// run has the whole answer.
 	ContentCut *bool `json:"contentCut,omitzero"`

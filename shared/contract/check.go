@@ -20,6 +20,7 @@ type CheckClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindCheckTools or KindCheckModels
 	AgentID        string    `json:"agent"`
+	KeyID          string    `json:"key,omitempty"` // the API key of the request; empty: none
 	Version        int       `json:"version"`
 	Expires        time.Time `json:"expires"`
 }
@@ -27,6 +28,10 @@ type CheckClaims struct {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
+	// Lacking is a budget that has no room for the calls of the check, so that none was made. Later is
+	// true if it would have room without the reservations of other calls.
+	Lacking *domain.Budget `json:"lacking,omitempty"`
+	Later   bool           `json:"later,omitempty"`
 	// Unavailable means that the worker could not check anything.
 	Unavailable bool `json:"unavailable,omitempty"`
 }

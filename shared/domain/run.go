@@ -42,9 +42,9 @@ type Run struct {
 	AgentID    *string   `json:"agentId"`
 	TemplateID *string   `json:"templateId"`
 	SessionID  string    `json:"sessionId"`
-	// PreviousRunID is the run that this run continues, if the request named one. nil: the preceding
-	// run of the session, or none.
-	PreviousRunID *string    `json:"previousRunId,omitempty"`
+	// PreviousRunID is the run that this run continues: the run that its request named, or the preceding
+	// run of the session. It is nil for a run that continues none.
+	PreviousRunID *string    `json:"previousRunId"`
 	Trigger       Trigger    `json:"trigger"`
 	Message       *string    `json:"message"`
 	Output        *Output    `json:"output"`

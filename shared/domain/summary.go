@@ -15,7 +15,7 @@ type RunSummary struct {
 	AgentID       *string           `json:"agentId"`
 	TemplateID    *string           `json:"templateId"`
 	SessionID     string            `json:"sessionId"`
-	PreviousRunID *string           `json:"previousRunId,omitempty"`
+	PreviousRunID *string           `json:"previousRunId"`
 	Trigger       Trigger           `json:"trigger"`
 	Message       *string           `json:"message"`
 	MessageCut    bool              `json:"messageCut,omitempty"` // the message was truncated

@@ -336,3 +336,76 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 		t.Errorf("after the second: %v and %v", b.budgetState(tokens), b.budgetState(cost))
 	}
 }
+
+// The calls of a check count against the budgets of its agent and key, and are part of the usage, as
+// those of runs.
+func TestChecksCount(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	c := budgetdb.Check{OrganizationID: b.org, AgentID: b.agent, KeyID: "key_a", StartedAt: time.Now()}
+	other := c
+	other.AgentID, other.KeyID = "ag_other", ""
+	maximum := budgetdb.Amounts{Tokens: 100, CostMicros: 500}
+	reserve := func(c budgetdb.Check) (string, *budgetdb.Lacking) {
+		holdID := id.New("hold")
+		budgets, lacking, err := b.s.Budgets.ReserveCheck(t.Context(), c, holdID, maximum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if budgets == 0 {
+			holdID = ""
+		}
+		return holdID, lacking
+	}
+	settle := func(c budgetdb.Check, holdID string) {
+		t.Helper()
+		used, reported := budgetdb.Amounts{Tokens: 30, CostMicros: 70}, budgetdb.CheckUsage{InputTokens: 20, OutputTokens: 5, CostMicros: 60}
+		if err := b.s.Budgets.SettleCheck(t.Context(), c, holdID, used, reported); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	before, _ := reserve(c) // no budget yet
+	tokens := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 250)
+	settle(c, before)
+	if got := b.budgetState(tokens); got != [2]int64{30, 0} {
+		t.Errorf("a budget created during the check: %v", got)
+	}
+	first, _ := reserve(c)
+	second, _ := reserve(c)
+	if _, lacking := reserve(c); lacking == nil || !lacking.Later || lacking.ID != tokens {
+		t.Errorf("without room: %+v", lacking)
+	}
+	if holdID, lacking := reserve(other); holdID != "" || lacking != nil {
+		t.Errorf("the budget of an agent applies to another: %+v", lacking)
+	}
+	settle(c, first)
+	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
+	if n, err := b.s.Budgets.SettleLost(t.Context(), 10); n != 1 || err != nil {
+		t.Errorf("lost: %d, %v", n, err)
+	}
+	settle(c, second) // too late: the whole reservation counts
+	if got := b.budgetState(tokens); got != [2]int64{30 + 30 + 100, 0} {
+		t.Errorf("used %v", got)
+	}
+	settle(other, "")
+
+	// Three checks of the agent and one of another have reported usage.
+	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
+	if got := b.budgetState(cost); got != [2]int64{4 * 60, 0} {
+		t.Errorf("a new budget begins at %v", got)
+	}
+	for name, want := range map[string]struct {
+		filter usagedb.UsageFilter
+		tokens int64
+	}{
+		"all":       {usagedb.UsageFilter{Days: 1}, 4 * 20},
+		"the agent": {usagedb.UsageFilter{Days: 7, AgentID: b.agent}, 3 * 20},
+		"the key":   {usagedb.UsageFilter{Days: 7, KeyID: "key_a"}, 3 * 20},
+	} {
+		got, err := b.s.Usage.Usage(t.Context(), b.org, want.filter, time.Now().Add(time.Minute))
+		if err != nil || got.Totals.InputTokens != want.tokens || got.Totals.OutputTokens != want.tokens/4 || got.Totals.CostMicros != 3*want.tokens || got.Totals.Runs != 0 {
+			t.Errorf("%s: %+v, %v", name, got.Totals, err)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (b *testEnv) dispatch(slots int) []string {
 
 // pages returns the number of pages that PostgreSQL reads to dispatch the next runs. The dispatch
 // is rolled back.
-func (b *testEnv) pages(function string, slots int) int {
+func (b *testEnv) pages(slots int) int {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *testEnv) pages(function string, slots int) int {
 		}
 	}
 	var raw []byte
-	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT run_id FROM `+function+`(ARRAY[$1], ARRAY['automation'], ARRAY[$2::int], '1 minute')`,
+	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT run_id FROM dispatch_runs(ARRAY[$1], ARRAY['automation'], ARRAY[$2::int], '1 minute')`,
 		b.org, slots).Scan(&raw)
 	var plan []struct {
 		Plan struct {
@@ -85,7 +85,7 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	}
 	for _, stats := range []string{"none", "up to date"} {
 		for _, slots := range []int{1, 100} {
-			if n := b.pages("dispatch_runs", slots); n > 5000 {
+			if n := b.pages(slots); n > 5000 {
 				t.Errorf("statistics %s, %d slots: the dispatch reads %d pages", stats, slots, n)
 			}
 		}
@@ -101,7 +101,7 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	b.queue(1, 3000, 2, "waiting")
 	want := b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM (SELECT run_id FROM open_runs ORDER BY run_id LIMIT 8) o`)
 	b.exec(`ANALYZE open_runs`)
-	if n := b.pages("dispatch_runs", 8); n > 1000 {
+	if n := b.pages(8); n > 1000 {
 		t.Errorf("the dispatch reads %d pages", n)
 	}
 	got := b.dispatch(8)
@@ -132,7 +132,7 @@ func TestDispatchAmongParkedRuns(t *testing.T) {
 	if len(seen) != 40 {
 		t.Errorf("%d runs were handed over: %v", len(seen), seen)
 	}
-	if n := b.pages("dispatch_runs", 5); n > 30000 {
+	if n := b.pages(5); n > 30000 {
 		t.Errorf("the dispatch reads %d pages", n)
 	}
 }

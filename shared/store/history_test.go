@@ -45,8 +45,9 @@ func (b *testEnv) historyAfter(previous *string) string {
 	r.Previous = previous
 	stored := b.accept(wideWindow, r)[0].Run.Run
 	c := b.mustClaim(r.ID)
-	if want := deref(previous); deref(stored.PreviousRunID) != want || deref(c.Run().PreviousRunID) != want {
-		b.Errorf("the run continues %v, when it is claimed %v", stored.PreviousRunID, c.Run().PreviousRunID)
+	accepted, claimed := deref(stored.PreviousRunID), deref(c.Run().PreviousRunID)
+	if accepted != claimed || previous != nil && claimed != *previous {
+		b.Errorf("the run continues %q, when it is claimed %q", accepted, claimed)
 	}
 	turns, err := b.s.Sessions.History(b.Context(), b.org, c.SessionRef, c.Seq, 200)
 	if err != nil {

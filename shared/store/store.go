@@ -98,7 +98,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			CAST('accept_single_runs(new_run[], text[], int[], interval)' AS regprocedure),
 			CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
 			CAST('claim_runs(text[], interval)' AS regprocedure),
-			CAST('receiving_hook(text, interval)' AS regprocedure)
+			CAST('receiving_hook(text, interval)' AS regprocedure),
+			CAST('settle_holds' AS regproc)
 			FROM agents, api_keys, users, runs, open_runs, rate_buckets, run_events,
 			invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 			run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,

@@ -34,7 +34,7 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
-	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
+	Previous     *string           // the run of the session that this one continues; see queuedb.NewRun
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
@@ -275,9 +275,20 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
 	if err == nil && sub.waits && !run.OwnSession {
-		r.readers.Next(readers.SessionFor(run.SessionKey), run.ID)
+		r.next(&run)
 	}
 	return sub, err
+}
+
+// next reports which runs of its session an accepted run waits for. A run that continues none waits
+// for none.
+func (r *Submitter) next(run *queuedb.NewRun) {
+	switch session := readers.SessionFor(run.SessionKey); {
+	case run.Previous == nil:
+		r.readers.Next(run.OrganizationID, session, run.ID, "")
+	case *run.Previous != "":
+		r.readers.Next(run.OrganizationID, session, run.ID, *run.Previous)
+	}
 }
 
 // Prepare calls Before on the first call, and returns its error on every call.

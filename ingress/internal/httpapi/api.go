@@ -177,8 +177,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
-		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, DefaultModel: deps.DefaultModel,
-		ChecksPerMinute: deps.ChecksPerMinute,
+		Templates: a.templates, Workers: deps.Searches, Budgets: deps.Store.Budgets, Signer: deps.Signer, Log: deps.Log,
+		DefaultModel: deps.DefaultModel, ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{
 		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,
@@ -212,7 +212,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
 		SessionsDB: deps.Store.Sessions, Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Links: links,
-		Log: deps.Log, RunDeadline: deps.RunDeadline,
+		PublicURL: a.PublicURL, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
 	a.mcp = mcp.New(mcp.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,

@@ -112,6 +112,11 @@ func TestResponsesBranch(t *testing.T) {
 		t.Errorf("%s", list.body)
 	}
 
+	// The first one continues none.
+	if run := a.ok("GET", "/api/runs?id="+first, "", h.key); !strings.Contains(string(run.body), `"previousRunId":null`) {
+		t.Errorf("%s", run.body)
+	}
+
 	// An open run and a replay name it, too. The key belongs to one branch.
 	body := func(previous string) string {
 		return `{"background":true,"model":"` + agentID + `","input":"keyed"` + after(previous) + `}`
@@ -123,6 +128,66 @@ func TestResponsesBranch(t *testing.T) {
 	a.from("POST", "/v1/responses", body(right), h.key, "Idempotency-Key: k").want(t, "another branch", 422, "idempotency_key_reused")
 	if cancelled := a.ok("POST", "/api/runs?action=cancel&id="+keyed, "", h.key); cancelled.text(t, "previousRunId") != left {
 		t.Errorf("%s", cancelled.body)
+	}
+}
+
+// Branches of a response run at the same time. A cancelled request of one branch cancels no other one.
+func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	first, _ := a.reply(h, agentID, "", saysItem("user", "one"))
+	begin := func(message, previous string) string {
+		return runFor(a.respond(`{"background":true,"model":"`+agentID+`","input":"`+message+`","previous_response_id":"`+openaiapi.ResponseID(previous)+`"}`, h.key))
+	}
+	left, right := begin("left", first), begin("right", first)
+	a.parkForApproval(left)
+	a.claimAccepted(right)
+	after := begin("after left", left)
+	if c := a.claim(t, after); c.Run != nil {
+		t.Errorf("a response was begun before the one that it continues")
+	}
+	a.ok("POST", "/v1/responses/"+openaiapi.ResponseID(right)+"/cancel", "", h.key)
+	if got := a.statusOf(left); got != domain.RunRequiresAction {
+		t.Errorf("the other branch is %s", got)
+	}
+	a.ok("POST", "/api/runs?action=deny&toolCallId=call_1&id="+left, "", h.owner.auth, h.header)
+	a.finish("no", left)
+	a.claimAccepted(after)
+}
+
+// A message whose run waits for no stopped run of another branch does not cancel it at once.
+func TestAMessageCancelsNoOtherBranch(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	here, _ := a.edges()
+	ask := func(message, previous string) (*connection, string) {
+		more := ""
+		if previous != "" {
+			more = `,"previous_response_id":"` + openaiapi.ResponseID(previous) + `"`
+		}
+		c := here.open("POST", "/v1/responses", `{"stream":true,"model":"`+agentID+`","input":"`+message+`"`+more+`}`, h.key)
+		return c, a.runsOf(message, 1)[0]
+	}
+	root, first := ask("one", "")
+	a.finish("a", first)
+	<-root.done
+	stopped, left := ask("left", first)
+	_, right := ask("right", first)
+	stopped.leave()
+	_, further := ask("further right", right)
+	pass(t, 1500*time.Millisecond)
+	if got := a.statusOf(left); got != domain.RunQueued {
+		t.Errorf("the stopped run of the other branch is %s at once", got)
+	}
+	a.isCancelled(left, graceOver)
+	for _, runID := range []string{right, further} {
+		if got := a.statusOf(runID); got != domain.RunQueued {
+			t.Errorf("a run that is read is %s", got)
+		}
 	}
 }
 
@@ -279,6 +344,8 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	a.finish("a1", first)
 	second := ask("s", submit, user("1"), answerOf(first), user("2"))
 	a.finish("a2", second)
+	const sessionEnd = "the run of the step before"
+	last := second
 	for _, step := range []struct {
 		name, session, more string
 		messages            []string
@@ -290,7 +357,7 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 		{"the first message edited", "s", edit("u-1"), []string{user("one")}, "one", ""},
 		{"another first answer", "s", regenerate, []string{user("1")}, "1", ""},
 		{"only the last message, another answer", "s", regenerate + `,"messageId":"` + messageOf(second) + `"`, []string{user("2")}, "1>a1 2", first},
-		{"only the last message", "s", submit, []string{user("3")}, "1>a1 2>hm 3", ""},
+		{"only the last message", "s", submit, []string{user("3")}, "1>a1 2>hm 3", sessionEnd},
 		{"an answer of another session", "fork", submit, []string{user("1"), answerOf(first), user("2")}, "1>seen 2", ""},
 		{"an answer of another program", "s", submit, []string{user("x"), uiMessage("theirs", "assistant", "y"), user("z")}, "x>y z", ""},
 		{"a greeting", "new", submit, []string{uiMessage("theirs", "assistant", "Hi!"), user("z")}, "z", ""},
@@ -299,11 +366,15 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 		if got := a.prompt(h, runID); got != step.want {
 			t.Errorf("%s: %s, want %s", step.name, got, step.want)
 		}
-		run := a.ok("GET", "/api/runs?id="+runID, "", h.key)
-		if named := strings.Contains(string(run.body), `"previousRunId"`); named != (step.previous != "") || named && run.text(t, "previousRunId") != step.previous {
-			t.Errorf("%s: %s", step.name, run.body)
+		previous := `"` + strings.ReplaceAll(step.previous, sessionEnd, last) + `"`
+		if step.previous == "" {
+			previous = "null"
+		}
+		if run := a.ok("GET", "/api/runs?id="+runID, "", h.key); !strings.Contains(string(run.body), `"previousRunId":`+previous) {
+			t.Errorf("%s: %s, want %s", step.name, run.body, previous)
 		}
 		a.finish("hm", runID)
+		last = runID
 	}
 }
 

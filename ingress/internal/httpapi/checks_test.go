@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -85,7 +86,7 @@ func TestCheckOfConnections(t *testing.T) {
 		t.Errorf("check = %s", got.body)
 	}
 	for kind, claims := range workers.claims {
-		want := contract.CheckClaims{OrganizationID: h.org, Kind: kind, AgentID: agentID, Version: 1, Expires: claims.Expires}
+		want := contract.CheckClaims{OrganizationID: h.org, Kind: kind, AgentID: agentID, KeyID: claims.KeyID, Version: 1, Expires: claims.Expires}
 		if claims != want || time.Until(claims.Expires) > 30*time.Second {
 			t.Errorf("claims %+v, want %+v", claims, want)
 		}
@@ -137,6 +138,50 @@ func TestChecksAreLimited(t *testing.T) {
 	}
 	away := a.newTestOrg("away")
 	a.from("POST", "/api/agents?id="+a.newAgent(away)+"&action=check", "", away.key).want(t, "another organization", 200, "")
+}
+
+// A check is refused if a budget is used up, or if a budget has no room for its calls. It counts
+// against the budgets of the key that asks for it. Budgets of runs do not apply.
+func TestBudgetsRefuseChecks(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	workers := &fixedChecks{claims: map[string]contract.CheckClaims{}, replies: map[string]string{
+		contract.KindCheckModels: `{"checks":[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2}]}`,
+		contract.KindCheckTools:  `{"checks":[]}`,
+	}}
+	a.rebuild(func(d *Deps) { d.Searches = workers })
+	check := func() answer { return a.from("POST", "/api/agents?id="+agentID+"&action=check", "", h.key) }
+	budget := func(metric string) string {
+		body := `{"scope":"agent","subjectId":"` + agentID + `","metric":"` + metric + `","period":"day","limit":0}`
+		return a.ok("POST", "/api/budgets", body, h.key).text(t, "id")
+	}
+
+	budget("runs")
+	check().want(t, "a budget of runs", 200, "")
+	tokens := budget("tokens")
+	clear(workers.claims)
+	got := check()
+	got.want(t, "a budget of tokens", 429, "budget_exceeded")
+	if !strings.Contains(got.text(t, "detail"), tokens) || got.header.Get("Retry-After") == "" || len(workers.claims) != 0 {
+		t.Errorf("%v %s, and the workers got %v", got.header, got.body, workers.claims)
+	}
+	if last := a.ok("GET", "/api/agents?id="+agentID, "", h.key); last.json(t, "lastCheck.ok") != true {
+		t.Errorf("a refused check replaced the last one: %s", last.body)
+	}
+
+	a.ok("PUT", "/api/budgets?id="+tokens, `{"limit":100}`, h.key)
+	lacking := a.ok("GET", "/api/budgets?id="+tokens, "", h.key)
+	workers.replies[contract.KindCheckModels] = `{"lacking":` + string(lacking.body) + `,"later":true}`
+	got = check()
+	got.want(t, "too little is left", 429, "budget_exceeded")
+	if after, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || after > 30 {
+		t.Errorf("Retry-After = %s", got.header.Get("Retry-After"))
+	}
+	if keyID := workers.claims[contract.KindCheckModels].KeyID; !strings.HasPrefix(keyID, "key_") {
+		t.Errorf("the check is charged to the key %q", keyID)
+	}
 }
 
 // A finished run shows the servers that could not be reached to the organization, and not to a

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// An agent's version is its entity tag.
+// The entity tag of an agent without a check is its version.
 func TestAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -45,4 +45,38 @@ func TestAgentsHaveVersions(t *testing.T) {
 			t.Errorf("%s with %s: %v %s", c.method, c.header, got.header, got.body)
 		}
 	}
+}
+
+// A check changes an agent's entity tag, so that a client that polls sees the check. It does not
+// change the version: tags from before the check still permit changes.
+func TestChecksChangeTheEntityTag(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	target := "/api/agents?id=" + a.newAgent(h)
+	check := func() {
+		a.ok("POST", target+"&action=check", "", h.key)
+	}
+	read := func(tag string) answer { return a.from("GET", target, "", h.key, "If-None-Match: "+tag) }
+
+	before := a.ok("GET", target, "", h.key).header.Get("ETag")
+	check()
+	first := read(before)
+	if first.status != 200 || string(first.raw(t, "lastCheck")) == "null" || first.json(t, "version") != 1.0 {
+		t.Fatalf("after a check, with the tag %s: %d %s", before, first.status, first.body)
+	}
+	tag := first.header.Get("ETag")
+	if got := read("W/" + tag); got.status != 304 || got.header.Get("ETag") != tag {
+		t.Errorf("with the tag %s: %d %v", tag, got.status, got.header)
+	}
+	check()
+	if got := read(tag); got.status != 200 || got.header.Get("ETag") == tag {
+		t.Errorf("after another check, with the tag %s: %d %v", tag, got.status, got.header)
+	}
+
+	a.from("PUT", target, `{"name":"a"}`, h.key, "If-None-Match: "+tag).want(t, "If-None-Match", 412, "precondition_failed")
+	a.from("PUT", target, `{"name":"a"}`, h.key, "If-Match: W/"+tag).want(t, "a weak tag", 412, "precondition_failed")
+	a.from("PUT", target, `{"name":"a"}`, h.key, "If-Match: "+before).want(t, "the tag from before the check", 200, "")
+	a.from("PUT", target, `{"name":"b"}`, h.key, "If-Match: "+tag).want(t, "the tag of an old version", 412, "precondition_failed")
+	a.from("DELETE", target, "", h.key, `If-Match: "2"`).want(t, "the version alone", 200, "")
 }

@@ -12,6 +12,7 @@ import (
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/mcp"
 	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -103,16 +104,18 @@ func (a *api) engine(m *metrics) *gin.Engine {
 
 	e.Use(a.observe(m))
 	missing, missingV1 := a.noRoute(apierr.New(apierr.NotFound, "no such resource")), a.noRoute(openai.NoSuchPath(a.routes()))
+	noOAuth := a.noRoute(mcp.NoOAuth())
 	e.NoRoute(func(c *gin.Context) {
-		if wantsPage(c) {
+		switch {
+		case wantsPage(c):
 			showMissing(c)
-			return
-		}
-		if openai.OfV1(c) {
+		case openai.OfV1(c):
 			missingV1(c)
-			return
+		case mcp.IsRegistration(c):
+			noOAuth(c)
+		default:
+			missing(c)
 		}
-		missing(c)
 	})
 	e.NoMethod(a.widget.Preflight,
 		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))

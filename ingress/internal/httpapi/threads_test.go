@@ -120,6 +120,9 @@ func TestEditedThreads(t *testing.T) {
 		{"an edited message after an answer with another id", []string{"user 1: 1", "assistant x: a1", "user 2: two"}, "1>a1 two"},
 		{"the next message of the first branch", []string{"user 1: 1", answerOf(first, "a1"), "user 2: 2", answerOf(second, "a2"), "user 3: 3"}, "1>a1 2>a2 3"},
 		{"an answer of another program", []string{"user 1: x", "assistant x: y", "user 2: z"}, "x>y z"},
+		{"another first answer", []string{"user 1: 1"}, "1"},
+		{"a message without the earlier ones", []string{"user 4: 4"}, "1>hm 4"},
+		{"another first answer with a system message", []string{"system 0: Be brief.", "user 1: 1"}, "1"},
 	} {
 		runID := ask("s", step.messages...)
 		if got := a.prompt(h, runID); got != step.want {

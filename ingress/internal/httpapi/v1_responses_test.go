@@ -171,11 +171,16 @@ func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 		responseID := a.respond(body+`,"background":true}`, h.key, key)
 		a.fails(runFor(responseID), tc.status, tc.cause)
 		for how, got := range map[string]answer{
-			"waited for": a.ok("POST", "/v1/responses", body+"}", h.key, key), "read": a.ok("GET", "/v1/responses/"+responseID, "", h.key),
+			"in the background": a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, key), "read": a.ok("GET", "/v1/responses/"+responseID, "", h.key),
 		} {
 			if said := got.text(t, "status") + ", " + got.text(t, "error.code"); said != tc.want {
 				t.Errorf("%s, %s: %s", name, how, got.body)
 			}
+		}
+		_, code, _ := strings.Cut(tc.want, ", ")
+		waited := a.from("POST", "/v1/responses", body+"}", h.key, key)
+		if waited.status != 400 || waited.text(t, "error.type")+", "+waited.text(t, "error.code") != "run_error, "+code || waited.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s, waited for: %d %v %s", name, waited.status, waited.header, waited.body)
 		}
 		if streamed := a.ok("POST", "/v1/responses", body+`,"stream":true}`, h.key, key); !strings.Contains(string(streamed.body), "event: response.failed\n") {
 			t.Errorf("%s, streamed: %s", name, streamed.body)

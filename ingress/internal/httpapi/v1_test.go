@@ -103,3 +103,19 @@ func TestCompletionsAreLimited(t *testing.T) {
 		t.Errorf("the replay is of %s", again.header.Get("X-Parley-Run-Id"))
 	}
 }
+
+// A wrong path of OpenAI's API gets an error that its clients show and that lists the paths, also if
+// the client's base URL lacks /v1 or has something before it.
+func TestWrongPathsOfV1(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	for _, path := range []string{"/v1", "/v1/completions", "/v1/v1/models", "/chat/completions", "/responses", "/models/x", "/api/v1/models"} {
+		got := a.from("POST", path, "{}", h.key)
+		if message := got.text(t, "error.message"); got.status != 404 || !strings.Contains(message, "the base URL ends with /v1") ||
+			!strings.Contains(message, "POST /v1/chat/completions") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+	a.from("GET", "/v2/models", "", h.key).want(t, "another API", 404, "not_found")
+}

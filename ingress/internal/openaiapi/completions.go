@@ -135,14 +135,16 @@ type AnswerMessage struct {
 	Annotations []Annotation `json:"annotations"`
 }
 
-// Annotation is a citation of a page or document.
+// Annotation is a citation of a page, a document or a file. This API has citations with URLs only,
+// and clients reject any other type. FileCitation, an addition for documents, repeats the citation in
+// the form of the Responses API.
 type Annotation struct {
 	Type         string        `json:"type"`
-	URLCitation  *URLCitation  `json:"url_citation,omitempty"`
+	URLCitation  URLCitation   `json:"url_citation"`
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation is the part of the answer that is supported by a page.
+// URLCitation is the part of the answer that is supported by a page or document.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -177,7 +179,7 @@ func NewCompletion(run *domain.Run, view View) Completion {
 	return Completion{
 		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),
 		Choices: []Choice{{
-			Message:      AnswerMessage{Role: RoleAssistant, Content: answer.text, Annotations: annotations(run, answer)},
+			Message:      AnswerMessage{Role: RoleAssistant, Content: answer.text, Annotations: view.annotations(run, answer)},
 			FinishReason: finishReason(run),
 		}},
 		Usage:  tokenCounts(run.Usage),
@@ -199,21 +201,24 @@ func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }
 
-// annotations returns the citations of an answer, and a citation with a URL for each file, because
-// this API has no annotations of files that programs made.
-func annotations(run *domain.Run, answer shownAnswer) []Annotation {
+// annotations returns the citations of an answer, and a citation for each file that programs made.
+func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, len(run.Citations), len(run.Citations)+len(answer.files))
 	for i, c := range run.Citations {
+		out[i] = urlCitation(c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL)
 		if c.DocumentID != nil {
-			out[i] = Annotation{Type: "file_citation", FileCitation: &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}}
-			continue
+			out[i].URLCitation.URL = v.BaseURL + c.URL
+			out[i].FileCitation = &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}
 		}
-		out[i] = Annotation{Type: "url_citation", URLCitation: &URLCitation{c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL}}
 	}
 	for _, f := range answer.files {
 		if f.url != "" {
-			out = append(out, Annotation{Type: "url_citation", URLCitation: &URLCitation{f.start, f.end, f.Name, f.url}})
+			out = append(out, urlCitation(f.start, f.end, f.Name, f.url))
 		}
 	}
 	return out
+}
+
+func urlCitation(start, end int, title, url string) Annotation {
+	return Annotation{Type: "url_citation", URLCitation: URLCitation{start, end, title, url}}
 }

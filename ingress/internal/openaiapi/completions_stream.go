@@ -139,7 +139,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if b, err = s.text(b, answer.appendix, true); err != nil {
 		return b, err
 	}
-	last := chunkChoice{FinishReason: new(finishReason(run)), Delta: chunkDelta{Annotations: annotations(run, answer)}}
+	last := chunkChoice{FinishReason: new(finishReason(run)), Delta: chunkDelta{Annotations: s.view.annotations(run, answer)}}
 	names := &RunNames{run.ID, run.SessionID}
 	if b, err = s.choice(b, last, names); err != nil {
 		return b, err

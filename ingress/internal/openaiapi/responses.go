@@ -112,7 +112,7 @@ type ResponseEcho struct {
 	Background         bool              `json:"background,omitempty"`
 	Metadata           map[string]string `json:"metadata,omitempty"`
 	Instructions       string            `json:"-"`
-	PreviousResponseID string            `json:"-"`
+	PreviousResponseID string            `json:"previous_response_id,omitempty"`
 	Unstored           bool              `json:"-"` // the response cannot be retrieved or continued
 	View               View              `json:"-"`
 }
@@ -125,7 +125,7 @@ func (e ResponseEcho) AppendSources() *bool {
 
 // Stored returns the JSON of the stored fields, or nil if they are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
-	if !e.Background && len(e.Metadata) == 0 {
+	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" {
 		return nil, nil
 	}
 	b, err := json.Marshal(e)
@@ -174,8 +174,6 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	}
 	if echo.PreviousResponseID != "" {
 		r.PreviousResponseID = &echo.PreviousResponseID
-	} else if run.PreviousRunID != nil {
-		r.PreviousResponseID = new(ResponseID(*run.PreviousRunID))
 	}
 	return r
 }

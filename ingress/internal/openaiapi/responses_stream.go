@@ -16,7 +16,7 @@ import (
 //	  a tool:    output_item.added ─► its own events ─► output_item.done
 //	  the text:  output_item.added, content_part.added ─► output_text.delta, output_text.annotation.added …
 //	             ─► output_text.done, content_part.done, output_item.done      once the run has ended
-//	response.completed | response.failed | error
+//	response.completed | response.incomplete | response.failed, error | error
 //
 // Items keep the order in which they were sent, also in the final response. The protocol cannot
 // retract text that was sent: see [stream.SentText].
@@ -211,6 +211,7 @@ func (s *ResponseStream) end(data []byte) error {
 		s.write("response.incomplete", responseEvent{last})
 	default:
 		s.write("response.failed", responseEvent{last})
+		s.fail(Unanswered(run)) // clients that ignore response.failed raise it
 	}
 	return nil
 }

@@ -251,11 +251,14 @@ func TestRunsWithoutAnAnswerEndTheirStreams(t *testing.T) {
 		run := endedRun("")
 		run.Status, run.Message, run.Error = tc.status, nil, tc.cause
 		got, ended := encodedResponse(t, logCreated(t), logStarted(), logDelta(t, 1, "Tea"), logEnded(t, run))
-		last := got[len(got)-1]
-		response, _ := last.data["response"].(map[string]any)
+		failed, last := got[len(got)-2], got[len(got)-1]
+		response, _ := failed.data["response"].(map[string]any)
 		cause, _ := response["error"].(map[string]any)
-		if said := fmt.Sprintf("%s: %v, %v: %v", last.kind, response["status"], cause["code"], cause["message"]); said != tc.want || !ended {
+		if said := fmt.Sprintf("%s: %v, %v: %v", failed.kind, response["status"], cause["code"], cause["message"]); said != tc.want || !ended {
 			t.Errorf("%s: %s, ended %v", tc.status, said, ended)
+		}
+		if raised, _ := last.data["error"].(map[string]any); last.kind != "error" || last.data["code"] != cause["code"] || raised["code"] != cause["code"] {
+			t.Errorf("%s: the stream ends with %s %v", tc.status, last.kind, last.data)
 		}
 	}
 }

@@ -19,6 +19,9 @@ type View struct {
 	AppendSources *bool
 	// Link returns a URL at which anyone can open a file for a limited time. nil: files have no URLs.
 	Link func(fileID string) string
+	// BaseURL is where browsers reach the service, without a slash at the end. Citations of documents
+	// have URLs below it.
+	BaseURL string
 }
 
 // runFile is a file that a program of the run has created.

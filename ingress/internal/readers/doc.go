@@ -5,7 +5,7 @@
 // run has finished, the run is watched until it is cancelled or read again:
 //
 //	Reading ──client leaves──► watched ──no reader for the grace period──► cancelled
-//	   ▲                        │ │ └────the session's next message──────► cancelled at once
+//	   ▲                        │ │ └────a message that waits for it─────► cancelled at once
 //	   └──a retry attaches──────┘ └──────the run has finished────────────► forgotten
 //
 // The ingress whose client left watches the run. A reader may return at any ingress, so ingresses

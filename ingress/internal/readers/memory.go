@@ -3,43 +3,59 @@ package readers
 import "time"
 
 const (
-	maxRemembered = 10_000 // values of one memory; the memory is emptied when it is full
+	maxRemembered = 10_000 // values of one memory
 	rememberFor   = time.Minute
 )
 
-// memory remembers values by key for rememberFor. It is not safe for concurrent use.
+// memory remembers values by key for rememberFor. When it is full, it forgets the values of the
+// organization with the most values, so that no organization can displace the values of others. It
+// is not safe for concurrent use.
 type memory[V any] struct {
 	values map[string][]remembered[V]
+	sizes  map[string]int // values by organization
 	size   int
 	swept  time.Time // when expired values were last removed
 }
 
 type remembered[V any] struct {
 	value V
+	org   string
 	until time.Time
 }
 
-// add remembers a value in addition to the key's other values.
-func (m *memory[V]) add(key string, value V) {
+// add remembers a value of an organization in addition to the key's other values.
+func (m *memory[V]) add(org, key string, value V) {
 	now := time.Now()
-	if m.values == nil || m.size >= maxRemembered {
-		m.values, m.size = map[string][]remembered[V]{}, 0
+	if m.values == nil {
+		m.values, m.sizes = map[string][]remembered[V]{}, map[string]int{}
 	}
-	if now.Sub(m.swept) > rememberFor {
-		m.sweep(now)
+	if m.size >= maxRemembered || now.Sub(m.swept) > rememberFor {
+		m.swept = now
+		m.removeAll(func(v remembered[V]) bool { return now.After(v.until) })
 	}
-	m.values[key] = append(m.values[key], remembered[V]{value, now.Add(rememberFor)})
+	if m.size >= maxRemembered {
+		most, _ := largest(m.sizes)
+		m.removeAll(func(v remembered[V]) bool { return v.org == most })
+	}
+	m.values[key] = append(m.values[key], remembered[V]{value, org, now.Add(rememberFor)})
+	addTo(m.sizes, org, 1)
 	m.size++
 }
 
-// sweep removes expired values. The newest value of a key is its last.
-func (m *memory[V]) sweep(now time.Time) {
-	m.swept = now
-	for key, values := range m.values {
-		if now.After(values[len(values)-1].until) {
-			m.size -= len(values)
-			delete(m.values, key)
+// largest returns the organization with the largest size, and the size. Sizes are positive.
+func largest(sizes map[string]int) (org string, size int) {
+	for other, n := range sizes {
+		if n > size {
+			org, size = other, n
 		}
+	}
+	return org, size
+}
+
+// addTo adds n to the size of an organization. Sizes of zero are removed.
+func addTo(sizes map[string]int, org string, n int) {
+	if sizes[org] += n; sizes[org] == 0 {
+		delete(sizes, org)
 	}
 }
 
@@ -56,13 +72,26 @@ func (m *memory[V]) get(key string) []V {
 
 // remove forgets the values of a key for which drop returns true.
 func (m *memory[V]) remove(key string, drop func(V) bool) {
+	m.filter(key, func(v remembered[V]) bool { return drop(v.value) })
+}
+
+// removeAll forgets the values of all keys for which drop returns true.
+func (m *memory[V]) removeAll(drop func(remembered[V]) bool) {
+	for key := range m.values {
+		m.filter(key, drop)
+	}
+}
+
+func (m *memory[V]) filter(key string, drop func(remembered[V]) bool) {
 	kept := m.values[key][:0]
 	for _, v := range m.values[key] {
-		if !drop(v.value) {
+		if !drop(v) {
 			kept = append(kept, v)
+			continue
 		}
+		m.size--
+		addTo(m.sizes, v.org, -1)
 	}
-	m.size -= len(m.values[key]) - len(kept)
 	if len(kept) == 0 {
 		delete(m.values, key)
 		return

@@ -16,11 +16,11 @@ const (
 	answerTime = 500 * time.Millisecond // how long other ingresses may take to answer
 	maxAsked   = 500                    // runs in one message
 	maxWatch   = time.Hour              // a run that is read elsewhere is forgotten after this time
-	maxCancels = 16                     // simultaneous cancellations
 	cancelTime = 10 * time.Second
 
-	// Runs stay watched while the bus is unreachable. Beyond these limits, further runs continue
-	// without a reader.
+	// Runs stay watched while the bus is unreachable. At these limits of all organizations together,
+	// the run of an organization below an equal share takes the place of a run of the organization
+	// with the most. Runs that are not watched continue without a reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // of shown texts
 	maxShownSent = 256 << 10 // bytes of a shown text in a message
@@ -51,14 +51,15 @@ type Watch struct {
 	reads func(runID string) bool
 	log   zerolog.Logger
 	wake  chan struct{}
-	slots chan struct{} // bounds cancellations
 
 	mu       sync.Mutex
 	left     map[string]*leftRun
-	bytes    int  // of the shown texts in left
-	full     bool // left was full, so a run was not watched; reset when left is empty
+	counts   map[string]int // of the runs in left, by organization
+	sizes    map[string]int // of the shown texts in left, in bytes, by organization
+	bytes    int            // of the shown texts in left
+	full     bool           // a limit was reached; reset when left is empty
 	calls    map[string]*Reading
-	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
+	next     memory[waiting] // by session, of messages that wait for an earlier run
 	attempts memory[attempt] // by request
 }
 
@@ -74,6 +75,20 @@ type leftRun struct {
 	until     time.Time
 }
 
+// waiting is the run of a message that waits for one earlier run of its session, or for all.
+type waiting struct {
+	runID    string
+	previous string // the run that it waits for; empty: all earlier ones
+}
+
+// on reports whether the message waits for a run of its session.
+func (n waiting) on(runID string) bool {
+	if n.previous != "" {
+		return n.previous == runID
+	}
+	return n.runID > runID // ids are ordered by time
+}
+
 // attempt is the run of an attempt whose client has left.
 type attempt struct {
 	OrganizationID string `json:"org"`
@@ -85,7 +100,8 @@ type attempt struct {
 func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zerolog.Logger) *Watch {
 	return &Watch{
 		name: name, bus: bus, runs: runs, reads: reads, log: log,
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxCancels), left: map[string]*leftRun{}, calls: map[string]*Reading{},
+		wake: make(chan struct{}, 1), left: map[string]*leftRun{}, counts: map[string]int{}, sizes: map[string]int{},
+		calls: map[string]*Reading{},
 	}
 }
 
@@ -97,8 +113,8 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	defer stop()
 
-	var cancels sync.WaitGroup
-	defer cancels.Wait()
+	cancels := cancels{cancel: func(run *leftRun) { w.cancel(ctx, run) }, queues: map[string][]*leftRun{}}
+	defer cancels.wait.Wait()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -120,11 +136,7 @@ func (w *Watch) Run(ctx context.Context) error {
 			ask = ask[n:]
 		}
 		for _, run := range due {
-			cancels.Go(func() {
-				w.slots <- struct{}{} // waits in this goroutine, because the loop must continue to ask
-				defer func() { <-w.slots }()
-				w.cancel(ctx, run)
-			})
+			cancels.add(run)
 		}
 	}
 }
@@ -156,26 +168,58 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	return due, ask
 }
 
-// add watches a run, unless too many are watched. w.mu must be locked.
+// add watches a run. If too many are watched, it takes the place of others or is not watched. w.mu
+// must be locked.
 func (w *Watch) add(run *leftRun) {
-	if len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
+	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
 			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader are watched; further ones continue")
 		}
 		w.full = true
-		return
+		other := w.above(run)
+		if other == nil {
+			return
+		}
+		w.remove(other.ID)
 	}
 	w.left[run.ID] = run
-	w.bytes += run.bytes()
+	w.account(run, 1)
+}
+
+// above returns the newest watched run of the organization that has most of what is short, if this
+// organization would have more than the run's even afterwards. Otherwise it returns nil.
+func (w *Watch) above(run *leftRun) (newest *leftRun) {
+	sizes, more := w.sizes, run.bytes()
+	if len(w.left) >= maxLeft {
+		sizes, more = w.counts, 1
+	}
+	org, size := largest(sizes)
+	if size <= sizes[run.OrganizationID]+more {
+		return nil
+	}
+	for _, other := range w.left {
+		takes := len(w.left) >= maxLeft || other.bytes() > 0
+		if other.OrganizationID == org && takes && (newest == nil || other.until.After(newest.until)) {
+			newest = other
+		}
+	}
+	return newest
 }
 
 // remove forgets a run. w.mu must be locked.
 func (w *Watch) remove(runID string) {
 	if run := w.left[runID]; run != nil {
-		w.bytes -= run.bytes()
+		w.account(run, -1)
 		delete(w.left, runID)
 		w.full = w.full && len(w.left) > 0
 	}
+}
+
+// account adds a run's count and size, times n, to those of its organization.
+func (w *Watch) account(run *leftRun, n int) {
+	w.bytes += n * run.bytes()
+	addTo(w.counts, run.OrganizationID, n)
+	addTo(w.sizes, run.OrganizationID, n*run.bytes())
 }
 
 // bytes returns the size of the shown text.
@@ -210,7 +254,7 @@ func (w *Watch) leave(r *Reading) {
 	}
 	w.mu.Lock()
 	for _, next := range w.next.get(run.Session) {
-		if next > run.ID { // ids are ordered by time
+		if next.on(run.ID) {
 			run.grace = 0
 		}
 	}
@@ -271,19 +315,20 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	}
 }
 
-// Next reports that the run of a session's next message waits for an earlier run. Earlier runs of
-// the session without a reader are cancelled at once.
-func (w *Watch) Next(session, runID string) {
-	w.sessionNext(session, runID)
-	w.send(message{Session: []byte(session), Run: runID})
+// Next reports that the run of a session's next message waits for the run named previous or, if it is
+// empty, for all earlier runs of the session. Those without a reader are cancelled at once. Runs for
+// which it does not wait, such as those of other branches, are not.
+func (w *Watch) Next(org, session, runID, previous string) {
+	w.sessionNext(org, session, waiting{runID, previous})
+	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
-func (w *Watch) sessionNext(session, runID string) {
+func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.next.add(session, runID)
+	w.next.add(org, session, next)
 	for _, run := range w.left {
-		if run.Session == session && run.ID < runID {
+		if run.Session == session && next.on(run.ID) {
 			run.grace = 0
 			w.rouse()
 		}
@@ -320,7 +365,7 @@ func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 func (w *Watch) remember(request string, a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts.add(request, a)
+	w.attempts.add(a.OrganizationID, request, a)
 }
 
 // forget forgets an attempt that has a new reader. w.mu must be locked.
@@ -363,8 +408,10 @@ type message struct {
 	Ask  []string `json:"ask,omitempty"`  // who reads these runs?
 	Read []string `json:"read,omitempty"` // the sender reads these runs
 
-	Session []byte `json:"session,omitempty"` // the next message of this session waits
-	Run     string `json:"run,omitempty"`     // its run
+	Session  []byte `json:"session,omitempty"`  // the next message of this session waits
+	Run      string `json:"run,omitempty"`      // its run
+	Previous string `json:"previous,omitempty"` // the run that it waits for; empty: all earlier ones
+	Org      string `json:"org,omitempty"`      // its organization
 
 	Request []byte   `json:"request,omitempty"` // the client of this request has left, or its run is read again
 	Attempt *attempt `json:"attempt,omitempty"`
@@ -409,7 +456,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 			w.forget(string(m.Request), m.Read[0])
 		}
 	case len(m.Session) > 0:
-		w.sessionNext(string(m.Session), m.Run)
+		w.sessionNext(m.Org, string(m.Session), waiting{m.Run, m.Previous})
 	case m.Attempt != nil:
 		w.remember(string(m.Request), *m.Attempt)
 	case len(m.Call) > 0:

@@ -121,9 +121,11 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 }
 
 // stored returns an open run of a session.
-func stored(runID, session string) *rundb.StoredRun {
+func stored(runID, session string) *rundb.StoredRun { return storedOf("org_1", runID, session) }
+
+func storedOf(org, runID, session string) *rundb.StoredRun {
 	agent := "ag_1"
-	return &rundb.StoredRun{OrganizationID: "org_1", Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
+	return &rundb.StoredRun{OrganizationID: org, Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
 }
 
 // leave begins a reading whose client leaves.
@@ -227,7 +229,8 @@ func TestAReaderComesBack(t *testing.T) {
 	})
 }
 
-// Only runs before the next message are cancelled at once.
+// Only the runs for which the next message waits are cancelled at once: earlier ones of the session, or
+// the one that it continues. Other branches keep their grace period.
 func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,11 +238,19 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
 		here.leave("run_1", Rules{Grace: Grace})
 		here.leave("run_3", Rules{Grace: Grace})
-		there.Next(RunFor(stored("run_2", "s")).Session, "run_2")
-		there.Next(RunFor(stored("run_9", "other")).Session, "run_9")
+		there.Next("org_1", RunFor(stored("run_2", "s")).Session, "run_2", "")
+		there.Next("org_1", RunFor(stored("run_9", "other")).Session, "run_9", "")
 		after(time.Second)
 		if got := here.took(); !slices.Equal(got, []string{"run_1"}) {
 			t.Errorf("cancelled %v", got)
+		}
+
+		here.leave("run_4", Rules{Grace: Grace})
+		there.Next("org_1", RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
+		here.leave("run_0", Rules{Grace: Grace}) // for run_2, but not for run_5
+		after(time.Second)
+		if got := slices.Sorted(slices.Values(here.took())); !slices.Equal(got, []string{"run_0", "run_1", "run_3"}) {
+			t.Errorf("cancelled %v, want also the run that run_5 continues and an earlier one", got)
 		}
 	})
 }
@@ -307,22 +318,22 @@ func TestAttemptsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m memory[int]
 		for n := range 3 * maxRemembered {
-			m.add(strconv.Itoa(n), n)
+			m.add("org_1", strconv.Itoa(n), n)
 		}
 		if m.size > maxRemembered || len(m.values) != m.size {
 			t.Errorf("%d values of %d keys", m.size, len(m.values))
 		}
-		m.add("a", 1)
-		m.add("a", 2)
+		m.add("org_1", "a", 1)
+		m.add("org_1", "a", 2)
 		after(rememberFor / 2)
-		m.add("a", 3)
+		m.add("org_1", "a", 3)
 		after(rememberFor/2 + time.Second)
 		if got := m.get("a"); !slices.Equal(got, []int{3}) {
 			t.Errorf("%v", got)
 		}
 		m.remove("a", func(n int) bool { return n == 3 })
 		after(rememberFor)
-		m.add("b", 1)
+		m.add("org_1", "b", 1)
 		if len(m.values) != 1 || m.size != 1 {
 			t.Errorf("%d values of %d keys", m.size, len(m.values))
 		}
@@ -406,7 +417,9 @@ func TestTheWatchedRunsAreBounded(t *testing.T) {
 		large := strings.Repeat("x", 1<<20)
 		here.Watch.mu.Lock()
 		watched := len(here.left)
-		clear(here.left)
+		for id := range here.left {
+			here.remove(id)
+		}
 		here.Watch.mu.Unlock()
 		if watched != maxLeft {
 			t.Errorf("%d runs are watched", watched)

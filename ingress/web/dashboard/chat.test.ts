@@ -7,7 +7,7 @@ import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kep
 import { noteLimit } from "./chat/limit";
 import { ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
-import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
+import { after, ended, newestBranch, newTurn, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
 
 const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.example/", citedText: "words", startIndex: 0, endIndex: 5, documentId: null, page: null };
@@ -104,7 +104,22 @@ const only = (session: ChatSession): Turn => {
   return session.turns[0] ?? newTurn("", null);
 };
 
+/** Returns a turn of a run that continues another one, as newestBranch reads it. */
+const turnAfter = (runId: string | null, previousRunId?: string | null): Turn => ({ ...newTurn("m", runId), runId, previousRunId });
+
 export const tests: Test[] = [
+  {
+    name: "the newest branch has the turns that the last one continues",
+    run: () => {
+      const branch = (...turns: Turn[]) => newestBranch(turns).map((t) => t.runId).join(" ");
+      const [first, second, edited] = [turnAfter("1", null), turnAfter("2", "1"), turnAfter("3", "1")];
+      equal(branch(first, second), "1 2", "no branches");
+      equal(branch(first, second, edited), "1 3", "an edited message");
+      equal(branch(first, second, edited, turnAfter("4")), "1 3 4", "a message that was sent here");
+      equal(branch(first, second, edited, turnAfter(null)), "1 3 ", "a message that has no run yet");
+      equal(branch(first, second, turnAfter("3", null)), "3", "another first message");
+    },
+  },
   {
     name: "answers come from the messages and tool calls from the runs, because lists truncate both",
     run: () => withService(async (service, session) => {

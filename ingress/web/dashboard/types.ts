@@ -114,6 +114,8 @@ export interface Run {
   agentId: string | null;
   templateId: string | null;
   sessionId: string;
+  /** The run whose answer this run continues. Runs that finished before this field existed lack it. */
+  previousRunId?: string | null;
   trigger: { type: string; automationId: string | null };
   message: string | null;
   output: { message: string } | null;
@@ -181,6 +183,8 @@ export interface Message {
   role: "user" | "assistant";
   content: string;
   runId: string;
+  /** The run that the message's run continues. */
+  previousRunId?: string | null;
   status: RunStatus;
   createdAt: string;
   citations?: Citation[];

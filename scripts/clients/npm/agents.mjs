@@ -1,5 +1,6 @@
 // Runs an agent with OpenAI's Agents SDK, which sends the items of earlier responses back. One of them is a program that failed.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID } = process.env;
@@ -15,4 +16,5 @@ assert.match(JSON.stringify(call.providerData.outputs), /ZeroDivisionError/);
 
 const second = await runner.run(agent, [...first.history, { role: "user", content: "What is 12 * 12?" }]);
 assert.match(second.finalOutput, /144/);
+clientOf("`@openai/agents`").works("history");
 console.log(JSON.stringify({ status: call.status, answer: second.finalOutput }));

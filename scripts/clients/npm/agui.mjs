@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { HttpAgent } from "@ag-ui/client";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, PARKING_ID, QUESTION } = process.env;
 const warnings = [];
 console.warn = (...what) => warnings.push(what.join(" "));
 
@@ -38,6 +38,19 @@ const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
 
+// A run that waits for a person continues after the decision.
+let parked;
+await ask(agentOf(PARKING_ID, "agui-7"), 'Use bookBill with {"bill": "AGUI-1"}', {}, {
+  onCustomEvent: async ({ event: { name, value } }) => {
+    if (name === "run") parked = value.runId;
+    if (name !== "required_action") return;
+    const url = `${PARLEY_BASE_URL}/api/runs?id=${parked}&action=approve&toolCallId=${value.toolCallId}`;
+    assert.equal((await fetch(url, { method: "POST", headers: { "x-api-key": PARLEY_API_KEY } })).status, 200);
+  },
+  onRunFinishedEvent: ({ event }) => { assert.equal(event.result.status, "completed"); parked = undefined; },
+});
+assert.equal(parked, undefined);
+
 // A failing run, and rejected requests.
 const failures = [];
 await ask(agentOf(FAILING_ID, "agui-3"), "fault 400: no", {}, { onRunErrorEvent: ({ event }) => { failures.push(event); } }).catch(() => {});
@@ -59,9 +72,20 @@ await ask(seeded, "AGUI-SEEDED two");
 seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
 await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
 
+// A reload of the first answer replaces it: the agent does not see what was said after it.
+const reloaded = agentOf(AGENT_ID, "agui-7");
+await ask(reloaded, "What is my code word?");
+await ask(reloaded, "My code word is heron.");
+reloaded.setMessages(reloaded.messages.slice(0, 1));
+const again = await reloaded.runAgent();
+assert.doesNotMatch(again.result.message, /heron/);
+const stored = await fetch(`${PARLEY_BASE_URL}/api/runs?id=${again.result.runId}`, { headers: { "x-api-key": PARLEY_API_KEY } });
+assert.equal((await stored.json()).previousRunId, null);
+assert.doesNotMatch((await ask(reloaded, "What is my code word?")).result.message, /heron/);
+
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
 const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
-works("answers", "streams", "history", "citations", "errors");
+works("answers", "streams", "history", "citations", "approvals", "errors");
 refuses("tools");
 lacks("retries", "resume", "structured");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

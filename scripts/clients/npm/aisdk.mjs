@@ -1,7 +1,9 @@
-// Reads Parley's streams with the AI SDK: the SDK's default transport, chunk schema and messages.
+// Reads Parley's streams with the AI SDK: the default transport, chunk schema and messages of `ai`, and the chats of `@ai-sdk/react`.
 import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
-import { AbstractChat, DefaultChatTransport, parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
+import { until } from "./runs.mjs";
+import { Chat } from "@ai-sdk/react";
+import { DefaultChatTransport, parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION, PARKING_ID } = process.env;
 const headers = { "x-api-key": PARLEY_API_KEY };
@@ -9,20 +11,6 @@ const chatURL = (agent) => `${PARLEY_BASE_URL}/api/agents?action=chat&id=${agent
 const transport = (agent) => new DefaultChatTransport({ api: chatURL(agent), headers });
 const user = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 const textOf = (message) => message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
-
-// The state of useChat outside a page.
-class Chat extends AbstractChat {
-  constructor(options) {
-    const state = {
-      status: "ready", error: undefined, messages: [],
-      pushMessage: (message) => { state.messages.push(message); },
-      popMessage: () => { state.messages.pop(); },
-      replaceMessage: (at, message) => { state.messages[at] = message; },
-      snapshot: (value) => structuredClone(value),
-    };
-    super({ ...options, state });
-  }
-}
 
 // Checks a chat with two messages, a tool call, and a session with its history.
 const errors = [];
@@ -79,15 +67,25 @@ async function readStream(text) {
   return stream.pipeThrough(new TransformStream({ transform: (chunk, to) => to.enqueue(chunk.value) }));
 }
 
-// A reloaded page reads the run from the beginning.
-const returned = new Chat({
-  id: "aisdk-1",
-  transport: new DefaultChatTransport({
-    api: chatURL(AGENT_ID), headers, prepareReconnectToStreamRequest: () => ({ api: `${PARLEY_BASE_URL}/api/runs?id=${runId}&format=ai-sdk`, headers }),
+// A reloaded page reads the run from the beginning, also while the run continues.
+const reloaded = (id, agent, run) => new Chat({
+  id, transport: new DefaultChatTransport({
+    api: chatURL(agent), headers, prepareReconnectToStreamRequest: () => ({ api: `${PARLEY_BASE_URL}/api/runs?id=${run}&format=ai-sdk`, headers }),
   }),
 });
+const returned = reloaded("aisdk-1", AGENT_ID, runId);
 await returned.resumeStream();
 assert.equal(textOf(returned.messages.at(-1)), textOf(answer));
+const left = new Chat({ id: "aisdk-6", transport: transport(FAILING_ID) });
+const words = "slowly " + Array.from({ length: 60 }, (_, n) => `w${n}`).join(" ");
+const leaving = left.sendMessage({ text: words });
+await until(() => left.messages.length > 1 && textOf(left.messages[1]).length > 20);
+const rest2 = reloaded("aisdk-6", FAILING_ID, left.messages[1].metadata.runId);
+const resuming = rest2.resumeStream();
+await left.stop();
+await Promise.all([leaving, resuming]);
+assert.equal(textOf(rest2.messages.at(-1)), "echo: " + words);
+assert.equal(rest2.messages.at(-1).metadata.status, "completed");
 
 // Failures become chat errors.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
@@ -112,7 +110,9 @@ for await (const chunk of stream) {
   assert.notEqual(chunk.type, "error", chunk.errorText);
 }
 assert.equal(approved, "completed");
-const { works, lacks } = clientOf("`ai`");
-works("answers", "streams", "history", "resume", "citations", "approvals", "errors");
-lacks("retries", "tools", "structured"); // of DefaultChatTransport
+for (const client of ["`ai`", "`@ai-sdk/react`"]) {
+  const { works, lacks } = clientOf(client);
+  works("answers", "streams", "history", "resume", "citations", "approvals", "errors");
+  lacks("retries", "tools", "structured"); // of DefaultChatTransport
+}
 console.log(JSON.stringify({ runId, error: failing.error.message, chunks: cited.length }));

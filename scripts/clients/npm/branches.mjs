@@ -2,8 +2,10 @@
 // with edited and regenerated messages, and with several answers to one response. The offline model knows what it was told.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
-import { AbstractChat, DefaultChatTransport, generateText, streamText } from "ai";
+import { Chat } from "@ai-sdk/react";
+import { DefaultChatTransport, generateText, streamText } from "ai";
 import OpenAI from "openai";
+import { clientOf } from "./features.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, STUB_ID } = process.env;
 const headers = { "x-api-key": PARLEY_API_KEY };
@@ -33,18 +35,6 @@ await assert.rejects(
   (error) => error.status === 400 && error.code === "item_not_found" && error.param === "input[1].id");
 
 // useChat: an edited message, and another answer.
-class Chat extends AbstractChat {
-  constructor(options) {
-    const state = {
-      status: "ready", error: undefined, messages: [],
-      pushMessage: (message) => { state.messages.push(message); },
-      popMessage: () => { state.messages.pop(); },
-      replaceMessage: (at, message) => { state.messages[at] = message; },
-      snapshot: (value) => structuredClone(value),
-    };
-    super({ ...options, state });
-  }
-}
 const chat = new Chat({
   id: "branches-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${AGENT_ID}&format=ai-sdk`, headers }),
 });
@@ -96,4 +86,5 @@ const background = await ask("slowly: In the background, for a while.", { model:
 const cancelled = await openai.responses.cancel(background.id);
 assert.deepEqual([cancelled.background, cancelled.metadata], [true, { a: "b" }]);
 
+clientOf("`@ai-sdk/openai`").works("history");
 console.log(JSON.stringify({ requests: sent.length }));

@@ -23,6 +23,8 @@ assert.ok(embeddings instanceof OpenAI.NotFoundError);
 assert.match(embeddings.message, /POST \/v1\/chat\/completions/);
 const doubled = await at(`${PARLEY_BASE_URL}/v1/v1`).models.list().catch((error) => error);
 assert.match(doubled.message, /the base URL ends with \/v1/);
+const short = await at(PARLEY_BASE_URL).chat.completions.create({ model: ECHO_ID, messages: [] }).catch((error) => error);
+assert.match(short.message, /the base URL ends with \/v1/);
 
 // One key in two headers is one credential. Two keys conflict.
 const both = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY } });

@@ -148,7 +148,9 @@ const parts = {
     const told = events.filter((e) => e.type === "response.output_text.annotation.added").map((e) => e.annotation);
     assert.deepEqual(told, annotations);
     const chat = await client.chat.completions.create({ model: process.env.KNOWS_ID, messages: [user(question)] });
-    assert.equal(chat.choices[0].message.annotations[0].file_citation.file_id, process.env.DOCUMENT_ID);
+    const [{ type, url_citation: cited, file_citation: { file_id: documentId } }] = chat.choices[0].message.annotations;
+    assert.deepEqual([type, cited.title, documentId], ["url_citation", annotations[0].filename, process.env.DOCUMENT_ID]);
+    assert.ok(cited.url.includes(documentId) && cited.start_index < cited.end_index, JSON.stringify(cited));
     works("citations");
   },
 
@@ -229,10 +231,15 @@ const parts = {
     assert.equal(plain.headers.get("x-should-retry"), "false");
     const inStream = await refused(OpenAI.APIError, async () => collect(await recording.chat.completions.create({ ...failing, stream: true })));
     assert.deepEqual([inStream.type, inStream.code], ["run_error", plain.code]);
-    const response = await recording.responses.create({ model: STUB_ID, input: "fault 400: no" });
-    assert.deepEqual([response.status, response.error.code, response.output], ["failed", plain.code, []]);
-    const events = await collect(await recording.responses.create({ model: STUB_ID, input: "fault 400: no", stream: true }));
-    assert.deepEqual([events.at(-1).type, events.at(-1).response.error.code], ["response.failed", plain.code]);
+    const response = await refused(OpenAI.BadRequestError, () => recording.responses.create({ model: STUB_ID, input: "fault 400: no" }));
+    assert.deepEqual([response.type, response.code], ["run_error", plain.code]);
+    const failed = await client.responses.retrieve(response.headers.get("x-parley-run-id").replace(/^run_/, "resp_"));
+    assert.deepEqual([failed.status, failed.error.code, failed.output], ["failed", plain.code, []]);
+    const events = [];
+    const raised = await refused(OpenAI.APIError, async () => {
+      for await (const event of await recording.responses.create({ model: STUB_ID, input: "fault 400: no", stream: true })) events.push(event);
+    });
+    assert.deepEqual([events.at(-1).type, events.at(-1).response.error.code, raised.code], ["response.failed", plain.code, plain.code]);
   },
 
   async decisions() {

@@ -4,47 +4,13 @@ import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { AbstractChat, DefaultChatTransport } from "ai";
+import { Chat } from "@ai-sdk/react";
+import { DefaultChatTransport } from "ai";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
+import { cancelled, headers, long, pause, runsOf, shows, until } from "./runs.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID } = process.env;
-const headers = { "x-api-key": PARLEY_API_KEY };
-const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).json();
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-const runsOf = async (sessionId) => (await get(`/api/runs?sessionId=${sessionId}`)).data;
-
-// The answer to this message takes more than ten seconds.
-const long = (name) => `slowly ${name} ` + Array.from({ length: 600 }, (_, n) => `w${n}`).join(" ");
-
-// Waits until the run is cancelled, and returns how many seconds that took.
-async function cancelled(runId) {
-  const began = Date.now();
-  for (;;) {
-    const run = await get(`/api/runs?id=${runId}`);
-    if (run.status === "cancelled") return (Date.now() - began) / 1000;
-    assert.ok(["queued", "running"].includes(run.status), `${runId} is ${run.status}`);
-    assert.ok(Date.now() - began < 20_000, `${runId} was not cancelled`);
-    await pause(50);
-  }
-}
-
-// The session shows what the user saw, and the answer as interrupted.
-async function shows(sessionId, text) {
-  const { messages } = await get(`/api/sessions?id=${sessionId}&agentId=${STUB_ID}`);
-  assert.equal(messages[1].role, "assistant", JSON.stringify(messages).slice(0, 500));
-  assert.equal(messages[1].interrupted, true);
-  assert.ok(text.length > 0 && messages[1].content.startsWith(text), `${messages[1].content} does not begin with ${text}`);
-  assert.ok(messages[1].content.length < text.length + 2_000, "the session shows more than the user saw");
-}
-
-async function until(holds) {
-  const began = Date.now();
-  while (!holds()) {
-    assert.ok(Date.now() - began < 20_000, "not in time: " + holds);
-    await pause(20);
-  }
-}
 
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
@@ -62,21 +28,23 @@ for await (const chunk of stream) {
   if (seen.length > 100) break; // aborts the request
 }
 took.completion = await cancelled((await runsOf("stop-completion"))[0].id);
-await shows("stop-completion", seen);
+await shows(STUB_ID, "stop-completion", seen);
 
 // responses.cancel, on a stream and in the background.
 const background = await openai.responses.create({ model: STUB_ID, input: long("background"), background: true });
 assert.equal((await openai.responses.cancel(background.id)).status, "cancelled");
 const cancelling = await openai.responses.create({ model: STUB_ID, input: long("cancel"), stream: true, conversation: "stop-cancel" });
 let id, last, said = "";
-for await (const event of cancelling) {
-  last = event;
-  id ??= event.response?.id;
-  if (event.type === "response.output_text.delta") said += event.delta;
-  if (said.length > 100 && !took.cancel) took.cancel = (await openai.responses.cancel(id)).status === "cancelled" ? 1 : 0;
-}
-assert.notEqual(last.type, "response.completed");
-await shows("stop-cancel", said.slice(0, 100));
+await assert.rejects((async () => {
+  for await (const event of cancelling) {
+    last = event;
+    id ??= event.response?.id;
+    if (event.type === "response.output_text.delta") said += event.delta;
+    if (said.length > 100 && !took.cancel) took.cancel = (await openai.responses.cancel(id)).status === "cancelled" ? 1 : 0;
+  }
+})(), { code: "cancelled" });
+assert.deepEqual([last.type, last.response.status], ["response.failed", "cancelled"]);
+await shows(STUB_ID, "stop-cancel", said.slice(0, 100));
 
 // The client times out and retries twice. It gets the answer of the only run.
 const impatient = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY, timeout: 1_500, maxRetries: 2 });
@@ -89,18 +57,6 @@ assert.match(lateChat.choices[0].message.content, /late chat/);
 assert.equal((await runsOf("stop-late-chat")).length, 1);
 
 // useChat's stop, and then the next message, which does not wait for the stopped answer.
-class Chat extends AbstractChat {
-  constructor(options) {
-    const state = {
-      status: "ready", error: undefined, messages: [],
-      pushMessage: (message) => { state.messages.push(message); },
-      popMessage: () => { state.messages.pop(); },
-      replaceMessage: (at, message) => { state.messages[at] = message; },
-      snapshot: (value) => structuredClone(value),
-    };
-    super({ ...options, state });
-  }
-}
 const chat = new Chat({
   id: "stop-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ai-sdk`, headers }),
 });
@@ -116,7 +72,7 @@ took.chat = (Date.now() - asked) / 1000;
 assert.match(textOf(chat.messages.at(-1)), /next/);
 const [, first] = await runsOf("stop-chat");
 assert.equal(first.status, "cancelled");
-await shows("stop-chat", stopped);
+await shows(STUB_ID, "stop-chat", stopped);
 
 // AG-UI's abortRun.
 const agent = new HttpAgent({ url: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ag-ui`, headers, threadId: "stop-agui" });
@@ -127,7 +83,7 @@ await until(() => received.length > 100);
 agent.abortRun();
 took.agui = await cancelled((await runsOf("stop-agui"))[0].id);
 await running;
-await shows("stop-agui", received.slice(0, 100));
+await shows(STUB_ID, "stop-agui", received.slice(0, 100));
 
 // MCP's cancellation. Two clients with one key number their requests alike.
 async function connect() {
@@ -149,6 +105,6 @@ took.mcp = await cancelled(mcpRuns[0].id);
 assert.equal((await other).structuredContent.status, "completed");
 assert.equal(await neighbours, true, "the neighbour's run was cancelled");
 
-for (const client of ["`openai`, JavaScript", "`ai`", "`@ag-ui/client`", "`@modelcontextprotocol/sdk`"]) clientOf(client).works("stop");
+for (const client of ["`openai`, JavaScript", "`ai`", "`@ai-sdk/react`", "`@ag-ui/client`", "`@modelcontextprotocol/sdk`"]) clientOf(client).works("stop");
 console.log(JSON.stringify(took));
 process.exit(0);

@@ -5,6 +5,7 @@ import { sign } from "@octokit/webhooks-methods";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { Webhook as SvixWebhook } from "svix";
+import { clientOf } from "./features.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, ECHO_ID } = process.env;
 
@@ -17,7 +18,7 @@ async function api(method, path, body) {
 }
 
 const payload = JSON.stringify({ id: `evt_${Date.now()}`, type: "user.created", user: "Ada" });
-const ids = { svix: "msg_svix", standard: "msg_standard" };
+const ids = { svix: "msg_svix", standardwebhooks: "msg_standard" };
 const seconds = () => String(Math.floor(Date.now() / 1000));
 const whsec = (letter) => "whsec_" + Buffer.from(letter.repeat(32)).toString("base64");
 const stripe = new Stripe("sk_test_unused");
@@ -30,17 +31,17 @@ const senders = {
       "svix-id": ids.svix, "svix-timestamp": seconds(), "svix-signature": new SvixWebhook(secret).sign(ids.svix, new Date(), payload),
     }),
   },
-  standard: {
+  standardwebhooks: {
     source: "standard", secrets: [whsec("c"), whsec("d")],
     headers: (secret) => ({
-      "webhook-id": ids.standard, "webhook-timestamp": seconds(), "webhook-signature": new StandardWebhook(secret).sign(ids.standard, new Date(), payload),
+      "webhook-id": ids.standardwebhooks, "webhook-timestamp": seconds(), "webhook-signature": new StandardWebhook(secret).sign(ids.standardwebhooks, new Date(), payload),
     }),
   },
   stripe: {
     source: "stripe", secrets: ["whsec_stripe_right_0123456789", "whsec_stripe_wrong_0123456789"],
     headers: (secret) => ({ "stripe-signature": stripe.webhooks.generateTestHeaderString({ payload, secret }) }),
   },
-  octokit: {
+  "@octokit/webhooks-methods": {
     source: "github", secrets: ["a-long-secret-of-github", "another-secret-of-github"],
     headers: async (secret) => ({
       "x-github-event": "user", "x-github-delivery": "delivery-1", "x-hub-signature-256": await sign(secret, payload),
@@ -64,6 +65,7 @@ for (const [name, { source, secrets: [right, wrong], headers }] of Object.entrie
   const { data } = await api("GET", `/api/hooks/deliveries?hookId=${hook.id}`);
   assert.deepEqual(data.map((d) => d.status), ["accepted", "rejected"], name);
   assert.match(data[1].error.message, /signature does not match/);
+  clientOf(`\`${name}\``).works("deliveries", "repeats", "signatures");
   report[name] = runId;
 }
 console.log(JSON.stringify(report));

@@ -161,6 +161,12 @@ with Parley() as client:
     assert ready["metadata"] == {"team": word} and {"buffer.txt"} == {each["name"] for each in client.knowledge.list(q="buffer", status="ready", limit=1)}
     hits = client.knowledge.search(f"who signs releases {word}", limit=3, metadata={"team": word})["data"]  # surface_async.py uploads a similar text
     assert hits[0]["documentId"] == documents[0]["id"] and "Ann" in hits[0]["text"], hits
+    asking = client.agents.create(
+        name=f"asks {word}", system_prompt="Answer.", tools={"knowledge": {"enabled": True, "documentIds": [documents[0]["id"]]}},
+    )
+    cited = client.chat(agent_id=asking["id"], message="Who are releases signed by?")["citations"]
+    assert (cited[0]["type"], cited[0]["documentId"]) == ("document", documents[0]["id"]), cited
+    client.agents.delete(asking["id"])
     only = client.knowledge.search(word, document_ids=[documents[1]["id"], documents[4]["id"]], metadata={"team": word})["data"]
     assert {hit["documentId"] for hit in only} == {documents[4]["id"]}, only
     for document in documents:
@@ -172,6 +178,6 @@ with Parley() as client:
     except parley.BadRequestError as error:
         assert error.errors, error
     client.agents.delete(agent["id"])
-features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "approvals", "errors", "resume")
+features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "citations", "approvals", "errors", "resume")
 features.record("`parley-sdk`, Python", "not offered", "tools", "structured")
 print("all of it")

@@ -151,6 +151,12 @@ async function knowledge() {
   const where = { metadata: { team: mark }, documentIds: [added.id, other.id], limit: 5 };
   const found = await client.knowledge.search("who signs releases", where);
   assert.ok(found.data.length > 0 && found.data.every((passage) => passage.documentId === added.id));
+  const asking = await client.agents.create({
+    name: `${mark} asks`, systemPrompt: "Answer.", tools: { knowledge: { enabled: true, documentIds: [added.id] } },
+  });
+  const { citations } = await client.chat({ agentId: asking.id, message: "Which key are releases signed with?" }).orThrow();
+  assert.deepEqual([citations[0].type, citations[0].documentId], ["document", added.id]);
+  await client.agents.delete(asking.id);
   const listed = [];
   for await (const one of client.knowledge.list({ q: mark, status: "ready", limit: 1 })) listed.push(one.id);
   assert.deepEqual(listed.sort(), [added.id, other.id].sort());
@@ -186,6 +192,6 @@ await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), aborts
 await automations(agentId);
 await client.agents.delete(agentId);
 const { works, lacks } = clientOf("`parley-sdk`, TypeScript");
-works("answers", "streams", "history", "stop", "approvals", "errors");
+works("answers", "streams", "history", "stop", "citations", "approvals", "errors");
 lacks("tools", "structured");
 console.log("done");

@@ -1031,11 +1031,10 @@ export interface Run {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run that this run continues, if the request named one: a previous response, or the answer
-   * before an edited or regenerated message. If absent, the run continues the session's last run,
-   * or has the history of its request.
+   * The run whose answer this run continues: the one that the request named, or else the last run
+   * of the session when this run was accepted. Null if the run continues none.
    */
-  previousRunId?: RunId;
+  previousRunId: string | null;
   trigger: Trigger;
   /** The answer; null until there is one. */
   message: string | null;
@@ -1324,11 +1323,10 @@ export interface RunSummary {
   templateId: string | null;
   sessionId: SessionId;
   /**
-   * The run that this run continues, if the request named one: a previous response, or the answer
-   * before an edited or regenerated message. If absent, the run continues the session's last run,
-   * or has the history of its request.
+   * The run whose answer this run continues: the one that the request named, or else the last run
+   * of the session when this run was accepted. Null if the run continues none.
    */
-  previousRunId?: RunId;
+  previousRunId: string | null;
   trigger: Trigger;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
@@ -1960,6 +1958,11 @@ export interface Message {
   role: "user" | "assistant";
   content: string;
   runId: RunId;
+  /**
+   * The run that the message's run continues; null if it continues none. Messages of the same one
+   * are in different branches.
+   */
+  previousRunId: string | null;
   status: RunStatus;
   createdAt: Time;
   citations?: Array<Citation>;
@@ -2756,29 +2759,25 @@ export interface OpenAiCompletionRequestResponse_format {
 }
 
 /**
- * A citation: a page or document supports the text from `start_index` to `end_index`, in Unicode
- * code points. A file that a program made is a `url_citation` with the file's name as its title.
+ * A citation: a page, document or file supports the text from `start_index` to `end_index`, in
+ * Unicode code points. A document also has `file_citation`, an addition to OpenAI's API. A file
+ * that a program made has the file's name as its title.
  */
-export type OpenAiAnnotation = OpenAiAnnotation1 | OpenAiAnnotation2;
-
-export interface OpenAiAnnotation1 {
+export interface OpenAiAnnotation {
   type: "url_citation";
-  url_citation: OpenAiAnnotation1Url_citation;
+  url_citation: OpenAiAnnotationUrl_citation;
+  file_citation?: OpenAiAnnotationFile_citation;
 }
 
-export interface OpenAiAnnotation1Url_citation {
+export interface OpenAiAnnotationUrl_citation {
   start_index: number;
   end_index: number;
   title: string;
+  /** Of a document: the passage in Parley's API, which needs a credential. */
   url: string;
 }
 
-export interface OpenAiAnnotation2 {
-  type: "file_citation";
-  file_citation: OpenAiAnnotation2File_citation;
-}
-
-export interface OpenAiAnnotation2File_citation {
+export interface OpenAiAnnotationFile_citation {
   file_id: DocumentId;
   filename: string;
   start_index: number;
@@ -3133,7 +3132,7 @@ export interface OpenAiTextAnnotation3 {
 
 /**
  * One server-sent event: the lines `event:` and `data:`, and an empty line. The last one is
- * `response.completed`, `response.incomplete`, `response.failed` or `error`.
+ * `response.completed`, `response.incomplete` or `error`.
  */
 export interface OpenAiResponseEvent {
   /** The event's type. */
@@ -3217,7 +3216,7 @@ export interface GetAgentsHeaders {
    * Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise 412.
    */
   "If-Match"?: string;
-  /** The `ETag` of the client's copy; 304 if the agent still has that version. */
+  /** The `ETag` of the client's copy; 304 if neither the version nor `lastCheck` has changed. */
   "If-None-Match"?: string;
 }
 

@@ -126,8 +126,17 @@ type Lacking struct {
 // little room, it prefers a budget that would lack the room even without the holds of other calls.
 // The caller must settle a hold that was made.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
+	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
+}
+
+// reserve calls a function of the schema that reserves amounts in the budgets of an organization.
+// Its parameters are the organization, the metrics, the amounts, and then args.
+func (s *Store) reserve(
+	ctx context.Context, org string, maximum Amounts, call string, args ...any,
+) (budgets int, lacking *Lacking, err error) {
 	// A metric that the call does not use cannot make a budget lack room.
-	metrics, amounts := h.columns(false)
+	metrics, amounts := maximum.columns(false)
+	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)
 	var held, refused []string
 	var rows []budgetRow
 	err = s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -136,8 +145,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 			BudgetID string `db:"budget_id"`
 			Held     bool   `db:"held"`
 		}
-		err := tx.SelectContext(ctx, &found, `SELECT budget_id, held FROM reserve_budgets($1, $2, $3, $4, $5, $6)`,
-			h.OrganizationID, h.RunID, h.Fence, h.ID, pq.Array(metrics), pq.Array(amounts))
+		err := tx.SelectContext(ctx, &found, `SELECT budget_id, held FROM `+call, args...)
 		held, refused = nil, nil
 		for _, b := range found {
 			if b.Held {
@@ -151,7 +159,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 			return err
 		}
 
-		return tx.SelectContext(ctx, &rows, budgetSelect+`AND k.id = ANY ($2) ORDER BY k.id`, h.OrganizationID, pq.Array(refused))
+		return tx.SelectContext(ctx, &rows, budgetSelect+`AND k.id = ANY ($2) ORDER BY k.id`, org, pq.Array(refused))
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("reserving: %w", err)
@@ -160,7 +168,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 	// Later is false if the amount used so far already leaves too little room.
 	for _, row := range rows {
 		b := row.budget()
-		later := row.Used < row.Max && h.of(b.Metric) <= row.Max-row.Used
+		later := row.Used < row.Max && maximum.of(b.Metric) <= row.Max-row.Used
 		if lacking == nil || !later {
 			lacking = &Lacking{Budget: b, Later: later}
 		}

@@ -40,9 +40,9 @@ type Claimed struct {
 	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
-	Deadline       time.Time         `db:"deadline"` // after which the sweeper times the run out
-	Now            time.Time         `db:"db_now"`   // the database's clock at the claim
-	PreviousRun    *string           `db:"previous_run"`
+	Deadline       time.Time         `db:"deadline"`     // after which the sweeper times the run out
+	Now            time.Time         `db:"db_now"`       // the database's clock at the claim
+	PreviousRun    *string           `db:"previous_run"` // the run that it continues; nil or empty: none
 }
 
 // TargetID is the id of the run's agent or template.

@@ -16,6 +16,10 @@ import (
 
 // NewRun is a run to accept. The caller generates its id, so that the run can be looked up if the
 // reply to its commit is lost.
+//
+// Previous names the run of the session that the run continues, and the run waits only for that one.
+// If Previous is empty, the run continues no run and waits for none. If it is nil, the run continues
+// the preceding run of the session and waits for all earlier runs.
 type NewRun struct {
 	ID             string
 	OrganizationID string
@@ -40,7 +44,7 @@ type NewRun struct {
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
-	Previous       *string       // the run of the session that it continues; nil: the preceding one; empty: none
+	Previous       *string       // the run of the session that it continues; see below
 }
 
 // Size is the approximate number of bytes that the run adds to a statement.
@@ -148,7 +152,8 @@ const (
 	// acceptSingleQuery accepts the most frequent kind of run, see single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
-	acceptQuery = `SELECT run_id, created_at, dispatched, version FROM accept_runs($1, $2, $3, $4, $5)`
+	acceptQuery = `SELECT run_id, created_at, dispatched, version, CASE WHEN seq > 1 THEN preceding_run(session_ref, seq) END AS preceding
+		FROM accept_runs($1, $2, $3, $4, $5)`
 )
 
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
@@ -219,7 +224,8 @@ type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
-	Version    int       `db:"version"` // of the run's agent or template
+	Version    int       `db:"version"`   // of the run's agent or template
+	Preceding  *string   `db:"preceding"` // the preceding run of its session
 
 	locked bool // not created, because another transaction has locked its session
 }
@@ -332,7 +338,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 		}
 
 		// A run without a slot has no job; it is dispatched when a slot becomes free.
-		out[i] = Accepted{Run: r.asStored(c.CreatedAt, c.Version)}
+		out[i] = Accepted{Run: r.created(c)}
 		if c.Dispatched {
 			out[i].Job = r.job()
 		}
@@ -349,8 +355,17 @@ func (r NewRun) job() *domain.Job {
 	}
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance with a version of
-// its agent or template.
+// created returns the run as RunByID would read it directly after its acceptance.
+func (r NewRun) created(c createdRow) rundb.StoredRun {
+	out := r.asStored(c.CreatedAt, c.Version)
+	if r.Previous == nil {
+		out.Run.PreviousRunID = c.Preceding
+	}
+	return out
+}
+
+// asStored returns the run as RunByID would read it directly after its acceptance as the first run of
+// its session, with a version of its agent or template.
 func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

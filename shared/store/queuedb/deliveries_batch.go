@@ -265,7 +265,7 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 			refused = append(refused, run)
 			continue
 		}
-		b.created[run.ID] = run.asStored(c.CreatedAt, c.Version)
+		b.created[run.ID] = run.created(c)
 		if c.Dispatched {
 			b.jobs[run.ID] = run.job()
 		}

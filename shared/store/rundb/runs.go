@@ -94,18 +94,21 @@ type RunRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
-	PreviousRun    *string        `db:"previous_run"`    // the run that it continues; empty: none
+	PreviousRun    *string        `db:"previous_run"`    // see PreviousRun
 	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
 }
 
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
+// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is null or empty if there is none.
+const PreviousRun = `coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run`
+
 // shortColumns are RunColumns without the result.
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, r.previous_run,
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, ` + PreviousRun + `,
 	r.config_version`
 
 // shortResult lists the shortColumns, except those of open runs, as returned by a function that returns finished runs.
@@ -113,11 +116,11 @@ const shortResult = `id, org_id, agent_id, template_id, session_id, principal, t
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
 // OpenResult lists the columns of a function that returns open and finished runs, with their results.
-const OpenResult = shortResult + `, result, required_action, config_version`
+const OpenResult = shortResult + `, result, required_action, previous_run, config_version`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
-const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action, config_version`
+const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action, previous_run, config_version`
 
 // resultThatFits selects the size of a result, and the result itself if it has at most $3 bytes and
 // the results up to and including it have at most $4 bytes in total. PostgreSQL reads only the
@@ -167,7 +170,7 @@ func (row RunRow) Stored() StoredRun {
 	return out
 }
 
-// NamedRun returns the id in a previous_run column, or nil if the column names no run.
+// NamedRun returns the id in a column previous_run, or nil if the column names no run.
 func NamedRun(previous *string) *string { return pg.Optional(pg.Deref(previous)) }
 
 // RunByID reads a run of an organization, and the progress of an open run. If principal is not

@@ -16,7 +16,7 @@ import (
 // summaryColumns are the columns of a run that a list shows. The message has one character more
 // than is shown, so that a truncated message can be recognized. Large values stay in the database;
 // see migrations/functions/run_summary.sql.
-const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.previous_run, r.trigger_type, r.automation_id, r.idempotency_key,
+const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, ` + PreviousRun + `, r.trigger_type, r.automation_id, r.idempotency_key,
 	r.config_version,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,

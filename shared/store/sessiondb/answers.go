@@ -47,10 +47,9 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	var rows []string
 	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT coalesce(r.previous_run,
-			  (SELECT q.id FROM runs q WHERE q.session_ref = r.session_ref AND q.seq < r.seq ORDER BY q.seq DESC LIMIT 1), '')
+		return tx.SelectContext(ctx, &rows, `SELECT coalesce(previous_run, '') FROM (SELECT `+rundb.PreviousRun+`
 			FROM runs r WHERE r.id = $4 AND r.org_id = $1 AND coalesce(r.agent_id, r.template_id) = $2 AND r.session_id = $3
-			  AND r.principal = $5 AND`+rundb.RunLive+`AND`+NotErased, of.OrganizationID, of.TargetID, of.SessionID, runID, principal)
+			  AND r.principal = $5 AND`+rundb.RunLive+`AND`+NotErased+`) found`, of.OrganizationID, of.TargetID, of.SessionID, runID, principal)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("reading the preceding run: %w", err)
@@ -59,4 +58,19 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 		return "", false, nil
 	}
 	return rows[0], true, nil
+}
+
+// FirstAnswered reports whether a session has answers and its first run has this message. The key names
+// the session.
+func (s *Store) FirstAnswered(ctx context.Context, org string, key []byte, message string) (answered bool, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &answered, `SELECT coalesce((SELECT r.input->>'message' = $3 FROM sessions s JOIN runs r ON `+runInSession+`
+			  WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq LIMIT 1), false)
+			AND EXISTS (SELECT FROM sessions s JOIN runs r ON `+runInSession+` LEFT JOIN heard h ON h.run_id = r.id
+			  WHERE s.key = $1 AND s.org_id = $2 AND coalesce(h.text, r.answer) <> '')`, key, org, message)
+	})
+	if err != nil {
+		return false, fmt.Errorf("looking up the first message of a session: %w", err)
+	}
+	return answered, nil
 }

@@ -154,17 +154,18 @@ func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, e
 
 // SessionTurn is one run of a session: the message and, once it has finished, the answer.
 type SessionTurn struct {
-	RunID      string           `db:"id"`
-	Seq        int              `db:"seq"`
-	Status     domain.RunStatus `db:"status"`
-	Message    string           `db:"message"`
-	Answer     *string          `db:"answer"`    // nil: no answer, or an empty one
-	Heard      *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
-	Citations  []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
-	CreatedAt  time.Time        `db:"created_at"`
-	FinishedAt *time.Time       `db:"finished_at"`
-	Fits       bool             `db:"fits"`
-	Bytes      int              `db:"bytes"` // bytes of the newest turn's input and result
+	RunID       string           `db:"id"`
+	PreviousRun *string          `db:"previous_run"` // the run that it continues; nil or empty: none
+	Seq         int              `db:"seq"`
+	Status      domain.RunStatus `db:"status"`
+	Message     string           `db:"message"`
+	Answer      *string          `db:"answer"`    // nil: no answer, or an empty one
+	Heard       *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
+	Citations   []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
+	CreatedAt   time.Time        `db:"created_at"`
+	FinishedAt  *time.Time       `db:"finished_at"`
+	Fits        bool             `db:"fits"`
+	Bytes       int              `db:"bytes"` // bytes of the newest turn's input and result
 }
 
 // sessionBytes is the maximum total size of the inputs and results that are read for one page of turns.
@@ -174,7 +175,11 @@ const sessionBytes = 1 << 20
 // The newest turn always fits into a whole page. The exact size of an input is computed only if its
 // stored size, which PostgreSQL knows without reading the text, leaves room. Therefore little is
 // read for a page that does not fit.
+//
+// The run that a turn continues is usually the turn before it in the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
+	coalesce(previous_run, CASE WHEN lag(seq) OVER (ORDER BY seq) = seq - 1 THEN lag(id) OVER (ORDER BY seq)
+	  WHEN seq > 1 THEN preceding_run($1, seq) END) AS previous_run,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
@@ -184,7 +189,7 @@ const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard
 	  FROM (
 	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
 	    FROM (
-	      SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	      SELECT r.id, r.seq, r.previous_run, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
 	        r.created_at, r.finished_at
 	      FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
 	      WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page

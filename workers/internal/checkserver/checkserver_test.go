@@ -17,6 +17,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/outbound"
 	"parley/shared/secrets"
+	"parley/shared/store/budgetdb"
 	"parley/workers/internal/checkserver"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/tool"
@@ -26,6 +27,7 @@ import (
 type testEnv struct {
 	cfg     domain.Config
 	noCfg   error
+	budgets *budgets
 	handle  func(context.Context, bus.ToolMessage) ([]byte, bool)
 	owner   func(bus.ToolMessage) (string, bool)
 	kind    string
@@ -61,6 +63,8 @@ func (e *testEnv) try(ctx context.Context, name string) (string, error) {
 		return "", &tool.Error{Message: "The server rejected the credentials (status 401).", Err: errors.New("a secret")}
 	case strings.Contains(name, "away"):
 		return "", &outbound.Error{Message: "The host could not be reached.", Err: errors.New("a secret")}
+	case strings.Contains(name, "refused"):
+		return "", llm.NewUnused(llm.KindAuth, errors.New("a secret"))
 	case strings.Contains(name, "unknown"):
 		return "", llm.UnknownModel(name)
 	case strings.Contains(name, "long"):
@@ -143,7 +147,7 @@ func (e *testEnv) start(t *testing.T, newServer func(checkserver.Deps) *checkser
 }
 
 func claims(kind string) contract.CheckClaims {
-	return contract.CheckClaims{OrganizationID: "org_1", Kind: kind, AgentID: "ag_1", Version: 3, Expires: time.Now().Add(30 * time.Second)}
+	return contract.CheckClaims{OrganizationID: "org_1", Kind: kind, AgentID: "ag_1", KeyID: "key_1", Version: 3, Expires: time.Now().Add(30 * time.Second)}
 }
 
 func message(t *testing.T, claims any) bus.ToolMessage {
@@ -177,7 +181,15 @@ func newTools(e *testEnv) func(checkserver.Deps) *checkserver.Server {
 }
 
 func newModels(e *testEnv) func(checkserver.Deps) *checkserver.Server {
-	return func(d checkserver.Deps) *checkserver.Server { return checkserver.NewModels(models{e}, d) }
+	price := func(model string, used llm.Usage) int64 {
+		if model != "offline" {
+			return 0
+		}
+		return 2*used.InputTokens + 3*used.OutputTokens
+	}
+	return func(d checkserver.Deps) *checkserver.Server {
+		return checkserver.NewModels(models{e}, e.budgets, price, d)
+	}
 }
 
 // Every connection of an enabled tool has one result with a public reason.
@@ -239,7 +251,7 @@ func TestManyConnectionsThatHang(t *testing.T) {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/long"}}}
+		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/long"}}, budgets: &budgets{}}
 		e.start(t, newModels(e))
 		const want = `model offline true answered; 20 input and 2 output tokens
 model openai/hangs false No result within 20s.
@@ -247,6 +259,88 @@ model openai/unknown false The model "openai/unknown" does not exist.
 model openai/long true answered; 20 input and 2 output tokens`
 		if got := e.check(t); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// budgets records the reservations and the usage of checks.
+type budgets struct {
+	lacking  *budgetdb.Lacking
+	away     error
+	reserved []budgetdb.Amounts
+	settled  []settlement
+}
+
+type settlement struct {
+	check    budgetdb.Check
+	held     bool
+	used     budgetdb.Amounts
+	reported budgetdb.CheckUsage
+}
+
+func (b *budgets) ReserveCheck(_ context.Context, _ budgetdb.Check, _ string, maximum budgetdb.Amounts) (int, *budgetdb.Lacking, error) {
+	if b.lacking != nil || b.away != nil {
+		return 0, b.lacking, b.away
+	}
+	b.reserved = append(b.reserved, maximum)
+	return 2, nil, nil
+}
+
+func (b *budgets) SettleCheck(_ context.Context, c budgetdb.Check, hold string, used budgetdb.Amounts, reported budgetdb.CheckUsage) error {
+	c.StartedAt = time.Time{}
+	b.settled = append(b.settled, settlement{c, hold != "", used, reported})
+	return nil
+}
+
+// The calls of a check are reserved together before the first one, and charged as those of runs.
+func TestCallsOfModelsAreCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/refused"}}, budgets: &budgets{}}
+		e.start(t, newModels(e))
+		e.check(t)
+		if len(e.budgets.reserved) != 1 || len(e.budgets.settled) != 1 {
+			t.Fatalf("reserved %v, settled %v", e.budgets.reserved, e.budgets.settled)
+		}
+
+		// Three models are called. The one without an answer is charged its maximum, and the one that
+		// the provider refused costs nothing.
+		reserved := e.budgets.reserved[0]
+		each := reserved.Tokens / 3
+		want := settlement{
+			budgetdb.Check{OrganizationID: "org_1", AgentID: "ag_1", KeyID: "key_1"},
+			true,
+			budgetdb.Amounts{Tokens: 22 + each, CostMicros: 46},
+			budgetdb.CheckUsage{InputTokens: 20, OutputTokens: 2, CostMicros: 46},
+		}
+		if got := e.budgets.settled[0]; got != want || each < 1024 || reserved.CostMicros != 2*(each-16)+3*16 {
+			t.Errorf("reserved %+v, settled %+v, want %+v", reserved, got, want)
+		}
+	})
+}
+
+// Without room in a budget, no model is called. The reply contains the budget.
+func TestBudgetsRefuseChecks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &testEnv{cfg: domain.Config{Model: "openai/hangs"}, budgets: &budgets{lacking: &budgetdb.Lacking{Budget: domain.Budget{ID: "bud_1"}, Later: true}}}
+		e.start(t, newModels(e))
+		began := time.Now()
+		raw, _ := e.handle(t.Context(), message(t, claims(e.kind)))
+		var reply contract.CheckReply
+		if err := json.Unmarshal(raw, &reply); err != nil || reply.Lacking == nil || reply.Lacking.ID != "bud_1" || !reply.Later || reply.Checks != nil {
+			t.Errorf("%s, %v", raw, err)
+		}
+		e.budgets.lacking, e.budgets.away = nil, errors.New("the database is away")
+		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
+			t.Errorf("without a database: %s", raw)
+		}
+		// The reservation may have been made before the error.
+		if len(e.budgets.settled) != 1 || !e.budgets.settled[0].held || e.budgets.settled[0].used != (budgetdb.Amounts{}) {
+			t.Errorf("settled %+v", e.budgets.settled)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("a model was called: %s", took)
 		}
 	})
 }

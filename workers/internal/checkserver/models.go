@@ -3,18 +3,26 @@ package checkserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/budgetdb"
 	"parley/workers/internal/llm"
 )
 
 const (
 	modelTime   = 20 * time.Second // time limit of a probe of a model: some servers must load the model first
 	modelTokens = 16               // maximum output of a probe; providers accept no lower limit
+	settleTime  = 5 * time.Second  // for storing the usage of a check
 )
+
+var errBudget = errors.New("cannot reserve the calls in the budgets")
 
 // Models finds models.
 type Models interface {
@@ -22,33 +30,157 @@ type Models interface {
 	Default() string // the model of agents without one
 }
 
-// NewModels creates the server that checks an agent's model and its fallback models, with a call of
-// a few tokens for each.
-func NewModels(models Models, deps Deps) *Server {
-	probes := func(a Agent) (all []probe) {
-		for _, name := range append([]string{cmp.Or(a.Config.Model, models.Default())}, a.Config.FallbackModels...) {
-			all = append(all, probe{kind: domain.CheckModel, names: []string{name}, time: modelTime, try: func(ctx context.Context) (string, error) {
-				return ask(ctx, models, name)
-			}})
-		}
-		return all
-	}
-	return &Server{kind: contract.KindCheckModels, probes: probes, deps: deps, log: deps.Log}
+// Budgets is the store of an organization's budgets and usage.
+type Budgets interface {
+	ReserveCheck(
+		ctx context.Context, c budgetdb.Check, holdID string, maximum budgetdb.Amounts,
+	) (budgets int, lacking *budgetdb.Lacking, err error)
+	SettleCheck(ctx context.Context, c budgetdb.Check, holdID string, used budgetdb.Amounts, reported budgetdb.CheckUsage) error
 }
 
-// ask makes a small call to a model and returns the result in words.
-func ask(ctx context.Context, models Models, name string) (string, error) {
-	model, err := models.Resolve(name)
-	if err != nil {
-		return "", err
+// Price returns the cost of a model's usage, in millionths of the currency.
+type Price func(model string, used llm.Usage) int64
+
+// NewModels creates the server that checks an agent's model and its fallback models, with a call of
+// a few tokens for each. The calls are charged to the organization's budgets and are part of its
+// usage. If a budget has no room for all of them, no call is made.
+func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
+	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
+		calls := newModelCalls(models, price, a)
+		account := account{Budgets: budgets, check: budgetdb.Check{
+			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
+		}}
+		lacking, err := account.reserve(ctx, calls.maximum())
+		switch {
+		case err != nil:
+			return contract.CheckReply{}, fmt.Errorf("%w: %w", errBudget, err)
+		case lacking != nil:
+			return contract.CheckReply{Lacking: &lacking.Budget, Later: lacking.Later}, nil
+		}
+		checks := runProbes(ctx, calls.probes())
+		account.settle(ctx, calls)
+		return contract.CheckReply{Checks: checks}, nil
 	}
-	res, err := model.Stream(ctx, llm.Request{
+	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}
+}
+
+// modelCall is a small call to a model.
+type modelCall struct {
+	name    string
+	model   llm.Model // nil: there is no such model
+	unknown error     // the reason
+	price   Price
+
+	charged, reported llm.Usage // after the call
+}
+
+type modelCalls []*modelCall
+
+// newModelCalls returns a call for each of the agent's models.
+func newModelCalls(models Models, price Price, a Agent) (calls modelCalls) {
+	for _, name := range append([]string{cmp.Or(a.Config.Model, models.Default())}, a.Config.FallbackModels...) {
+		c := &modelCall{name: name, price: price}
+		c.model, c.unknown = models.Resolve(name)
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// probes returns the probes that make the calls.
+func (m modelCalls) probes() (all []probe) {
+	for _, c := range m {
+		all = append(all, probe{kind: domain.CheckModel, names: []string{c.name}, time: modelTime, try: c.ask})
+	}
+	return all
+}
+
+// maximum returns the maximum amounts that the calls together may use.
+func (m modelCalls) maximum() (all budgetdb.Amounts) {
+	for _, c := range m {
+		if req := question(); c.unknown == nil {
+			all = c.add(all, llm.MaxUsage(&req))
+		}
+	}
+	return all
+}
+
+// used returns the amounts to charge for the calls, and the usage that the models have reported.
+func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CheckUsage) {
+	for _, c := range m {
+		if c.unknown == nil {
+			charged = c.add(charged, c.charged)
+			reported.InputTokens += c.reported.InputTokens
+			reported.OutputTokens += c.reported.OutputTokens
+			reported.CostMicros += c.price(c.model.Info().Name, c.reported)
+		}
+	}
+	return charged, reported
+}
+
+// add adds the call's usage to amounts.
+func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
+	to.Tokens += used.InputTokens + used.OutputTokens
+	to.CostMicros += c.price(c.model.Info().Name, used)
+	return to
+}
+
+// question returns the request of a probe.
+func question() llm.Request {
+	return llm.Request{
 		System:    "This is a connection test. Answer with the single word OK.",
 		Messages:  []llm.Message{{Role: llm.RoleUser, Text: "Answer with OK."}},
 		MaxTokens: modelTokens,
-	}, func(llm.Delta) {})
+	}
+}
+
+// ask makes the call and returns the result in words.
+func (c *modelCall) ask(ctx context.Context) (string, error) {
+	if c.unknown != nil {
+		return "", c.unknown
+	}
+	req := question()
+	c.charged = llm.MaxUsage(&req) // stays if the call panics
+	res, err := c.model.Stream(ctx, req, func(llm.Delta) {})
+	c.charged = llm.ChargedUsage(&req, &res, err)
 	if err != nil {
 		return "", err
 	}
+	c.reported = res.Usage
 	return fmt.Sprintf("answered; %d input and %d output tokens", res.Usage.InputTokens, res.Usage.OutputTokens), nil
+}
+
+// account charges a check to the organization.
+type account struct {
+	Budgets
+	check  budgetdb.Check
+	holdID string
+}
+
+// reserve reserves amounts in the budgets that cover the check, or returns a budget without room.
+func (a *account) reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
+	a.holdID = id.New("hold")
+	budgets, lacking, err := a.ReserveCheck(ctx, a.check, a.holdID, maximum)
+	if err != nil {
+		a.write(ctx, budgetdb.Amounts{}, budgetdb.CheckUsage{}) // the reservation may have been made despite the error
+	}
+	if budgets == 0 {
+		a.holdID = ""
+	}
+	return lacking, err
+}
+
+// settle replaces the reservation by what the calls have used.
+func (a *account) settle(ctx context.Context, calls modelCalls) {
+	charged, reported := calls.used()
+	a.write(ctx, charged, reported)
+}
+
+// write settles the reservation, even if ctx has ended. If that fails, the sweeper later counts the
+// whole reservation as used.
+func (a *account) write(ctx context.Context, charged budgetdb.Amounts, reported budgetdb.CheckUsage) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	if err := a.SettleCheck(ctx, a.check, a.holdID, charged, reported); err != nil {
+		zerolog.Ctx(ctx).Warn().Err(err).Msg("cannot store the usage of a check; its whole reservation counts as used")
+	}
 }

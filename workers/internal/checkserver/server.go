@@ -57,15 +57,16 @@ type Deps struct {
 type Agent struct {
 	OrganizationID string
 	ID             string
+	KeyID          string // the API key of the request; empty: none
 	Config         domain.Config
 }
 
 // Server executes checks. Create it with NewTools or NewModels and start it with Run.
 type Server struct {
-	kind   string
-	probes func(Agent) []probe
-	deps   Deps
-	log    zerolog.Logger
+	kind  string
+	check func(context.Context, Agent) (contract.CheckReply, error) // an error is internal
+	deps  Deps
+	log   zerolog.Logger
 }
 
 // Run executes checks until ctx ends. It then waits up to drainTime for running checks and cancels
@@ -125,13 +126,14 @@ func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, 
 	defer span.End()
 
 	log := s.log.With().Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Logger()
-	reply := contract.CheckReply{}
+	var reply contract.CheckReply
 	cfg, err := s.deps.Records.Config(ctx, claims.OrganizationID, claims.AgentID, claims.Version)
+	if err == nil {
+		reply, err = s.check(log.WithContext(ctx), Agent{claims.OrganizationID, claims.AgentID, claims.KeyID, cfg})
+	}
 	if err != nil {
 		log.Warn().Err(err).Msg("cannot check the connections of an agent")
-		reply.Unavailable = true
-	} else {
-		reply.Checks = runProbes(log.WithContext(ctx), s.probes(Agent{claims.OrganizationID, claims.AgentID, cfg}))
+		reply = contract.CheckReply{Unavailable: true}
 	}
 
 	raw, err := json.Marshal(reply)

@@ -35,15 +35,16 @@ type Hosts interface {
 // NewTools creates the server that checks the connections of an agent's enabled tools: the search
 // provider, each MCP server, and the host of each endpoint.
 func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
-	probes := func(a Agent) []probe {
+	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		var all []probe
 		if t := a.Config.Tools.WebSearch; t != nil && t.Enabled {
 			all = append(all, probe{kind: domain.CheckWebSearch, names: []string{search.Provider()}, time: toolTime, try: search.Check})
 		}
 		all = append(all, serverProbes(servers, a)...)
-		return append(all, endpointProbes(hosts, a.Config.Tools.HTTPRequest)...)
+		all = append(all, endpointProbes(hosts, a.Config.Tools.HTTPRequest)...)
+		return contract.CheckReply{Checks: runProbes(ctx, all)}, nil
 	}
-	return &Server{kind: contract.KindCheckTools, probes: probes, deps: deps, log: deps.Log}
+	return &Server{kind: contract.KindCheckTools, check: check, deps: deps, log: deps.Log}
 }
 
 // serverProbes returns a probe for each MCP server.

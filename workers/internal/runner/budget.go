@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley/shared/id"
@@ -14,10 +13,7 @@ import (
 )
 
 const (
-	maxAnswer  = 8192 // maximum tokens of an answer, if a budget limits tokens or their cost
-	minAnswer  = 256  // if less is left in the budget, the limit is halved down to this
-	perMessage = 16   // maximum overhead of a message or a tool in tokens, beyond its text
-	perPrompt  = 1024 // upper bound of a prompt's overhead in tokens
+	minAnswer = 256 // if less is left in the budget, the limit of an answer is halved down to this
 
 	settleTime   = 5 * time.Second       // for writing a call's actual usage
 	reserveTries = 4                     // retries of a reservation that other calls' holds leave no room for
@@ -147,7 +143,7 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 		return llm.Response{}, err
 	}
 	res, err := m.Model.Stream(ctx, req, emit)
-	r.settle(ctx, m.actualUsage(&req, &res, err))
+	r.settle(ctx, m.amounts(llm.ChargedUsage(&req, &res, err)))
 	return res, err
 }
 
@@ -163,7 +159,7 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 
 	// Halve the answer's limit until the reservation fits or the limit becomes useless.
-	maximum := worst(req)
+	maximum := llm.MaxUsage(req)
 	for {
 		r, lacking, err := m.budget.reserve(ctx, m.amounts(maximum))
 		if lacking == nil || lacking.Later || maximum.OutputTokens/2 < minAnswer {
@@ -176,27 +172,6 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 }
 
-// actualUsage returns the amounts to charge for a call: normally, the usage that the provider
-// reports. If the provider reports none, each byte of the answer is charged as one token, up to the
-// answer's token limit. A failed call is charged its maximum usage, unless it certainly used nothing.
-func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
-	// If the usage is uncertain, charge too much: a budget must never be exceeded.
-	var e *llm.Error
-	used := res.Usage
-	switch {
-	case errors.As(failed, &e) && e.Unused:
-		return budgetdb.Amounts{}
-	case failed != nil:
-		return m.amounts(worst(req))
-	case used.Estimated:
-		written := llm.Message{Text: res.Text, ToolCalls: res.ToolCalls, Thinking: res.Thinking}.Size() + perMessage*(1+len(res.ToolCalls))
-		maximum := worst(req)
-		used.InputTokens = max(used.InputTokens, maximum.InputTokens)
-		used.OutputTokens = max(used.OutputTokens, min(int64(written), maximum.OutputTokens))
-	}
-	return m.amounts(used)
-}
-
 // amounts converts usage to the amounts that budgets limit.
 func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
@@ -204,35 +179,4 @@ func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 		a.CostMicros = max(m.budget.price(m.Model.Info().Name, used), 0)
 	}
 	return a
-}
-
-// worst returns the maximum usage of a call whose answer has a token limit.
-func worst(req *llm.Request) llm.Usage {
-	answer := int64(maxAnswer)
-	if req.MaxTokens > 0 {
-		answer = min(answer, req.MaxTokens)
-	}
-	return llm.Usage{InputTokens: promptBound(req), OutputTokens: answer}
-}
-
-// promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
-// than one token of a byte.
-func promptBound(req *llm.Request) int64 {
-	// The fixed parts cover text that a provider adds around prompts, messages and tools.
-	n := perPrompt + len(req.System)
-	for _, t := range req.Tools {
-		n += perMessage + len(t.Name) + len(t.Description) + len(t.Schema)
-	}
-	for _, m := range req.Messages {
-		n += perMessage * (1 + len(m.ToolCalls))
-		switch {
-		case m.Result != nil:
-			n += len(llm.RenderToolResult(*m.Result))
-		case m.Role == llm.RoleUser:
-			n += len(llm.RenderUser(m))
-		default:
-			n += m.Size()
-		}
-	}
-	return int64(n)
 }

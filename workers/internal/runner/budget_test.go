@@ -75,7 +75,7 @@ func asks(text string, maxTokens int64) llm.Request {
 // Usage is charged unless it is known to be zero, whether or not the call produced text.
 func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
-	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
+	const maximum = llm.PromptOverhead + llm.MessageOverhead + 100 + 500 // bytes of the prompt, and the answer
 	costs := func(in, out int64) budgetdb.Amounts {
 		return budgetdb.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
 	}
@@ -95,10 +95,10 @@ func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 		"broke off at once":    {scripted.Call{Err: llm.NewError(llm.KindTruncated, nil)}, whole},
 		"broke off":            {scripted.Call{Deltas: []string{"a"}, Err: llm.NewError(llm.KindTruncated, nil)}, whole},
 		"who knows":            {scripted.Call{Err: errors.New("gone")}, whole},
-		"by an estimate":       {scripted.Call{Deltas: []string{"seven b"}, Usage: llm.Usage{InputTokens: 25, OutputTokens: 2, Estimated: true}}, costs(maximum-500, 7+perMessage)},
+		"by an estimate":       {scripted.Call{Deltas: []string{"seven b"}, Usage: llm.Usage{InputTokens: 25, OutputTokens: 2, Estimated: true}}, costs(maximum-500, 7+llm.MessageOverhead)},
 		"a call, by an estimate": {
 			scripted.Call{ToolCalls: []llm.ToolCall{{Name: "find", Arguments: arguments}}, Usage: llm.Usage{Estimated: true}},
-			costs(maximum-500, int64(4+len(arguments)+2*perMessage)),
+			costs(maximum-500, int64(4+len(arguments)+2*llm.MessageOverhead)),
 		},
 		"more than was bounded": {scripted.Call{Deltas: []string{strings.Repeat("x", 4000)}, Usage: llm.Usage{OutputTokens: 1000, Estimated: true}}, costs(maximum-500, 1000)},
 		"a long estimate":       {scripted.Call{Deltas: []string{strings.Repeat("x", 1600)}, Usage: llm.Usage{OutputTokens: 400, Estimated: true}}, whole},
@@ -123,10 +123,10 @@ func TestAnswersAreLimitedByBudgets(t *testing.T) {
 		"no budget":             {fakeBudgets{some: []bool{false}}, 0, 0},
 		"others' budgets":       {fakeBudgets{some: []bool{true}}, 0, 0},
 		"others', of many":      {fakeBudgets{some: []bool{true}}, 100_000, 100_000},
-		"a budget":              {fakeBudgets{some: []bool{true}, budgets: 1}, 0, maxAnswer},
-		"a budget, of many":     {fakeBudgets{some: []bool{true}, budgets: 2}, 100_000, maxAnswer},
+		"a budget":              {fakeBudgets{some: []bool{true}, budgets: 1}, 0, llm.BudgetedAnswer},
+		"a budget, of many":     {fakeBudgets{some: []bool{true}, budgets: 2}, 100_000, llm.BudgetedAnswer},
 		"a budget, of few":      {fakeBudgets{some: []bool{true}, budgets: 1}, 100, 100},
-		"a budget near its end": {fakeBudgets{some: []bool{true}, budgets: 1, room: 2 * perPrompt}, 0, maxAnswer / 16},
+		"a budget near its end": {fakeBudgets{some: []bool{true}, budgets: 1, room: 2 * llm.PromptOverhead}, 0, llm.BudgetedAnswer / 16},
 	} {
 		got, err := c.fakeBudgets.spend(t, scripted.Call{Deltas: []string{"a"}}, asks("x", c.asked))
 		if err != nil || got.MaxTokens != c.want {

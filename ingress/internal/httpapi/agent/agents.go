@@ -68,7 +68,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
-// getAgent responds with one agent, and with the agent's version as the entity tag.
+// getAgent responds with one agent.
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.SetLogIDs(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
@@ -76,7 +76,13 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
+	h.writeAgent(c, http.StatusOK, agent)
+}
+
+// writeAgent responds with an agent. Its entity tag consists of the version and the last check, which
+// changes without a new version.
+func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
+	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
 
 // createAgent handles POST /api/agents: it creates an agent from the body, or from a template and the
@@ -99,7 +105,7 @@ func (h *Handler) createAgent(c *gin.Context) {
 	}
 
 	httpx.SetLogIDs(c, agent.ID, "", "")
-	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
+	h.writeAgent(c, http.StatusCreated, agent)
 }
 
 // newAgent creates an agent from a body, based on the template if the body names one. It returns a
@@ -180,7 +186,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 	}
 
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
+	h.writeAgent(c, http.StatusOK, agent)
 }
 
 // checkBoundDocuments checks the documents to which a change binds an agent.

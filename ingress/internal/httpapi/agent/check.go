@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/budgetdb"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -28,6 +31,11 @@ const (
 // WorkerCaller calls a worker over NATS and returns its reply.
 type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
+}
+
+// Budgets returns budget_exceeded if a budget that would cover a run is used up.
+type Budgets interface {
+	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }
 
 // ClaimSigner signs claims together with the body to which they belong.
@@ -58,7 +66,14 @@ func (h *Handler) checkAgent(c *gin.Context) {
 		}
 	}
 
-	check, err := h.checkConnections(ctx, org, agent)
+	// A check is not a run, so budgets of runs do not apply to it.
+	keyID := httpx.Caller(c).KeyID
+	if err := h.Budgets.WithinBudget(ctx, org, agentID, keyID, ""); err != nil && !errors.Is(err, budgetdb.ErrRunsUsedUp) {
+		httpx.Fail(c, err)
+		return
+	}
+
+	check, err := h.checkConnections(ctx, org, keyID, agent)
 	if err == nil {
 		err = h.AgentsDB.SaveCheck(ctx, org, agentID, check)
 	}
@@ -70,23 +85,29 @@ func (h *Handler) checkAgent(c *gin.Context) {
 }
 
 // checkConnections has workers check the agent's models and tools at the same time. A worker that
-// cannot be reached is a failed check in the result.
-func (h *Handler) checkConnections(ctx context.Context, org string, agent domain.Agent) (domain.AgentCheck, error) {
+// cannot be reached is a failed check in the result. If a budget has no room for the calls of the
+// models, checkConnections returns budget_exceeded.
+func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent domain.Agent) (domain.AgentCheck, error) {
 	deadline := time.Now().Add(checkTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 
 	// Different workers have the settings for models and for tools.
+	claims := contract.CheckClaims{OrganizationID: org, AgentID: agent.ID, KeyID: keyID, Version: agent.Version, Expires: deadline.UTC()}
 	var models, tools []domain.Check
+	var refused error
 	var wait sync.WaitGroup
-	wait.Go(func() { models = h.callChecks(ctx, org, agent, contract.KindCheckModels, deadline) })
+	wait.Go(func() { models, refused = h.callChecks(ctx, contract.KindCheckModels, claims) })
 	if connects(agent.Tools) {
-		wait.Go(func() { tools = h.callChecks(ctx, org, agent, contract.KindCheckTools, deadline) })
+		wait.Go(func() { tools, _ = h.callChecks(ctx, contract.KindCheckTools, claims) })
 	}
 	wait.Wait()
 
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return domain.AgentCheck{}, fmt.Errorf("checking connections: %w", err) // the caller has disconnected
+	}
+	if refused != nil {
+		return domain.AgentCheck{}, refused
 	}
 	check := domain.AgentCheck{Version: agent.Version, CheckedAt: domain.At(time.Now()), OK: true, Checks: append(models, tools...)}
 	for _, one := range check.Checks {
@@ -95,32 +116,48 @@ func (h *Handler) checkConnections(ctx context.Context, org string, agent domain
 	return check, nil
 }
 
+// checkState identifies the result of a check within an agent's entity tag. It is empty if there was
+// no check.
+func checkState(check *domain.AgentCheck) string {
+	if check == nil {
+		return ""
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%d %d %+v", check.Version, check.CheckedAt.UnixNano(), check.Checks)
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
 // connects reports whether an enabled tool connects to other servers.
 func connects(t domain.Tools) bool {
 	return t.WebSearch != nil && t.WebSearch.Enabled || t.MCP != nil && t.MCP.Enabled || t.HTTPRequest != nil && t.HTTPRequest.Enabled
 }
 
-// callChecks calls a worker to check the connections of one kind. The signed claims name the
-// organization, the agent and its version.
-func (h *Handler) callChecks(ctx context.Context, org string, agent domain.Agent, kind string, deadline time.Time) []domain.Check {
+// callChecks calls a worker to check the connections of one kind. Its error is budget_exceeded.
+func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.CheckClaims) ([]domain.Check, error) {
 	began := time.Now()
-	reply, err := h.callWorker(ctx, kind, contract.CheckClaims{
-		OrganizationID: org, Kind: kind, AgentID: agent.ID, Version: agent.Version, Expires: deadline.UTC(),
-	})
-	if err == nil && !reply.Unavailable {
-		return reply.Checks
+	claims.Kind = kind
+	reply, err := h.callWorker(ctx, kind, claims)
+	switch {
+	case err == nil && reply.Lacking != nil:
+		exceeded := budgetdb.UsedUp(*reply.Lacking)
+		if reply.Later {
+			exceeded.RetryAfter = time.Until(claims.Expires) // other calls have ended or used up the budget by then
+		}
+		return nil, exceeded
+	case err == nil && !reply.Unavailable:
+		return reply.Checks, nil
 	}
 
 	role, missing := "agent", "models"
 	if kind == contract.KindCheckTools {
 		role, missing = "tool", "search provider, MCP servers and endpoints"
 	}
-	log := h.Log.Warn().Err(err).Str("org_id", org).Str("agent_id", agent.ID).Str("role", role)
+	log := h.Log.Warn().Err(err).Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Str("role", role)
 	log.Msg("no worker has checked the connections of an agent")
 	return []domain.Check{{
 		Kind: domain.CheckWorker, Name: role, DurationMS: time.Since(began).Milliseconds(),
 		Detail: "No worker with the role " + role + " has checked the " + missing + ".",
-	}}
+	}}, nil
 }
 
 // callWorker sends a check to a worker and returns the reply.

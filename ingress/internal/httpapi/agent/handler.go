@@ -25,12 +25,12 @@ type Deps struct {
 	Auth         *auth.Resolver // caches widgets and must forget a widget that changes
 	Templates    *Templates
 	Workers      WorkerCaller // check the agents' connections
+	Budgets      Budgets
 	Signer       ClaimSigner
 	Log          zerolog.Logger
 	DefaultModel string // shown for agents without a model
 	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at
-	// this ingress process; 0: no limit. A check calls models, which costs tokens, and connects to
-	// other servers.
+	// this ingress process; 0: no limit. A check connects to other servers.
 	ChecksPerMinute int
 }
 

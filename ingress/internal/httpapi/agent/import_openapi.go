@@ -160,7 +160,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
 	}
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, view)
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, checkState(agent.LastCheck), view)
 }
 
 // checkVersion rejects an import for another version of the agent before the document is converted.

@@ -30,6 +30,9 @@ func ReadPrecondition(header http.Header) (p Precondition, err error) {
 		return p, err
 	}
 	p.noneMatch, _ = tags(header, "If-None-Match")
+	for i, tag := range p.noneMatch {
+		p.noneMatch[i] = strings.TrimPrefix(tag, "W/") // If-None-Match compares weakly
+	}
 	return p, nil
 }
 
@@ -50,19 +53,35 @@ func tags(header http.Header, name string) ([]string, error) {
 	return SplitQuoted(list, ','), nil
 }
 
-// etag returns the strong entity tag of a version.
-func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
+// etag returns the strong entity tag of a version and of its state, which may be empty.
+func etag(version int, state string) string {
+	if state != "" {
+		state = stateSeparator + state
+	}
+	return `"` + strconv.Itoa(version) + state + `"`
+}
 
-// Check returns precondition_failed if the headers exclude the current version. If-Match compares
-// strongly: a weak tag matches no version.
+// stateSeparator separates the version from the state in an entity tag.
+const stateSeparator = "-"
+
+// Check returns precondition_failed if the headers exclude the current version, in whatever state
+// it was read. If-Match compares strongly: a weak tag matches no version.
 func (p Precondition) Check(version int) error {
-	if p.match != nil && !slices.Contains(p.match, anyVersion) && !slices.Contains(p.match, etag(version)) {
+	if p.match != nil && !names(p.match, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
 	}
-	if p.has(version) {
+	if names(p.noneMatch, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-None-Match excludes", version)
 	}
 	return nil
+}
+
+// names reports whether a list of entity tags contains a version in any state.
+func names(tags []string, version int) bool {
+	bare := etag(version, "")
+	return slices.ContainsFunc(tags, func(tag string) bool {
+		return tag == anyVersion || tag == bare || strings.HasPrefix(tag, strings.TrimSuffix(bare, `"`)+stateSeparator)
+	})
 }
 
 // RefuseMatch rejects a request with If-Match entity tags for a resource that has no versions.
@@ -74,26 +93,21 @@ func RefuseMatch(header http.Header) error {
 	return apierr.New(apierr.PreconditionFailed, "this resource has no version; omit If-Match")
 }
 
-// has reports whether If-None-Match names the version.
-func (p Precondition) has(version int) bool {
-	tag := etag(version)
-	return slices.Contains(p.noneMatch, anyVersion) || slices.Contains(p.noneMatch, tag) || slices.Contains(p.noneMatch, "W/"+tag)
-}
-
 // WriteVersion responds with a versioned value and its ETag. A GET or HEAD request gets 304 if its
-// If-None-Match names the version.
-func WriteVersion(c *gin.Context, status, version int, value any) {
-	header := c.Writer.Header()
+// If-None-Match contains the ETag. state distinguishes values of one version whose other parts
+// differ; it is empty if there are none. If-Match ignores the state.
+func WriteVersion(c *gin.Context, status, version int, state string, value any) {
+	header, tag := c.Writer.Header(), etag(version, state)
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
 			// For a read, a matching If-None-Match results in 304 and not in an error, so Check
 			// gets only If-Match.
-			known := condition.has(version)
+			known := slices.Contains(condition.noneMatch, anyVersion) || slices.Contains(condition.noneMatch, tag)
 			condition.noneMatch = nil
 			err = condition.Check(version)
 			if err == nil && known {
-				header["Etag"] = []string{etag(version)}
+				header["Etag"] = []string{tag}
 				c.Status(http.StatusNotModified)
 				c.Writer.WriteHeaderNow()
 				return
@@ -105,6 +119,6 @@ func WriteVersion(c *gin.Context, status, version int, value any) {
 		}
 	}
 
-	header["Etag"] = []string{etag(version)}
+	header["Etag"] = []string{tag}
 	WriteJSON(c, status, value)
 }

@@ -11,6 +11,19 @@ import (
 	"parley/shared/apierr"
 )
 
+// registration is the path at which MCP clients with OAuth register after a 401 from /mcp.
+const registration = "/register"
+
+// IsRegistration reports whether a request is the registration of an OAuth client. No route handles it.
+func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registration }
+
+// NoOAuth returns the error for a registration. Clients show it to their users instead of the 401
+// that came before it.
+func NoOAuth() *apierr.Error {
+	return apierr.New(apierr.NotFound,
+		"this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
+}
+
 // fault is a JSON-RPC error about a message as a whole.
 type fault struct {
 	Code    int    `json:"code"`

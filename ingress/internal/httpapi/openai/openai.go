@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ type Deps struct {
 	Readers     *readers.Watch
 	Templates   TemplateList
 	Links       *filelink.Links // to files that runs created
+	PublicURL   string          // where browsers reach the service
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }
@@ -84,7 +86,7 @@ func (h *Handler) Routes() []httpx.Route {
 
 // view returns how the caller sees sources and files. appendSources is the request's choice, if any.
 func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
-	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c)}
+	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c), BaseURL: h.PublicURL}
 }
 
 // linker returns a function that creates links to the files of the caller's organization.
@@ -233,8 +235,17 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether a request is of OpenAI's API, which has its own error format.
-func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path+"/", V1Prefix) }
+// OfV1 reports whether a request is of OpenAI's API, which has its own error format. This includes
+// requests of clients whose base URL lacks /v1, or has something before it: they show the message of
+// an error in this format only.
+func OfV1(c *gin.Context) bool {
+	path := c.Request.URL.Path + "/"
+	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, lacks)
+}
+
+// withoutV1 are the beginnings of paths that clients with such a base URL request.
+var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
 // routes.

@@ -115,14 +115,15 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	return nil
 }
 
-// awaitResponse responds when the run has finished. The protocol can express a failed run, but not
-// one that waits for a person.
+// awaitResponse responds when the run has finished. A run without an answer is an error, although
+// the protocol has a status for it: OpenAI's Agents SDK ignores the status, and repeats a request
+// whose response has no output up to ten times.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
 		httpx.RefuseAnswer(c, err)
-	case run.Status == domain.RunRequiresAction:
+	case run.Status != domain.RunCompleted:
 		failRun(c, run)
 	default:
 		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(run, echo))

@@ -17,6 +17,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
+	"parley/shared/store/rundb"
 	"parley/shared/store/sessiondb"
 )
 
@@ -46,13 +47,15 @@ type sessionMessages struct {
 
 // message is one half of a turn. Its id is derived from the run's id and never changes.
 type message struct {
-	ID        string           `json:"id"`
-	Role      string           `json:"role"`
-	Content   string           `json:"content"`
-	RunID     string           `json:"runId"`
-	Status    domain.RunStatus `json:"status"`
-	CreatedAt domain.Time      `json:"createdAt"`
-	Citations json.RawMessage  `json:"citations,omitempty"` // set for answers only
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	RunID   string `json:"runId"`
+	// PreviousRunID is the run that the message's run continues; nil: none.
+	PreviousRunID *string          `json:"previousRunId"`
+	Status        domain.RunStatus `json:"status"`
+	CreatedAt     domain.Time      `json:"createdAt"`
+	Citations     json.RawMessage  `json:"citations,omitempty"` // set for answers only
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
 	// Interrupted means that a spoken answer was not played to its end. The content is the part
@@ -387,7 +390,7 @@ func entryFor(s sessiondb.Session) sessionEntry {
 func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
-		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
+		RunID: turn.RunID, PreviousRunID: rundb.NamedRun(turn.PreviousRun), Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
 	}
 
 	// A completed run has an answer, which may be empty. Other runs have an answer only if a part

@@ -11,6 +11,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/sessiondb"
 )
 
 // noQuestion takes the place of the user's message in front of an answer that begins a thread, such
@@ -121,16 +122,16 @@ func (t *thread) sent() (sent []string) {
 }
 
 // bring decides which run a submission continues: that of the last answer that the session has, or
-// none. A request without answers continues the session. A user may have edited an earlier message or
-// regenerated an answer. The client then drops the messages after it, and the new run must not
-// continue them. The messages after that answer are added to the submission, or all messages if the
-// session has none of the answers, as in a copied thread. A visitor cannot write the agent's answers,
-// so only the messages after the last answer are added to a visitor's submission.
+// none. A user may have edited an earlier message or regenerated an answer. The client then drops the
+// messages after it, and the new run must not continue them. The messages after that answer are added
+// to the submission, or all messages if the session has none of the answers, as in a copied thread. A
+// visitor cannot write the agent's answers, so only the messages after the last answer are added to a
+// visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
+	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()
 	if last < 0 {
-		s.Message, s.History = t.from(0)
-		return nil
+		return t.bringQuestions(ctx, s, h.SessionsDB, key)
 	}
 	s.Previous = new("")
 
@@ -142,7 +143,6 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	}
 
 	// Some clients give the answers other ids, so the last one is also compared by its text.
-	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	known, same, err := h.SessionsDB.KnownAnswers(ctx, s.Caller.OrganizationID, key, runs, t.said[last].text)
 	if err != nil {
 		return err
@@ -163,4 +163,19 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	}
 	s.Message, s.History = t.from(start)
 	return nil
+}
+
+// bringQuestions decides which run a submission without answers continues. It continues the session
+// with this key, unless its only message is the session's first one again: then the user wants another
+// first answer.
+func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
+	s.Message, s.History = t.from(0)
+	if len(t.said) > 1 {
+		return nil
+	}
+	again, err := sessions.FirstAnswered(ctx, s.Caller.OrganizationID, key, s.Message)
+	if again {
+		s.Previous = new("")
+	}
+	return err
 }

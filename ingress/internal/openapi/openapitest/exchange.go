@@ -154,10 +154,10 @@ func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
-// stray checks the response to an undocumented path or method. It must be a problem, and a 405 must
-// list the allowed methods.
+// stray checks the response to an undocumented path or method. It must be a problem, or an error of
+// OpenAI's API for its clients, whose base URL may be wrong. A 405 must list the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
-	if strings.HasPrefix(e.URL.Path+"/", openAI) {
+	if strings.Contains(e.URL.Path+"/", openAI) || item == nil && e.Header.Get("Content-Type") == "application/json" {
 		return c.strayOpenAI(e)
 	}
 	if isMissingPage(e) {
@@ -197,7 +197,10 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil
 	}
-	return c.validJSON("#/components/schemas/OpenAiError", e.Body)
+	if err := c.validJSON("#/components/schemas/OpenAiError", e.Body); err != nil {
+		return fmt.Errorf("the document lacks this path or method: %w", err)
+	}
+	return nil
 }
 
 // problem checks an error response, whose status must match its code. The response to HEAD has no

@@ -16,7 +16,7 @@ import { useScroll, useWidth } from "./scroll";
 import { ChatSession, moment } from "./session";
 import { Sessions } from "./sessions";
 import { freshName, targetId, type Target } from "./target";
-import { shownText, underWay, type Turn } from "./turn";
+import { newestBranch, shownText, underWay, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
 /** The width in CSS pixels from which the list of sessions fits next to the messages. */
@@ -85,9 +85,12 @@ function useSession(target: Target, id: string, begun: boolean): ChatSession {
 
 function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSession; slot: string; suggested: string[]; voice: Voice | undefined; onBegin: () => void }) {
   const scroll = useScroll(session);
-  const turns = session.turns;
+  const [all, setAll] = useState(false);
+  const branch = newestBranch(session.turns);
+  const dropped = session.turns.length - branch.length;
+  const turns = all ? session.turns : branch;
   const last = turns.at(-1);
-  const busy = turns.find(underWay);
+  const busy = session.turns.find(underWay);
 
   const call = useCall(session);
   const [spokenWith, setSpokenWith] = useState<Call | null>(null);
@@ -119,6 +122,12 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
       {session.hasMore && (
         <div class="row">
           <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button>
+        </div>
+      )}
+      {dropped > 0 && (
+        <div class="row">
+          <span class="quiet">{dropped === 1 ? "One message was" : `${dropped} messages were`} edited or answered again.</span>
+          <Button pressed={all} onClick={() => scroll.keeping(async () => setAll(!all))}>Show other branches</Button>
         </div>
       )}
       <div class="chat-turns" ref={scroll.content} role="log" aria-label="Messages" aria-live="off">

@@ -25,6 +25,8 @@ export interface Turn {
   /** Identifies the turn on the page. */
   name: string;
   runId: string | null;
+  /** The run that the turn's run continues; null: none; undefined: that of the turn before. */
+  previousRunId?: string | null | undefined;
   message: string;
   createdAt: string;
   /** "sending" until the service accepts the message. */
@@ -77,13 +79,25 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   const turns: Turn[] = [];
   for (const m of messages) {
     if (m.role === "user") {
-      turns.push({ ...newTurn(m.content, null, m.createdAt), name: m.runId, runId: m.runId, status: m.status });
+      turns.push({ ...newTurn(m.content, null, m.createdAt), name: m.runId, runId: m.runId, previousRunId: m.previousRunId, status: m.status });
       continue;
     }
     const turn = turns.find((t) => t.runId === m.runId);
     if (turn) Object.assign(turn, { text: m.content, citations: m.citations ?? [], status: m.status, heard: m.interrupted ? m.content : null });
   }
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
+}
+
+/** Returns the turns of the newest branch: the last turn, the one that its run continues, and so on. */
+export function newestBranch(turns: Turn[]): Turn[] {
+  const branch: Turn[] = [];
+  let wanted: string | null | undefined; // the run of the next turn; undefined: any
+  for (const turn of turns.toReversed()) {
+    if (turn.runId !== null && wanted !== undefined && turn.runId !== wanted) continue;
+    branch.unshift(turn);
+    if (turn.runId !== null) wanted = turn.previousRunId;
+  }
+  return branch;
 }
 
 /** Returns the turn with its run's state. Text and citations come from the session's messages. */

@@ -7,8 +7,9 @@ of the results.
 from . import types
 from ._async import AsyncPage, AsyncPages, AsyncParley, AsyncStream
 from ._client import VERSION as __version__
-from ._client import Parley, RunDecision
+from ._client import Parley
 from ._reading import Page, Stream
+from ._runs import RunDecision
 from ._errors import (
     APIError,
     AuthenticationError,

@@ -13,12 +13,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from ._client import Agents, Automations, Chat, Knowledge, Parley, Runs, Templates
+from ._agents import Agents, Chat, Templates
+from ._client import Parley
 from ._reading import Page, Stream
 from ._errors import ParleyError
 from ._events import Source, Told
 from ._group import Group
+from ._knowledge import Knowledge
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
+from ._runs import Automations, Runs
 from ._transport import CURRENT, Call
 from .types import Run, RunEvent
 

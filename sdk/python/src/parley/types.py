@@ -294,10 +294,8 @@ __all__ = [
     "NotificationPayload",
     "NotificationStatus",
     "OpenAiAnnotation",
-    "OpenAiAnnotation1",
-    "OpenAiAnnotation1Url_citation",
-    "OpenAiAnnotation2",
-    "OpenAiAnnotation2File_citation",
+    "OpenAiAnnotationFile_citation",
+    "OpenAiAnnotationUrl_citation",
     "OpenAiChunk",
     "OpenAiChunkChoicesItem",
     "OpenAiChunkChoicesItemDelta",
@@ -1990,10 +1988,9 @@ class Run(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -2167,10 +2164,9 @@ class RunSummary(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger
@@ -2846,6 +2842,12 @@ class Message(TypedDict):
     role: Literal["user", "assistant"]
     content: str
     runId: RunId
+
+    previousRunId: str | None
+    """The run that the message's run continues; null if it continues none. Messages of the
+    same one are in different branches.
+    """
+
     status: RunStatus
     createdAt: Time
     citations: NotRequired[list[Citation]]
@@ -3802,35 +3804,31 @@ class OpenAiCompletionRequest(TypedDict):
     modalities: NotRequired[list[Literal["text"]] | None]
 
 
-class OpenAiAnnotation1Url_citation(TypedDict):
+class OpenAiAnnotationUrl_citation(TypedDict):
     start_index: int
     end_index: int
     title: str
+
     url: str
+    """Of a document: the passage in Parley's API, which needs a credential."""
 
 
-class OpenAiAnnotation1(TypedDict):
-    type: Literal["url_citation"]
-    url_citation: OpenAiAnnotation1Url_citation
-
-
-class OpenAiAnnotation2File_citation(TypedDict):
+class OpenAiAnnotationFile_citation(TypedDict):
     file_id: DocumentId
     filename: str
     start_index: int
     end_index: int
 
 
-class OpenAiAnnotation2(TypedDict):
-    type: Literal["file_citation"]
-    file_citation: OpenAiAnnotation2File_citation
+class OpenAiAnnotation(TypedDict):
+    """A citation: a page, document or file supports the text from `start_index` to
+    `end_index`, in Unicode code points. A document also has `file_citation`, an addition to
+    OpenAI's API. A file that a program made has the file's name as its title.
+    """
 
-
-OpenAiAnnotation: TypeAlias = OpenAiAnnotation1 | OpenAiAnnotation2
-"""A citation: a page or document supports the text from `start_index` to `end_index`, in
-Unicode code points. A file that a program made is a `url_citation` with the file's name as
-its title.
-"""
+    type: Literal["url_citation"]
+    url_citation: OpenAiAnnotationUrl_citation
+    file_citation: NotRequired[OpenAiAnnotationFile_citation]
 
 
 class OpenAiUsage(TypedDict):
@@ -4274,7 +4272,7 @@ class OpenAiResponseEventData(TypedDict):
 
 class OpenAiResponseEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. The last one
-    is `response.completed`, `response.incomplete`, `response.failed` or `error`.
+    is `response.completed`, `response.incomplete` or `error`.
     """
 
     event: str
@@ -4308,7 +4306,7 @@ GetAgentsHeaders = TypedDict(
         # Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise
         # 412.
         "If-Match": NotRequired[str],
-        # The `ETag` of the client's copy; 304 if the agent still has that version.
+        # The `ETag` of the client's copy; 304 if neither the version nor `lastCheck` has changed.
         "If-None-Match": NotRequired[str],
     },
 )
@@ -6239,10 +6237,9 @@ class CompletedRun(TypedDict):
 
     sessionId: SessionId
 
-    previousRunId: NotRequired[RunId]
-    """The run that this run continues, if the request named one: a previous response, or the
-    answer before an edited or regenerated message. If absent, the run continues the
-    session's last run, or has the history of its request.
+    previousRunId: str | None
+    """The run whose answer this run continues: the one that the request named, or else the
+    last run of the session when this run was accepted. Null if the run continues none.
     """
 
     trigger: Trigger

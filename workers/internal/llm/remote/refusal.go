@@ -20,12 +20,17 @@ const redacted = "[redacted]"
 var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic)\s+)?[^\s"',;]+`,
 	`\b(?:x-)?(?:goog-)?api[-_]?key["']?\s*[:=]\s*["']?[^\s"',;]+`,
+	`\b[\w-]*(?:password|passwd|secret)["']?\s*[:=]\s*["']?[^\s"',;]+`,
+	`\b(?:access|auth|refresh|id|api)[-_]?token["']?\s*[:=]\s*["']?[^\s"',;]+`,
 	`\b(?:set-)?cookie["']?\s*[:=][^\r\n]*`,
 	`\bbearer\s+[\w.~+/=*-]{6,}`,
 	`\b(?:sk|pk|rk|ak|gsk|xai|pplx|hf|r8|nvapi|csk|sess)[-_][\w.*-]{4,}[\w*-]`,
 	`\b(?:org|proj)[-_]\w{4,}`,
 	`\b(?:user|acct)[-_][A-Za-z0-9]{16,}`,
 	`\bAIza[\w.*-]{10,}`,
+	`\bA[KS]IA[A-Z0-9]{12,}`,
+	`\b(?:gh[a-z]|github_pat)_\w{8,}`,
+	`\bxox[a-z]-[\w-]{6,}`,
 	`\beyJ[\w-]{8,}(?:\.[\w-]+)*`,
 	`//[^\s/@]+:[^\s/@]+@\S*`,
 	`[\w-]*[*•]{3,}[\w-]*`,
@@ -60,7 +65,7 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = hosts.ReplaceAllString(message, redacted)
 	message = strings.ReplaceAll(message, redacted+redacted, redacted) // a key and its masked rest
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r)
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 	if first, more := domain.FirstRunes(message, domain.MaxProviderMessage-1); more {
 		message = first + "…"

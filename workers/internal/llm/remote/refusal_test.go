@@ -35,6 +35,10 @@ func TestRefusalsHideSecrets(t *testing.T) {
 		"model phi:3b needs version 2.5.1 at 12:34:56":                                                       "model phi:3b needs version 2.5.1 at 12:34:56",
 		"token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln expired":                                            "token [redacted] expired",
 		"token " + strings.Repeat("aB3", 15) + " expired":                                                    "token [redacted] expired",
+		"key=AKIAIOSFODNN7EXAMPLE or ghp_abcdefghijklmnop, xoxb-1-2-abc":                                     "key=[redacted] or [redacted], [redacted]",
+		`password=hunter2 and {"client_secret": "s3"}, access_token: a.b`:                                    `[redacted] and {"[redacted]"}, [redacted]`,
+		"max_tokens: 99999 exceeds 8192; unexpected token: }":                                                "max_tokens: 99999 exceeds 8192; unexpected token: }",
+		"turned \u202Earound\u202C":                                                                          "turned around",
 		"two\nlines\tand \x00control\x1b":                                                                    "two lines and control",
 		"not UTF-8: \xff":                                                                                    "not UTF-8: \uFFFD",
 	} {

@@ -16,6 +16,7 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
           <a class="code" href={address("/dashboard/runs", { session: run.sessionId, agent: run.agentId })}>{run.sessionId}</a>
           <Copy text={run.sessionId} label="Copy session id" words="" />
         </Fact>
+        {run.previousRunId && <Fact name="Continues"><a class="code" href={"/dashboard/runs/" + run.previousRunId}>{run.previousRunId}</a></Fact>}
         <Fact name="Trigger">{type}</Fact>
         {automationId !== null && <Fact name="Automation"><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
         {run.usage.model !== "" && <Fact name="Model"><span class="code">{run.usage.model}</span></Fact>}

@@ -1,0 +1,119 @@
+package readers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// leaveOf is leave for a run of an organization, of which the client has shown a text.
+func (i *ingress) leaveOf(org, runID, shown string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := i.Begin(storedOf(org, runID, runID), Rules{Grace: Grace, Shows: shown != ""}).Follow(texts{shown})
+	for range 2 {
+		_, _ = r.Next(ctx, time.Time{})
+	}
+	cancel()
+	r.End(ctx)
+}
+
+// While the bus is unreachable, an organization leaves as many runs as are watched, or as long texts
+// as are kept. The runs of another organization are watched all the same, and cancelled later.
+func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		runs  int
+		shown string
+	}{
+		"runs":  {maxLeft + 10, ""},
+		"texts": {maxLeftBytes>>20 + 10, strings.Repeat("x", 1<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &fakeBus{}
+				here := newIngress(t, "here", b)
+				b.set(true)
+				for n := range tc.runs {
+					here.leaveOf("org_many", "many_"+strconv.Itoa(n), tc.shown)
+				}
+				var victims []string
+				for n := range 10 {
+					victims = append(victims, "victim_"+strconv.Itoa(n))
+					here.leaveOf("org_victim", victims[n], tc.shown)
+				}
+				for n := range tc.runs { // the watch stays full
+					here.leaveOf("org_many", "more_"+strconv.Itoa(n), tc.shown)
+				}
+				b.set(false)
+				after(Grace + 2*time.Second)
+				cancelled := here.took()
+				for _, victim := range victims {
+					if !slices.Contains(cancelled, victim) {
+						t.Errorf("%s goes on without a reader", victim)
+					}
+				}
+				if len(cancelled) > tc.runs {
+					t.Errorf("%d runs were watched", len(cancelled))
+				}
+				if len(here.counts)+len(here.sizes)+here.bytes != 0 {
+					t.Errorf("counted after the end: %v, %v, %d", here.counts, here.sizes, here.bytes)
+				}
+			})
+		})
+	}
+}
+
+// slowRuns are runs whose cancellations take a while.
+type slowRuns struct{ *ingress }
+
+func (s slowRuns) Cancel(ctx context.Context, org, runID string) error {
+	<-time.After(100 * time.Millisecond)
+	return s.ingress.Cancel(ctx, org, runID)
+}
+
+// The cancellation of one run does not wait for those of all runs of another organization.
+func TestCancellationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here := newIngress(t, "here", &fakeBus{})
+		here.runs = slowRuns{here}
+		for n := range 100 * maxCancels {
+			here.leaveOf("org_many", "many_"+strconv.Itoa(n), "")
+		}
+		here.leaveOf("org_victim", "victim", "")
+		after(Grace + 2*time.Second)
+		if got := here.took(); !slices.Contains(got, "victim") {
+			t.Errorf("the victim waits for %d other runs", 100*maxCancels-len(got))
+		}
+		after(20 * time.Second)
+		if got := here.took(); len(got) != 100*maxCancels+1 {
+			t.Errorf("%d runs were cancelled", len(got))
+		}
+	})
+}
+
+// One organization's attempts do not displace those of others.
+func TestAttemptsOfOthersAreRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New("here", &fakeBus{}, &ingress{}, func(string) bool { return false }, zerolog.Nop())
+		w.remember("victim", attempt{OrganizationID: "org_victim", RunID: "run_1"})
+		for n := range 2 * maxRemembered {
+			w.remember(fmt.Sprint("many", n), attempt{OrganizationID: "org_many", RunID: fmt.Sprint("run_", n)})
+		}
+		if _, got, _ := w.Earlier(Attempt{Request: "victim", Number: 1}); got != "run_1" {
+			t.Errorf("the retry got %q", got)
+		}
+		if w.attempts.size > maxRemembered {
+			t.Errorf("%d values", w.attempts.size)
+		}
+	})
+}

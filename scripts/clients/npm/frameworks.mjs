@@ -1,0 +1,121 @@
+// Calls agents with frameworks that use OpenAI's API: the AI SDK's provider, OpenAI's Agents SDK, and LangChain. Each answers,
+// streams, cites, stops and retries, and shows why a request was refused.
+import assert from "node:assert/strict";
+import { createOpenAI } from "@ai-sdk/openai";
+import { ChatOpenAI } from "@langchain/openai";
+import { Agent, OpenAIProvider, Runner, tool as functionTool } from "@openai/agents";
+import { Output, generateText, jsonSchema, streamText, tool } from "ai";
+import { clientOf } from "./features.mjs";
+import { cancelled, long, runsOf, shows } from "./runs.mjs";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, QUESTION, STUB_ID } = process.env;
+const schema = { type: "object", properties: { day: { type: "string" } }, required: ["day"], additionalProperties: false };
+const described = { description: "Names the day.", execute: () => "Monday" };
+
+// Each framework has ask, which returns an answer's text and its citations, and read, which passes the pieces of a stream to a
+// function. tools and output are the options for tools of the client and for structured output, and door is the URL of a service
+// whose connection breaks once.
+const frameworks = {
+  "`@ai-sdk/openai`": {
+    model: (agent, base = PARLEY_BASE_URL, headers = {}) => createOpenAI({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, headers }).responses(agent),
+    async ask(agent, prompt, { base, headers, ...options } = {}) {
+      const { text, sources } = await generateText({ model: this.model(agent, base, headers), prompt, ...options });
+      return { text, cited: sources.map(({ title }) => title) };
+    },
+    async read(agent, prompt, onText, abortSignal, conversation) {
+      const providerOptions = { openai: { conversation } };
+      for await (const part of streamText({ model: this.model(agent), prompt, abortSignal, providerOptions, onError() {} }).fullStream) {
+        if (part.type === "text-delta") onText(part.text);
+        if (part.type === "error") throw part.error;
+      }
+    },
+    door: DROPPING_URL,
+    tools: { tools: { day: tool({ ...described, inputSchema: jsonSchema(schema) }) } },
+    output: { output: Output.object({ schema: jsonSchema(schema) }) },
+  },
+  "`@openai/agents`": {
+    runner: (base = PARLEY_BASE_URL) => new Runner({
+      modelProvider: new OpenAIProvider({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true,
+    }),
+    agent: (model, options) => new Agent({ name: "Parley", model, instructions: "Answer briefly.", ...options }),
+    async ask(agent, prompt, { base, headers, ...options } = {}) { // it counts its retries, instead of a key
+      const { finalOutput, history } = await this.runner(base).run(this.agent(agent, options), prompt);
+      return { text: finalOutput, cited: (history.at(-1).content[0].providerData?.annotations ?? []).map(({ filename }) => filename) };
+    },
+    async read(agent, prompt, onText, signal, conversationId) {
+      const result = await this.runner().run(this.agent(agent), prompt, { stream: true, signal, conversationId });
+      for await (const text of result.toTextStream()) onText(text);
+      await result.completed;
+    },
+    door: LEAVING_URL,
+    tools: { tools: [functionTool({ name: "day", ...described, parameters: { ...schema, required: ["day"] }, strict: true })] },
+    output: { outputType: { type: "json_schema", name: "day", strict: true, schema } },
+  },
+  "`@langchain/openai`": {
+    model: (agent, options, base = PARLEY_BASE_URL, defaultHeaders = {}) =>
+      new ChatOpenAI({ model: agent, apiKey: PARLEY_API_KEY, configuration: { baseURL: `${base}/v1`, defaultHeaders }, ...options }),
+    async ask(agent, prompt, { base, headers, tools, output } = {}) {
+      let model = this.model(agent, { useResponsesApi: true }, base, headers); // for citations
+      if (tools) model = model.bindTools(tools);
+      if (output) model = model.withStructuredOutput(output);
+      const message = await model.invoke(prompt);
+      return { text: message.text, cited: message.content[0]?.annotations?.map(({ filename, title }) => filename ?? title) };
+    },
+    async read(agent, prompt, onText, signal, session_id) {
+      const model = this.model(agent, { modelKwargs: { metadata: { session_id } } });
+      for await (const chunk of await model.stream(prompt, { signal })) onText(chunk.text);
+    },
+    door: DROPPING_URL,
+    tools: { tools: [{ type: "function", function: { name: "day", description: "Names the day.", parameters: schema } }] },
+    output: { output: schema },
+  },
+};
+
+// refusal returns the code and message with which a call failed.
+async function refusal(call) {
+  const error = await call.then(() => assert.fail("the call did not fail"), (e) => e.lastError ?? e);
+  return `${error.code ?? error.data?.error?.code}: ${error.message}`;
+}
+
+async function check(name, framework) {
+  const mark = name.replace(/\W+/g, "-");
+  const { works, refuses, lacks } = clientOf(name);
+  assert.match((await framework.ask(AGENT_ID, "What is 12 * 12?")).text, /144/);
+  const pieces = [];
+  await framework.read(STUB_ID, "slowly one two three four five", (text) => pieces.push(text), undefined, `read${mark}`);
+  assert.equal(pieces.join(""), "echo: slowly one two three four five");
+  assert.ok(pieces.length > 2, JSON.stringify(pieces));
+  assert.match((await framework.ask(KNOWS_ID, QUESTION)).cited[0], /\.txt$/);
+  works("answers", "streams", "citations");
+
+  assert.match(await refusal(framework.ask("gpt-5", "Hello.")), /^model_not_found: /);
+  assert.match(await refusal(framework.ask(STUB_ID, "fault 400: no")), /model provider rejected/);
+  assert.match(await refusal(framework.read(STUB_ID, "fault 400: no", () => {}, undefined, `failed${mark}`)), /model provider rejected/);
+  works("errors");
+  assert.match(await refusal(framework.ask(ASKS_ID, `Use bookBill with {"bill": "asked${mark}"}`)), /^requires_action: .*bookBill/);
+  assert.match(await refusal(framework.ask(ECHO_ID, "Hello.", framework.tools)), /^unsupported_parameter: .*tools/);
+  assert.match(await refusal(framework.ask(ECHO_ID, "Hello.", framework.output)), /^unsupported_parameter: .*text\.format/);
+  refuses("approvals", "tools", "structured");
+  lacks("resume");
+
+  // The connection breaks, and the framework retries.
+  const retried = `slowly retried${mark} one two three four five six seven eight nine ten`;
+  assert.equal((await framework.ask(STUB_ID, retried, { base: framework.door, headers: { "Idempotency-Key": mark } })).text, `echo: ${retried}`);
+  works("retries");
+
+  const abort = new AbortController();
+  let seen = "";
+  const stopped = framework.read(STUB_ID, long(mark), (text) => { if ((seen += text).length > 100) abort.abort(); }, abort.signal, `stop${mark}`);
+  await stopped.catch(() => {}); // some throw
+  assert.ok(abort.signal.aborted);
+  await cancelled((await runsOf(`stop${mark}`))[0].id);
+  await shows(STUB_ID, `stop${mark}`, seen.slice(0, 100));
+  works("stop");
+}
+
+const names = Object.keys(frameworks);
+const outcomes = await Promise.allSettled(names.map((name) => check(name, frameworks[name])));
+const faults = outcomes.flatMap(({ reason }, n) => (reason ? [`${names[n]}: ${reason.stack}`] : []));
+assert.deepEqual(faults, []);
+console.log(JSON.stringify({ frameworks: names.length }));
+process.exit(0);

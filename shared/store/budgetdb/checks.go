@@ -1,0 +1,74 @@
+package budgetdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/store/pg"
+)
+
+// Check is a check of an agent's connections, whose model calls count although they belong to no run.
+type Check struct {
+	OrganizationID string
+	AgentID        string
+	KeyID          string // the API key of the request; empty: none
+	StartedAt      time.Time
+}
+
+// CheckUsage is what the models of a check have reported. It is part of the organization's usage.
+type CheckUsage struct {
+	InputTokens  int64
+	OutputTokens int64
+	CostMicros   int64
+}
+
+// ReserveCheck is Reserve for the calls of a check. holdID is unique. If the check is never settled,
+// the sweeper counts the reserved amounts as used.
+func (s *Store) ReserveCheck(ctx context.Context, c Check, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
+	return s.reserve(ctx, c.OrganizationID, maximum, `hold_budgets($1, $4, $5, NULL, '', 0, $6, $2, $3)`,
+		c.AgentID, pg.Optional(c.KeyID), holdID)
+}
+
+// SettleCheck is Settle for the calls of a check, and adds what the models reported to the usage of
+// the check's agent and key.
+func (s *Store) SettleCheck(ctx context.Context, c Check, holdID string, used Amounts, reported CheckUsage) error {
+	metrics, amounts := used.columns(true)
+	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
+		// New budgets start with the stored usage, so they must be opened before the usage is added.
+		_, err := tx.ExecContext(ctx, `SELECT settle_holds($1, $2, $3, NULL, true, $4, $5, $6)`,
+			c.OrganizationID, c.AgentID, pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
+		if err != nil || reported == (CheckUsage{}) {
+			return err
+		}
+		return addUsage(ctx, tx, c, reported)
+	})
+	if err != nil {
+		return fmt.Errorf("settling a check: %w", err)
+	}
+	return nil
+}
+
+// addUsage adds the usage of a check to the sums of usage that belongs to no stored run.
+func addUsage(ctx context.Context, tx *sqlx.Tx, c Check, reported CheckUsage) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO past_usage AS p
+		(org_id, hour, target_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens, cost_micros, took)
+		VALUES ($1, date_trunc('hour', $3::timestamptz, 'UTC'), $2, 0, 0, 0, 0, 0, $4, $5, $6, '{}')
+		ON CONFLICT (org_id, hour, target_id) DO UPDATE SET input_tokens = p.input_tokens + excluded.input_tokens,
+		  output_tokens = p.output_tokens + excluded.output_tokens, cost_micros = p.cost_micros + excluded.cost_micros`,
+		c.OrganizationID, c.AgentID, c.StartedAt, reported.InputTokens, reported.OutputTokens, reported.CostMicros)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO past_usage_by AS p
+		(org_id, day, target_id, key_id, automation_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens,
+		 cost_micros, sandbox_ms)
+		VALUES ($1, ($3::timestamptz AT TIME ZONE 'UTC')::date, $2, $7, '', 0, 0, 0, 0, 0, $4, $5, $6, 0)
+		ON CONFLICT (org_id, day, target_id, key_id, automation_id) DO UPDATE SET input_tokens = p.input_tokens + excluded.input_tokens,
+		  output_tokens = p.output_tokens + excluded.output_tokens, cost_micros = p.cost_micros + excluded.cost_micros`,
+		c.OrganizationID, c.AgentID, c.StartedAt, reported.InputTokens, reported.OutputTokens, reported.CostMicros, c.KeyID)
+	return err
+}

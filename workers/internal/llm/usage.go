@@ -1,0 +1,66 @@
+package llm
+
+import "errors"
+
+const (
+	// BudgetedAnswer is the maximum number of tokens of an answer if a budget limits tokens or their
+	// cost.
+	BudgetedAnswer = 8192
+	// MessageOverhead is the maximum overhead of a message or a tool in tokens, beyond its text.
+	MessageOverhead = 16
+	// PromptOverhead is an upper bound of a prompt's overhead in tokens.
+	PromptOverhead = 1024
+)
+
+// MaxUsage returns the maximum usage of a call whose answer has a token limit.
+func MaxUsage(req *Request) Usage {
+	answer := int64(BudgetedAnswer)
+	if req.MaxTokens > 0 {
+		answer = min(answer, req.MaxTokens)
+	}
+	return Usage{InputTokens: promptBound(req), OutputTokens: answer}
+}
+
+// promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
+// than one token of a byte.
+func promptBound(req *Request) int64 {
+	// The fixed parts cover text that a provider adds around prompts, messages and tools.
+	n := PromptOverhead + len(req.System)
+	for _, t := range req.Tools {
+		n += MessageOverhead + len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	for _, m := range req.Messages {
+		n += MessageOverhead * (1 + len(m.ToolCalls))
+		switch {
+		case m.Result != nil:
+			n += len(RenderToolResult(*m.Result))
+		case m.Role == RoleUser:
+			n += len(RenderUser(m))
+		default:
+			n += m.Size()
+		}
+	}
+	return int64(n)
+}
+
+// ChargedUsage returns the usage for which budgets are charged after a call: normally, the usage
+// that the provider reports. If the provider reports none, each byte of the answer is charged as one
+// token, up to the answer's token limit. A failed call is charged its maximum usage, unless it
+// certainly used nothing.
+func ChargedUsage(req *Request, res *Response, failed error) Usage {
+	// If the usage is uncertain, charge too much: a budget must never be exceeded.
+	var e *Error
+	used := res.Usage
+	switch {
+	case errors.As(failed, &e) && e.Unused:
+		return Usage{}
+	case failed != nil:
+		return MaxUsage(req)
+	case used.Estimated:
+		written := Message{Text: res.Text, ToolCalls: res.ToolCalls, Thinking: res.Thinking}.Size() + MessageOverhead*(1+len(res.ToolCalls))
+		maximum := MaxUsage(req)
+		used.InputTokens = max(used.InputTokens, maximum.InputTokens)
+		used.OutputTokens = max(used.OutputTokens, min(int64(written), maximum.OutputTokens))
+	}
+	return used
+}
