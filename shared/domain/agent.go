@@ -14,9 +14,10 @@ type Agent struct {
 	Tools          Tools        `json:"tools"`
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
-	Version        int          `json:"version"`
-	CreatedAt      Time         `json:"createdAt"`
-	UpdatedAt      Time         `json:"updatedAt"`
+	AnswerSettings
+	Version   int  `json:"version"`
+	CreatedAt Time `json:"createdAt"`
+	UpdatedAt Time `json:"updatedAt"`
 }
 
 // Template is a predefined agent with which all organizations and demo visitors may chat.
@@ -136,6 +137,8 @@ type Config struct {
 	Model          string   `json:"model"`
 	FallbackModels []string `json:"fallbackModels,omitempty"`
 	Tools          Tools    `json:"tools"`
+
+	Answer AnswerSettings `json:"answer,omitzero"`
 }
 
 // mcpNameKept is the number of leading characters of a server's name that the names of its tools

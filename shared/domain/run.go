@@ -74,6 +74,8 @@ const TriggerChat = "chat"
 // Output is the agent's answer.
 type Output struct {
 	Message string `json:"message"`
+	// Data is the answer as JSON if it had to match a schema; Message is its text.
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 // Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code points, to
@@ -90,6 +92,8 @@ type Citation struct {
 	DocumentID *string `json:"documentId"`
 	Page       *int    `json:"page"`
 	SourceID   *string `json:"sourceId"` // id of the stored text, for GET /api/sources
+	// Path is the JSON Pointer to the cited value in the output's data; empty for a text.
+	Path string `json:"path,omitempty"`
 }
 
 // ToolCall is one use of a tool in a run.
@@ -114,6 +118,8 @@ type Usage struct {
 type RunError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Errors are the mismatches of an answer, for the code output_invalid.
+	Errors []OutputMismatch `json:"errors,omitempty"`
 }
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
@@ -124,6 +130,8 @@ type Input struct {
 	Data         json.RawMessage `json:"data,omitempty"`
 	History      []Exchange      `json:"history,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
+	// Output is the form of the answer that the request asks for, if any.
+	Output *OutputContract `json:"output,omitempty"`
 }
 
 // Exchange is one message in a conversation and the answer to it.

@@ -34,6 +34,7 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
+	OutputSchema json.RawMessage   // the JSON Schema that the answer must match; nil: the agent's own, if any
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
@@ -68,6 +69,9 @@ func (s *Submission) fingerprint() []byte {
 			asked = append(asked, e.Message, e.Answer)
 		}
 		asked = append(asked, s.Instructions)
+	}
+	if len(s.OutputSchema) > 0 {
+		asked = append(asked, "output", string(contract.Canonical(s.OutputSchema)))
 	}
 	return contract.Hash(asked...)
 }
@@ -111,14 +115,18 @@ func (s *Submission) input() ([]byte, error) {
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" {
+	if len(s.History) == 0 && s.Instructions == "" && len(s.OutputSchema) == 0 {
 		return append(out, '}'), nil
 	}
 
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions}); err != nil {
+	further := domain.Input{History: s.History, Instructions: s.Instructions}
+	if len(s.OutputSchema) > 0 {
+		further.Output = &domain.OutputContract{Schema: s.OutputSchema}
+	}
+	if err := enc.Encode(further); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil

@@ -28,13 +28,14 @@ type agentRow struct {
 	AllowedCallers pq.StringArray `db:"allowed_callers"`
 	Widget         []byte         `db:"widget"`
 	WidgetSecret   string         `db:"widget_secret"`
+	AnswerSettings []byte         `db:"answer_settings"`
 	Version        int            `db:"version"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
 const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret, version,
-	created_at, updated_at`
+	answer_settings, created_at, updated_at`
 
 // agent decodes the row. The secrets stay sealed.
 func (row agentRow) agent() (domain.Agent, error) {
@@ -56,14 +57,18 @@ func (row agentRow) agent() (domain.Agent, error) {
 		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
 	}
 
+	if err := json.Unmarshal(row.AnswerSettings, &a.AnswerSettings); err != nil {
+		return domain.Agent{}, fmt.Errorf("reading answer settings of %s: %w", row.ID, err)
+	}
+
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
 
 // agentWrite contains the changeable fields of an agent, encoded for the database.
 type agentWrite struct {
-	tools, widget      []byte
-	callers, fallbacks pq.StringArray
+	tools, widget, answer []byte
+	callers, fallbacks    pq.StringArray
 }
 
 // newAgentWrite encodes the changeable fields of an agent.
@@ -80,7 +85,12 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
 
-	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
+	answer, err := json.Marshal(a.AnswerSettings)
+	if err != nil {
+		return agentWrite{}, fmt.Errorf("rendering answer settings: %w", err)
+	}
+
+	w := agentWrite{tools: tools, widget: widget, answer: answer, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
@@ -100,9 +110,11 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
-			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1) RETURNING `+agentColumns,
-			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
+			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret,
+			 answer_settings, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 1) RETURNING `+agentColumns,
+			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
+			w.answer)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -120,6 +132,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
+		Answer: a.AnswerSettings,
 	})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
@@ -238,9 +251,11 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, version = version + 1, updated_at = clock_timestamp()
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, answer_settings = $12,
+		  version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
-		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
+		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
+		w.answer)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}

@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 	"unicode/utf8"
@@ -77,7 +78,7 @@ func (r *run) budgetLeft() (int64, error) {
 // brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
-	if len(r.tools) > 0 {
+	if len(r.tools) > 0 && r.in.Contract == nil {
 		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
@@ -121,7 +122,12 @@ func (r *run) request(left int64) llm.Request {
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {
 		maxTokens = left
 	}
+	var output json.RawMessage
+	if r.in.Contract != nil {
+		output = r.in.Contract.requestSchema(len(r.tools) > 0)
+	}
 	return llm.Request{
+		Output: output,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}

@@ -32,6 +32,9 @@ type Request struct {
 	Tools    []ToolSpec
 	// MaxTokens limits the answer, in the model's own tokens; 0 means the model's maximum.
 	MaxTokens int64
+	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
+	// the JSON as Response.Text. It need not match the schema.
+	Output json.RawMessage
 	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }

@@ -163,7 +163,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
-		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
+		public = &domain.RunError{Code: failure.Code, Message: failure.Message, Errors: failure.Mismatches}
 	}
 
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
@@ -374,7 +374,7 @@ func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *d
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved = out.CitationsRemoved
 	if status == domain.RunCompleted {
-		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
+		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text, Data: out.Data}, out.Citations
 	}
 
 	// Use the database's clock, so that the timestamps of different workers are comparable.

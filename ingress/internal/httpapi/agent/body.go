@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 
@@ -29,6 +30,7 @@ type agentFields struct {
 	Tools          httpx.Removable[toolsBody]           `json:"tools"`
 	AllowedCallers httpx.Removable[[]domain.CallerKind] `json:"allowedCallers"`
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
+	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
 }
 
 // defaultCallers returns the allowed callers of an agent that does not set them.
@@ -96,6 +98,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	}
 
 	f.Widget.Value.Check(p)
+	httpx.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
 }
 
 // invalidModel is the message for a name that does not match modelName.
@@ -163,4 +166,5 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	}
 
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
+	a.OutputSchema = f.OutputSchema.Or(a.OutputSchema)
 }

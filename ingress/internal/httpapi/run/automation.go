@@ -21,11 +21,12 @@ var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is the body of POST /api/internal/run-automation.
 type automationBody struct {
-	Target         string                     `json:"target" required:"true"`
-	Input          map[string]json.RawMessage `json:"input" required:"true"`
-	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
-	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
-	SessionID      httpx.Optional[string]     `json:"sessionId"`
+	Target         string                           `json:"target" required:"true"`
+	Input          map[string]json.RawMessage       `json:"input" required:"true"`
+	IdempotencyKey httpx.Optional[string]           `json:"idempotencyKey"`
+	TTLOverride    httpx.Optional[int64]            `json:"ttlOverride"`
+	SessionID      httpx.Optional[string]           `json:"sessionId"`
+	Output         httpx.Optional[httpx.OutputBody] `json:"output"`
 }
 
 // runAutomation handles POST /api/internal/run-automation: it runs an agent for a caller that is a system.
@@ -56,6 +57,8 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
+	s.OutputSchema = body.Output.Value.Schema
+	httpx.CheckOutputSchema(found, "output.schema", s.OutputSchema)
 	if body.SessionID.Set {
 		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
 	}

@@ -17,15 +17,17 @@ const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request.
 type chatBody struct {
-	SessionID string               `json:"sessionId" required:"true"`
-	Message   string               `json:"message" required:"true"`
-	Stream    httpx.Optional[bool] `json:"stream"`
+	SessionID string                           `json:"sessionId" required:"true"`
+	Message   string                           `json:"message" required:"true"`
+	Stream    httpx.Optional[bool]             `json:"stream"`
+	Output    httpx.Optional[httpx.OutputBody] `json:"output"`
 }
 
 // Check adds the body's problems.
 func (b *chatBody) Check(found *httpx.Problems) {
 	httpx.CheckSession(found, "sessionId", b.SessionID)
 	httpx.CheckMessage(found, "message", b.Message)
+	httpx.CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
@@ -58,7 +60,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
-		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
+		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, OutputSchema: body.Output.Value.Schema,
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 

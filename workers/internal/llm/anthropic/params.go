@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -44,7 +45,11 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
 
-	for _, spec := range req.Tools {
+	specs := req.Tools
+	if len(req.Output) > 0 {
+		specs = append(slices.Clip(specs), answerSpec(req))
+	}
+	for _, spec := range specs {
 		tool, err := newTool(spec, m.provider.official)
 		if err != nil {
 			return p, err
