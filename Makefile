@@ -83,7 +83,7 @@ test-upgrade: ## Upgrade from the previous release under load and back, with rea
 
 .PHONY: manifests
 manifests: ## Check deploy/: Kubernetes manifests, Compose file, alert rules
-	@cd tools/manifests && GOWORK=off go test -count=1 ./... # it reads files outside of its module, which the cache ignores
+	@cd tools/manifests && GOWORK=off go test -count=1 ./... # the tool reads files outside of its module, which the cache ignores
 
 .PHONY: test-compose
 test-compose: ## Run deploy/compose.yaml, and kill each of its containers once (LOCAL_IMAGES=1)

@@ -109,7 +109,7 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 	go func() {
 		defer func() { <-l.answers }()
 		_ = errors.Join(conn.SetDeadline(time.Now().Add(refusalTime)), writeRefusal(conn), conn.CloseWrite())
-		_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxHeader)) // until the client closes, or the deadline
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxHeader)) // until the client closes the connection, or until the deadline
 		_ = conn.Close()
 	}()
 }

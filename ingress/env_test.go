@@ -25,8 +25,7 @@ import (
 )
 
 // testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
-// There are no workers: echo answers runs in their place, over the real bus and with the real
-// tables.
+// There are no workers: echo finishes the runs instead, over the real bus and in the real tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner
@@ -222,15 +221,16 @@ func (a answer) problem(status int) problem {
 	return p
 }
 
-// echo answers runs as workers do, until the test ends: it claims and finishes the run, replies, and acknowledges the message.
+// echo acts as a worker until the test ends: it claims and finishes each run, replies, and
+// acknowledges the job message.
 func (r *testEnv) echo() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{}, len(domain.Lanes))
 	for _, lane := range domain.Lanes {
 		go func() {
 			defer func() { ended <- struct{}{} }()
-			for doorbells := r.bus.Lane(lane); ctx.Err() == nil; {
-				if err := doorbells.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.JobMessage) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
+			for jobs := r.bus.Lane(lane); ctx.Err() == nil; {
+				if err := jobs.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.JobMessage) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
 					r.Errorf("fetching: %v", err)
 				}
 			}

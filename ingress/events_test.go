@@ -115,7 +115,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	f.expectAfter(func() { runID = r.enqueued() }, "runs")
 	member.expect(soon, "runs") // although another member started the run
 	h := r.take()
-	h.finish("done") // publishes no change, as a worker that died after it saved the result
+	h.finish("done") // publishes no change, like a worker that died after it saved the result
 	runID = r.enqueued()
 	f.expectAfter(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
 	f.expectAfter(func() {

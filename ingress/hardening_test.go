@@ -44,8 +44,9 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses reads response statuses until the server closes the connection or is quiet. It waits up
-// to 10 s for each of the due responses and, if end is set, for the close.
+// responses reads response statuses until the server closes the connection or sends no more. It
+// waits up to 10 s for each of the due responses and, if end is set, until the server has closed
+// the connection.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {

@@ -101,8 +101,8 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// A NATS server that has less space than the smallest job stream reserves responds but has no job
-// stream. After a restart of NATS with more space the stream is created, without a restart of the
+// If a NATS server has less space than the smallest job stream reserves, it responds but has no job
+// stream. After NATS has restarted with more space, the stream is created without a restart of the
 // ingress.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,7 @@ func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	if _, _, err := h.store.Executions.PrepareEffect(t.Context(), h.claim.Held(), effect, false); err != nil {
 		t.Fatal(err)
 	}
-	if began, err := h.store.Executions.BeginSend(t.Context(), h.claim.Held(), "call_1"); err != nil || !began {
+	if began, err := h.store.Executions.BeginSend(t.Context(), h.claim.Held(), "call_1", "sender"); err != nil || !began {
 		t.Fatalf("cannot send: %v, %v", began, err)
 	}
 	action := domain.RequiredAction{Kind: domain.ActionUnknownOutcome, ToolCallID: "call_1", Name: "publish", Input: effect.Input}

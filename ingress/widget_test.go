@@ -151,7 +151,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	elsewhere := r.follow("POST", other+r.chatPath(), long, streamed)
 	elsewhere.isStream()
 	short["Prefer"] = "respond-async"
-	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until it expires
+	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until the token expires
 		if time.Since(began) > 20*time.Second {
 			t.Fatal("the token does not expire")
 		}

@@ -16,7 +16,8 @@ import (
 )
 
 // functionFile is a file of functions/. Its triggers, possibly none, are stored separately:
-// creating a trigger locks its table, so triggers are applied only if their text has changed.
+// creating a trigger locks the trigger's table, so triggers are applied only if their text has
+// changed.
 type functionFile struct {
 	name               string
 	function, triggers string
@@ -102,8 +103,8 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// The lock timeout is short, because the service's statements queue up while this one waits
-	// for a table. The owner of a function must have the right to create it.
+	// The lock timeout is short, because the service's statements queue up while this transaction
+	// waits for a table. The owner of a function needs the privilege to create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # scripts/modules.sh MODULE...: builds and vets each module without go.work, and checks its go.mod. This enforces the
-# import walls. A failed check does not stop the others. `go mod verify` is not used: it reports modules without a dot in
+# import boundaries. A failed check does not stop the others. `go mod verify` is not used: it reports modules without a dot in
 # their name as damaged, and builds compare every download with go.sum anyway.
 set -u
 cd "${0%/*}/.." || exit 1

@@ -77,7 +77,7 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 		}
 		log, events := r.logFor(run.ID)
 
-		// If all pieces come together, the answer is the only event. It is not stored, as of an echo.
+		// If all pieces arrive together, the answer is the only event, and no log is stored.
 		if tc.agent == offline && len(events) == 0 && log.EndN == 3 {
 			continue
 		}

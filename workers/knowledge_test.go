@@ -143,7 +143,7 @@ func TestIngressesSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reply contract.SearchReply
-		for { // until the worker is ready
+		for { // fails until the worker is ready
 			raw, err := caller.Call(t.Context(), contract.KindSearch, signer.Sign(claims, body), body, deadline)
 			if err == nil {
 				if err := json.Unmarshal(raw, &reply); err != nil {

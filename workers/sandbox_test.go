@@ -11,7 +11,7 @@ import (
 )
 
 // TestNoOtherSandboxIsOpened configures a sandbox that does not work. No other sandbox is opened,
-// even if this machine supports one.
+// even if this machine supports another one.
 func TestNoOtherSandboxIsOpened(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, func(error) {})
@@ -65,7 +65,7 @@ func TestHowManySandboxes(t *testing.T) {
 		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
 			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
 		}
-		// The settings in the form that the tool worker receives.
+		// These are the settings in the form in which the tool worker receives them.
 		if slots, queue := (&codeRunner{}).tool(cfg).Serving(); slots != c.slots || queue != 8*c.slots {
 			t.Errorf("%+v: %d at a time, %d wait", c, slots, queue)
 		}

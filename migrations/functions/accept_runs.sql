@@ -1,13 +1,13 @@
--- Accepts runs and returns those that were inserted. $1 are the runs, $2 their organizations without repetition, $3 the
--- free slots of each run's lane by its turn, which counts from 0, and $4 is the time until the first redispatch. A run's
--- hold is its delay in milliseconds: 0 for none, -1 until it is released.
+-- Accepts runs and returns those that were inserted. $1 contains the runs, and $2 their organizations without
+-- repetition. $3[turn + 1] is the number of free slots in the lane of the run with that turn. $4 is the time until the
+-- first redispatch. A run's hold is its delay in milliseconds: 0 for none, -1 until it is released.
 --
 -- A run is not returned if its agent is missing or refuses the caller, or if another run has its idempotency key. The
--- caller has counted the slots. A delayed run takes none, and neither does one that is not the first of its session. The
+-- caller has counted the slots. A run takes no slot if it is delayed or if it is not the first of its session. The
 -- deadline of a delayed run is later by the delay.
 --
--- The joins are on single columns, and both checks hide from the planner that they are anti joins. Otherwise it expects
--- one row and compares each row of the batch with each other, or reads all open runs.
+-- The joins are on single columns, and both checks are written so that the planner does not recognize them as anti
+-- joins. Otherwise it expects one row and compares each row of the batch with every other, or reads all open runs.
 CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval)
   RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
   LANGUAGE plpgsql AS $$

@@ -1,14 +1,14 @@
--- Claims up to `most` documents for a lease and returns them. A document that has killed `deadly` workers, or one of
--- an organization in `passed`, is not claimed; nor is one heavier than `heaviest`.
+-- Claims up to `most` documents for a lease and returns them. It skips documents that have killed `deadly` workers,
+-- documents of an organization in `passed`, and documents heavier than `heaviest`.
 --
--- A document of the organization that owes least comes first: `debts` belongs to `owing`, and other organizations owe
--- nothing. Of those that owe the same, the organization with the fewest documents in hand comes first. Of its documents,
--- the one with the least weight for the time that it has waited comes first. Among organizations with equally many in
--- hand, the choice is by that weight half of the time and by lot otherwise, so light documents come before heavy ones and
--- no organization starves.
+-- Documents of the organization with the smallest debt come first: `debts` contains the debts of `owing`, and other
+-- organizations have none. Among organizations with equal debts, the one with the fewest documents in progress comes
+-- first. Within an organization, the document with the smallest ratio of weight to waiting time comes first. Among
+-- organizations with equally many documents in progress, the choice is by that ratio half of the time and random
+-- otherwise. So light documents come before heavy ones, and no organization starves.
 --
--- The rows that a dead attempt has written are deleted. Claims wait for each other, so each sees what the other took. For
--- leases after a start of the server see lost_runs.
+-- The rows that a dead attempt has written are deleted. Claims wait for each other, so that each sees what the others
+-- have claimed. For leases after a start of the server see lost_runs.
 CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[], owing text[],
     debts bigint[], heaviest bigint) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -29,7 +29,7 @@ BEGIN
     ORDER BY d.lease_until LIMIT 100
   ), open AS (
     SELECT l.* FROM lost l WHERE l.org_id <> ALL (coalesce(passed, '{}'))
-    UNION ALL -- the first one is among the oldest or the lightest, except in queues where it hardly matters
+    UNION ALL -- the first document is among the oldest or the lightest, except in queues where it hardly matters
     SELECT q.* FROM waiting w CROSS JOIN LATERAL (
       (SELECT d.id, d.org_id, d.weight, d.not_before FROM documents d WHERE d.status = 'queued' AND d.org_id = w.org_id
         AND d.not_before <= clock_timestamp() AND coalesce(d.deadline > clock_timestamp(), true)

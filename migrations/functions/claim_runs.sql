@@ -1,6 +1,6 @@
--- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and only the run's row knows its
--- organization. A run whose lease has expired is taken over: see lost_runs. A run that another transaction has locked is
--- returned with locked set, without a claim; the caller tries again.
+-- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and only the run's row contains
+-- its organization. A run whose lease has expired is taken over: see lost_runs. A run that another transaction has locked
+-- is returned with locked set, without a claim; the caller tries again.
 --
 -- A claim locks no session row. Acceptance numbers the runs of a session in commit order, so a transaction that sees a run
 -- sees all runs before it. Finished runs never open again, so only one run of a session can be the first one. If the

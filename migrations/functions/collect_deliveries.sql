@@ -1,9 +1,10 @@
 -- Coalesces deliveries: each element of the arrays is a group of deliveries with the same hook and key that arrived
--- together. $1 are the hooks, $2 the hashes of the keys, $3 the organizations, $4 the runs to begin where none is
--- coalescing, $5 the numbers of deliveries, $6 the inputs, $7 the windows and $8 the longest delays in milliseconds. A run
--- takes at most $9 deliveries.
+-- together. $1 contains the hooks, $2 the hashes of the keys, $3 the organizations, $4 the runs to start if none is
+-- coalescing, $5 the numbers of deliveries, $6 the inputs, and $7 and $8 the windows and the longest delays in
+-- milliseconds. A run takes at most $9 deliveries.
 --
--- Returns the run of each group. A key whose run is being released or finished is waited for, and begins a new run.
+-- Returns the run of each group. If the run of a key is being released or finished, the function waits for that and starts
+-- a new run.
 CREATE OR REPLACE FUNCTION collect_deliveries(text[], bytea[], text[], text[], bigint[], text[], bigint[], bigint[], bigint)
   RETURNS TABLE (hook_id text, key_hash bytea, run_id text)
   LANGUAGE plpgsql AS $$

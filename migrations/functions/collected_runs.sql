@@ -1,4 +1,4 @@
--- Returns up to $1 runs whose coalescing is over: the first one of each organization before any second one. For now() see
+-- Returns up to $1 runs whose coalescing is over: the first run of each organization before any second one. For now() see
 -- expired_runs.
 CREATE OR REPLACE FUNCTION collected_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)

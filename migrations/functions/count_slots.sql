@@ -1,6 +1,6 @@
 -- Returns the number of dispatched runs in each lane of each organization, and whether other runs of the lane may wait. A
--- row with an empty organization has the number of slots that the workers have in each lane. The count reads the dead row
--- versions of finished runs too, so its callers ask it now and then and not for each run.
+-- row with an empty organization contains the number of slots that the workers have in each lane. The count also reads
+-- the dead row versions of finished runs, so its callers request it at intervals and not for each run.
 CREATE OR REPLACE FUNCTION count_slots()
   RETURNS TABLE (org_id text, lane text, runs bigint, waits boolean)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

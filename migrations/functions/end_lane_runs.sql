@@ -1,9 +1,9 @@
--- Finishes runs and returns those that it finished. $1 are the results, $2 their organizations without repetition, and $3
--- says whether any result has events that no checkpoint holds. place is set if the run held a slot of its lane and other
--- runs of its organization may wait for it.
+-- Finishes runs and returns those that it finished. $1 contains the results, and $2 their organizations without
+-- repetition. $3 says whether any result has events that no checkpoint contains. place is true if the run held a slot of
+-- its lane and other runs of its organization may wait for the slot.
 --
--- Either the open row is deleted and the run's row gets its result, or neither: the fence decides. The results are sorted
--- by run, and open rows are found by these ids, so rows are locked in the order that all statements use.
+-- Either the open row is deleted and the run's row gets its result, or nothing changes: the fence decides. The results
+-- are sorted by run, and open rows are found by these ids, so rows are locked in the order that all statements use.
 CREATE OR REPLACE FUNCTION end_lane_runs(run_ending[], text[], boolean)
   RETURNS TABLE (run_id text, org_id text, lane text, place boolean)
   LANGUAGE plpgsql AS $$
@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION end_lane_runs(run_ending[], text[], boolean)
 DECLARE
   acting text := parley_act_for($2);
 BEGIN
-  IF $3 THEN -- a checkpoint whose writer got no answer may have written the same rows
+  IF $3 THEN -- a checkpoint whose reply was lost may have written the same rows
     WITH open AS MATERIALIZED (
       SELECT o.run_id, o.org_id, e.fence, e.first_n, e.last_n, e.events FROM unnest($1) e JOIN open_runs o ON o.run_id = e.id AND o.fence = e.fence
       ORDER BY o.run_id FOR UPDATE OF o

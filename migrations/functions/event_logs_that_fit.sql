@@ -1,6 +1,6 @@
--- Returns event logs of runs. $1 are organizations, $2 their runs, $3 and $4 the fence and number of the last event that
--- the reader has, and $5 bounds the bytes of the batch. Logs that do not fit are returned with deferred set, without
--- chunks and result. The first log always fits, and so do small ones.
+-- Returns event logs of runs. $1 contains organizations, $2 their runs, $3 and $4 the fence and number of the last event
+-- that the reader has, and $5 limits the bytes of the batch. Logs that do not fit are returned with deferred set,
+-- without chunks and result. The first log always fits, and so do small logs.
 CREATE OR REPLACE FUNCTION event_logs_that_fit(text[], text[], bigint[], int[], bigint)
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
     automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,

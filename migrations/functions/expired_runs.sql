@@ -1,5 +1,5 @@
--- Returns up to $1 runs whose retention may be over. It compares with now(), because an index cannot serve a bound that
--- may change from row to row, as clock_timestamp() may.
+-- Returns up to $1 runs whose retention may be over. It compares with now(), because PostgreSQL cannot use an index for
+-- a bound that may change from row to row, as clock_timestamp() may.
 CREATE OR REPLACE FUNCTION expired_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

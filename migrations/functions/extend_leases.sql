@@ -1,5 +1,6 @@
--- Renews leases for $3: $1 are runs, $2 their fences, $4 the organizations. A run that is not returned was taken from its
--- worker. A run that another transaction has locked is returned with locked set, and is not renewed; the caller tries again.
+-- Renews leases for the time $3. $1 contains runs, $2 their fences, and $4 the organizations. A run that is not returned
+-- was taken from its worker. A run that another transaction has locked is returned with locked set, and is not renewed; the
+-- caller tries again.
 CREATE OR REPLACE FUNCTION extend_leases(text[], bigint[], interval, text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

@@ -1,9 +1,10 @@
--- Logs deliveries. $1 are hooks, $2 delivery ids, $3 organizations, $4 statuses, $5 events, $6 runs, $7 sizes, $8 bodies, $9
--- says whether these are sealed, $10 are content types, $11 and $12 codes and messages of errors, and $13 repetitions.
+-- Logs deliveries. $1 contains hooks, $2 delivery ids, $3 organizations, $4 statuses, $5 events, $6 runs, $7 sizes, and $8
+-- bodies; $9 says whether the bodies are sealed. $10 contains content types, $11 and $12 codes and messages of errors, and
+-- $13 numbers of repetitions.
 --
--- Returns the logged state of each delivery whose hook exists, with inserted set if it is new. A repeated delivery keeps
--- its outcome if it has a run. Otherwise the new outcome counts, because the hook or its agent may have been fixed in the
--- meantime. Deliveries are numbered in the order of the arguments and locked in the order of their keys.
+-- Returns the logged state of each delivery whose hook exists, with inserted set if the delivery is new. A repeated
+-- delivery keeps its outcome if it has a run. Otherwise the new outcome is stored, because the hook or its agent may have
+-- been fixed in the meantime. Deliveries are numbered in the order of the arguments and locked in the order of their keys.
 CREATE OR REPLACE FUNCTION log_deliveries(text[], text[], text[], text[], text[], text[], bigint[], bytea[], boolean, text[], text[], text[], int[])
   RETURNS TABLE (hook_id text, delivery_id text, ref bigint, status text, event text, run_id text, bytes bigint, kept boolean,
     error_code text, error_message text, received_at timestamptz, duplicates int, inserted boolean)

@@ -1,5 +1,5 @@
--- Returns a new id with a prefix, as package id makes them: 26 base-32 digits that hold a UUIDv7. The random bits and the
--- variant are those of a random UUID.
+-- Returns a new id with a prefix, in the format of package id: 26 base-32 digits that encode a UUIDv7. The random bits
+-- and the variant are those of a random UUID.
 CREATE OR REPLACE FUNCTION new_type_id(prefix text) RETURNS text
   LANGUAGE plpgsql AS $$
 DECLARE

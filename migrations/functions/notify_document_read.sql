@@ -1,4 +1,4 @@
--- Adds a notification to each endpoint that reports the new status of a document.
+-- Adds a notification about a document's new status for each endpoint that subscribes to it.
 CREATE OR REPLACE FUNCTION notify_document_read() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

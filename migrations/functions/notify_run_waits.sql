@@ -1,4 +1,5 @@
--- Adds a notification to each endpoint that reports runs in requires_action.
+-- Adds a notification about a run in requires_action for each endpoint that subscribes to such
+-- runs.
 CREATE OR REPLACE FUNCTION notify_run_waits() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

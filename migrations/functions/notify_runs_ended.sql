@@ -1,5 +1,5 @@
--- Adds notifications of finished runs. Each finish deletes the open row in the transaction that writes the result, whoever
--- makes it. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
+-- Adds notifications about finished runs. Whoever finishes a run, the transaction that writes the result also deletes the
+-- open row. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
 CREATE OR REPLACE FUNCTION notify_runs_ended() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,6 @@
--- Adds the count of a budget for the period that began on a day and returns true, or returns false if it exists. The count
--- of the period before stays, because a call may still use it. One transaction at a time adds a count: the others wait for
--- it, rather than each reading all runs of the period.
+-- Adds the count of a budget for the period that began on a day and returns true, or returns false if the count exists.
+-- The count of the previous period remains, because a call may still use it. One transaction at a time adds a count. The
+-- others wait for the count instead of reading all runs of the period, too.
 CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Returns those of the runs $2, of the organizations $1, that wait for a person.
+-- Returns the runs among $2, of the organizations $1, that wait for a person.
 CREATE OR REPLACE FUNCTION parked_runs(text[], text[])
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
     automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,

@@ -1,6 +1,6 @@
--- Names the organizations that parley_organizations() returns until the end of the transaction, and returns the setting.
--- An id with a comma is left out, because it would read as several. A batch of one organization, the usual one, is named
--- without a query.
+-- Sets the organizations that parley_organizations() returns until the end of the transaction, and returns the setting.
+-- An id with a comma is omitted, because it would be parsed as several ids. For a batch of one organization, the usual
+-- case, no query is needed.
 CREATE OR REPLACE FUNCTION parley_act_for(orgs text[]) RETURNS text
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,6 @@
--- Returns the organizations of a user, and the roles in them, that somebody who takes over the account would gain anything
--- in. Left out are those without other members and without contents, such as each user's first one until it is used.
+-- Returns the organizations of a user, with the user's role, in which a person who takes over the account would gain
+-- something. It omits organizations without other members and without contents, such as each user's first organization
+-- until it is used.
 CREATE OR REPLACE FUNCTION parley_holdings(member text)
 RETURNS TABLE (id text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

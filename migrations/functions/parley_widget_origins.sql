@@ -1,4 +1,4 @@
--- Returns those of the origins that an enabled widget of any organization lists.
+-- Returns the origins among the given ones that an enabled widget of any organization lists.
 CREATE OR REPLACE FUNCTION parley_widget_origins(origins text[]) RETURNS SETOF text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- Returns up to $2 queued runs that have cost $1 workers.
+-- Returns up to $2 queued runs during which $1 workers have died.
 CREATE OR REPLACE FUNCTION poison_runs(int, bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,6 +1,6 @@
--- Deletes due deliveries whose run is gone, up to `most`; deliveries of deleted hooks that no longer coalesce, up to `most`,
--- and then these hooks; and up to `most` senders that were not verified within `known`. Returns the largest number of the
--- rows that it considered. For now() see expired_runs.
+-- Deletes due deliveries whose run is gone, up to `most`; deliveries of deleted hooks that no longer coalesce, up to
+-- `most`, and then these hooks; and up to `most` senders that were not verified within `known`. Returns the largest of the
+-- three numbers of considered rows. For now() see expired_runs.
 CREATE OR REPLACE FUNCTION prune_deliveries(most bigint, known interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -10,7 +10,7 @@ DECLARE
   dead text[] := ARRAY(SELECT h.id FROM hooks h WHERE h.deleted_at IS NOT NULL
     AND NOT EXISTS (SELECT FROM collecting c WHERE c.hook_id = h.id) ORDER BY h.deleted_at LIMIT 100);
 BEGIN
-  DELETE FROM hook_senders s WHERE s.ctid = ANY (senders) AND s.verified_at <= now() - known; -- unless it was verified meanwhile
+  DELETE FROM hook_senders s WHERE s.ctid = ANY (senders) AND s.verified_at <= now() - known; -- unless the sender was verified in the meantime
   DELETE FROM deliveries d WHERE d.ctid = ANY (due) AND NOT EXISTS (SELECT FROM runs r WHERE r.id = d.run_id);
   UPDATE deliveries d SET sweep_after = now() + interval '1 day' WHERE d.ctid = ANY (due);
   left_over := ARRAY(SELECT d.ctid FROM unnest(dead) AS h (id) JOIN deliveries d ON d.hook_id = h.id LIMIT most FOR UPDATE OF d SKIP LOCKED);

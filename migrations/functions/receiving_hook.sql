@@ -1,5 +1,6 @@
--- Returns what checks a delivery to a hook, with the senders that were verified within `known`. Returns nothing of a hook
--- that was deleted, or whose key in the hook's organization is not valid. previous_secret is null if it is not accepted.
+-- Returns the data with which a delivery to a hook is checked, and the senders that were verified within `known`. Returns
+-- nothing for a hook that was deleted, or whose key in the hook's organization is not valid. previous_secret is null if
+-- the previous secret is not accepted.
 CREATE OR REPLACE FUNCTION receiving_hook(hook text, known interval)
   RETURNS TABLE (id text, org_id text, name text, agent_id text, key_id text, source text, secret text, previous_secret text,
     previous_until timestamptz, signature_header text, delivery_id_header text, message_template text, filter json, coalescing json,

@@ -1,8 +1,10 @@
--- Deletes those contents, $2 of the organizations $1, that no file and no document refers to. A first statement locks them,
--- and a second one looks for references: a reference is visible by then, or waits for the lock and finds the content gone.
--- Only 256 MiB are deleted at once, because no statement may take long; the sweeper deletes the rest.
+-- Deletes the contents among $2, of the organizations $1, that no file and no document refers to. A first statement locks
+-- the contents, and a second one looks for references: by then, a new reference is either visible, or waits for the lock
+-- and finds that the content is gone. Only 256 MiB are deleted in one call, because no statement may take long; the sweeper
+-- deletes the rest.
 --
--- A function of the schema, so that binaries that know fewer kinds of references delete nothing that is referred to.
+-- This is a function of the schema, so that a binary that knows fewer kinds of references deletes no content that is
+-- referred to.
 CREATE OR REPLACE FUNCTION remove_unlinked_blobs(text[], bytea[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Replaces sealed values of a version of an agent, of which nothing else changes: the service may not change it otherwise.
--- Returns the version, or nothing if a value is no longer there.
+-- Replaces sealed values of a version of an agent. Nothing else of the version changes, because the service may not change
+-- it in any other way. Returns the version, or nothing if a value has changed in the meantime.
 CREATE OR REPLACE FUNCTION reseal_config(org text, target text, of_version int, olds text[], news text[]) RETURNS SETOF int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Reserves amounts of metrics for a call of a run, under the fence of the attempt. If all budgets of the run have room, it
--- returns them with held set. Otherwise it returns those without room and reserves nothing. Counts are locked in one
--- order, here and in all other functions.
+-- returns the budgets with held set. Otherwise it reserves nothing and returns the budgets without room. All functions
+-- lock counts in the same order.
 CREATE OR REPLACE FUNCTION reserve_budgets(org text, run text, attempt bigint, hold text, metrics text[], amounts bigint[])
   RETURNS TABLE (budget_id text, held boolean)
   LANGUAGE plpgsql AS $$

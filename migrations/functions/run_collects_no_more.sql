@@ -1,5 +1,5 @@
--- Ends the coalescing of a run that finishes meanwhile, as by cancellation or erasure. Such a run has never started, and
--- few others have not.
+-- Ends the coalescing of a run that finishes in the meantime, for example by cancellation or erasure. Such a run has
+-- never started, and few other runs finish without having started.
 CREATE OR REPLACE FUNCTION run_collects_no_more() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

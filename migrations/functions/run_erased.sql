@@ -1,5 +1,5 @@
--- Deletes what was played of an erased run, and the bodies of its deliveries. Only erasure sets a run's input and leaves
--- no result.
+-- Deletes the playback record of an erased run, and the bodies of the run's deliveries. Only an erasure changes a run's
+-- input and leaves no result.
 CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

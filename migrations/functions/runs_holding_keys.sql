@@ -1,4 +1,5 @@
--- Returns the live runs that hold idempotency keys: $1 are organizations, $2 the hashes of keys.
+-- Returns the live runs that hold idempotency keys. $1 contains organizations, and $2 the hashes of
+-- keys.
 CREATE OR REPLACE FUNCTION runs_holding_keys(text[], bytea[])
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
     automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,

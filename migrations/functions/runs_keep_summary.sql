@@ -1,4 +1,5 @@
--- Keeps the summary of a large result beside it. A list would take 10 ms a MiB to read the result.
+-- Stores the summary of a large result in a separate column. Reading the result for a list would
+-- take 10 ms per MiB.
 CREATE OR REPLACE FUNCTION runs_keep_summary() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Adds removed runs to past_usage, past_usage_by and past_automations. Rows are locked in one order, so that removals at
--- the same time only wait for each other. An erased run has no automation.
+-- Adds removed runs to past_usage, past_usage_by and past_automations. Rows are locked in one order, so that concurrent
+-- removals only wait for each other. An erased run has no automation.
 CREATE OR REPLACE FUNCTION runs_leave_numbers() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

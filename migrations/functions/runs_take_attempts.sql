@@ -1,5 +1,5 @@
--- Deletes the attempts of removed runs, and what was played of them. These are found by the runs, because a run that was
--- cancelled while it spoke may have no steps.
+-- Deletes the attempts and the playback records of removed runs. These rows are found by the runs, because a run that
+-- was cancelled during a spoken answer may have no steps.
 CREATE OR REPLACE FUNCTION runs_take_attempts() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Counts accepted runs. It refuses a run that a budget of runs has no room for, and with it its batch: the detail of the
--- error is the budget, and the caller tries its runs one by one.
+-- Counts accepted runs. If a budget for runs has no room for a run, it refuses the whole batch with an error whose
+-- detail is the budget, and the caller tries the batch's runs one by one.
 CREATE OR REPLACE FUNCTION runs_within_budgets() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

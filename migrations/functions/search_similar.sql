@@ -1,5 +1,5 @@
--- Like search_terms for words that no chunk of the organization has: it searches for similar terms. Returns nothing if
--- there are no such words. texts are the words as they were written, by their numbers from 0.
+-- Searches like search_terms, but for words that no chunk of the organization contains: it searches for similar terms.
+-- Returns nothing if there are no such words. texts contains the words as they were written, by their numbers from 0.
 CREATE OR REPLACE FUNCTION search_similar(org text, prefix text, word int[], lexemes text[], texts text[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET pg_trgm.similarity_threshold = 0.3 AS $$
@@ -11,7 +11,7 @@ DECLARE
   terms text[];
   likeness real[];
 BEGIN
-  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- as in search_terms
+  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- the same check as in search_terms
     RETURN;
   END IF;
   known_lexemes := ARRAY(SELECT t.term FROM known_terms(org, prefix, lexemes) t);
@@ -22,7 +22,8 @@ BEGIN
   IF unknown IS NULL THEN
     RETURN;
   END IF;
-  -- Short words are like too many others, and a number is never a misspelling of another number.
+  -- Short words are similar to too many others, and a number is never a misspelling of another
+  -- number.
   SELECT array_agg(-1 - a.n), array_agg(a.term), array_agg(a.likeness) INTO numbers, terms, likeness
   FROM (SELECT u.n, t.term, t.likeness, max(t.likeness) OVER (PARTITION BY u.n) AS best
     FROM (SELECT n FROM unnest(unknown) AS n WHERE texts[n + 1] ~ '[[:alpha:]]{3}' AND length(texts[n + 1]) BETWEEN 4 AND 60 ORDER BY n LIMIT 4) u

@@ -1,17 +1,17 @@
--- Returns up to `most` chunks of an organization that have some of a few words, the best ones first. prefix begins each
--- lexeme of the organization. Each lexeme has the number of its word and a weight. ids are documents (none: all), and
--- wanted is metadata that they must have. If words have negative numbers, a chunk must have one of these. Returns nothing
--- unless the transaction acts for the organization.
+-- Returns up to `most` chunks of an organization that contain some of a few words, the best chunks first. Each lexeme of
+-- the organization begins with prefix. Each lexeme has the number of its word and a weight. ids contains documents (none:
+-- all), and wanted contains metadata that the documents must have. If words have negative numbers, a chunk must contain
+-- one of these. Returns nothing unless the transaction acts for the organization.
 --
--- A word counts for more the fewer chunks have it, and the more often a chunk has it, each repetition less (Okapi BM25). A
--- word in a heading counts twice. The rarest words choose the chunks to rank: first chunks that have one of them, then
--- chunks that have all of the others, then some that have two. So the cost of a search does not grow with the frequency of
--- its words.
+-- A word counts for more if fewer chunks contain it, and if a chunk contains it more often, although each repetition
+-- counts less (Okapi BM25). A word in a heading counts twice. The rarest words determine the chunks to rank: first the
+-- chunks that contain one of them, then the chunks that contain all of the other words, then some that contain two. So the
+-- cost of a search does not grow with the frequency of its words.
 CREATE OR REPLACE FUNCTION search_terms(org text, prefix text, word int[], lexemes text[], weights real[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-  near CONSTANT int := 1500; -- how many chunks are ranked at once
+  near CONSTANT int := 1500; -- number of chunks that are ranked at a time
   total float8 := (SELECT t.chunks FROM knowledge_terms t WHERE t.org_id = org AND t.term = '');
   queries tsquery[]; -- one for each word, the rarest first
   counts float8[];
@@ -22,7 +22,7 @@ DECLARE
   chosen text[]; -- documents
   unread text[] := unready_documents(org);
   held bigint;
-  rare int := 0; -- the number of rare words
+  rare int := 0; -- number of rare words
   sum float8 := 0;
   rest int;
   part tsquery;
@@ -94,7 +94,8 @@ BEGIN
     END IF;
   END IF;
 
-  -- The first words are written out: a query for each chunk would take three times as long.
+  -- The queries for the first words are written out: a query for each chunk would take three times
+  -- as long.
   RETURN QUERY
   SELECT b.id, b.score FROM (
     SELECT r.id, r.document_id, coalesce(worths[1] * (1 - r.l / (r.l + often[1] * ts_rank('{0.5, 0.5, 0.5, 1}', r.terms, queries[1]))), 0)

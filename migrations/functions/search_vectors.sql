@@ -1,7 +1,8 @@
--- Returns the chunks of an organization whose vectors of a model are nearest to a vector: sought are its signs, vec its
--- numbers. ids are documents (none: all), and wanted is metadata that they must have. Up to `compared` vectors whose signs
--- differ least are compared, and up to `most` chunks are returned. Without pgvector all that would be compared are
--- returned, with their vectors and without scores. Returns nothing unless the transaction acts for the organization.
+-- Returns the chunks of an organization whose vectors from a model are nearest to a vector: sought contains the signs of
+-- that vector, and vec its numbers. ids contains documents (none: all), and wanted contains metadata that the documents
+-- must have. Up to `compared` vectors whose signs differ least are compared, and up to `most` chunks are returned. Without
+-- pgvector, all chunks that would be compared are returned, with their vectors and without scores. Returns nothing unless
+-- the transaction acts for the organization.
 CREATE OR REPLACE FUNCTION search_vectors(org text, made_by text, sought bit varying, vec real[], ids text[], wanted jsonb, compared int, most int)
   RETURNS TABLE (chunk_id bigint, score float8, numbers bytea)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -11,7 +12,7 @@ DECLARE
   nearest bigint[];
   home text; -- the quoted schema of pgvector
 BEGIN
-  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- as in search_terms
+  IF (org = ANY (parley_organizations())) IS NOT TRUE THEN -- the same check as in search_terms
     RETURN;
   END IF;
   IF cardinality(ids) > 0 THEN
@@ -34,7 +35,7 @@ BEGIN
       WHERE v.chunk_id = ANY (nearest) AND v.org_id = org AND d.org_id = org AND d.status = 'ready';
     RETURN;
   END IF;
-  -- The dot product, as SearchVectors computes it; <#> gives it negated.
+  -- The score is the dot product, as SearchVectors computes it; <#> returns its negative.
   RETURN QUERY EXECUTE replace('SELECT n.chunk_id, -n.distance, NULL::bytea FROM (
       SELECT v.chunk_id, v.vector::HOME.vector OPERATOR(HOME.<#>) $2::HOME.vector AS distance
       FROM document_vectors v JOIN documents d ON d.id = v.document_id

@@ -1,5 +1,6 @@
--- Ends the reservation of a call: amounts are what it used of each metric. A reservation that has ended stays as it is.
--- Budgets that were created during the call count it too; with an empty hold, of a call without a reservation, only they do.
+-- Ends the reservation of a call. amounts contains the amounts of each metric that the call used. A reservation that has
+-- ended stays as it is. Budgets that were created during the call count it, too. A call without a reservation has an empty
+-- hold, and only these budgets count it.
 CREATE OR REPLACE FUNCTION settle_budgets(org text, run text, hold text, metrics text[], amounts bigint[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,7 +23,7 @@ BEGIN
   END LOOP;
   PERFORM FROM budget_counts c WHERE c.budget_id = ANY (holding || late) ORDER BY c.budget_id, c.starts_on FOR UPDATE;
   IF hold <> '' AND NOT EXISTS (SELECT FROM budget_holds h WHERE h.id = hold) THEN
-    RETURN; -- another transaction has settled it meanwhile
+    RETURN; -- another transaction has settled the reservation in the meantime
   END IF;
   UPDATE budget_counts c SET used = c.used + u.amount
   FROM budgets k JOIN unnest(metrics, amounts) AS u (metric, amount) ON u.metric = k.metric

@@ -1,5 +1,5 @@
--- Ends up to `most` reservations of attempts that are over, older than `age`, and returns how many: what they may have used
--- counts as used.
+-- Ends up to `most` reservations, older than `age`, of attempts that have ended, and returns the number of these
+-- reservations. The reserved amounts count as used.
 CREATE OR REPLACE FUNCTION settle_lost_budgets(most bigint, age interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

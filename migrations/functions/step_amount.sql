@@ -1,4 +1,4 @@
--- Returns the amount of a metric that a step of a run used.
+-- Returns the amount of a metric that a step in a run used.
 CREATE OR REPLACE FUNCTION step_amount(metric text, step json) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT coalesce(CASE metric WHEN 'costMicros' THEN (step -> 'turn' ->> 'costMicros')::bigint

@@ -1,5 +1,6 @@
--- Deletes the rows that belong to deleted steps' runs: effects, sources, documents, attempts and files, with their
--- contents. Arrays find the rows by the primary keys, whatever plan seemed best while the tables were empty.
+-- Deletes the rows that belong to the runs of deleted steps: effects, sources, documents, attempts and files, with
+-- their contents. Rows are found by primary keys from arrays, so that the plan is fast even if it was made while
+-- the tables were empty.
 CREATE OR REPLACE FUNCTION steps_take_effects() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

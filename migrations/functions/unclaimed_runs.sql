@@ -1,4 +1,4 @@
--- Returns up to $1 dispatched runs that no worker has claimed and whose job message is due again: the first one of each
+-- Returns up to $1 dispatched runs that no worker has claimed and whose job message is due again: the first run of each
 -- organization before any second one.
 CREATE OR REPLACE FUNCTION unclaimed_runs(bigint)
   RETURNS TABLE (run_id text, org_id text, lane text, dedupe text, dispatch_no int, reply_to text, traceparent text, dispatched_at timestamptz)

@@ -1,5 +1,5 @@
--- Removes the texts from notifications of runs whose retention is over. Pending ones fail, except those that a worker is
--- sending: it writes their outcome.
+-- Removes the texts from notifications about runs whose retention is over. Pending notifications fail, except those that
+-- a worker is sending: the worker records their outcome.
 CREATE OR REPLACE FUNCTION unnotify_runs_removed() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

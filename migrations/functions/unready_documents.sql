@@ -1,4 +1,4 @@
--- Returns the documents of an organization that are not ready and may have chunks.
+-- Returns the documents of an organization that are not ready but may have chunks.
 CREATE OR REPLACE FUNCTION unready_documents(org text) RETURNS text[]
   LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN

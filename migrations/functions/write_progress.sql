@@ -1,13 +1,16 @@
--- Writes steps and effects of runs for their workers, at most one write of a run. The arrays have an element per write: $1 is
--- the kind, $2 the run, $3 the organization, $4 the fence, $5 the number of a step, $6 the call of an effect, and $7 the JSON
--- of the step, of the call's arguments or of its outcome. $8 to $11 are the name, side effect, key and state of a new effect.
+-- Writes steps and effects of runs for their workers, at most one write for each run. The arrays have one element for each
+-- write: $1 is the kind, $2 the run, $3 the organization, $4 the fence, $5 the number of a step, $6 the call of an effect,
+-- and $7 the JSON of the step, of the call's arguments or of its outcome. $8 to $11 are the name, side effect, key and
+-- state of a new effect; for `begin` and `unsend`, $10 is the sender, because two executions of a call may each try to send
+-- it.
 --
--- Returns the runs whose write took effect, and for `prepare` the effect. A run that another transaction has locked is
--- returned with locked set, and nothing was written for it; the caller tries again. Any other write wrote nothing: the worker
--- no longer holds the run, or the effect is not in the state that the write expects.
+-- Returns the runs whose write took effect, and for `prepare` also the effect. A run that another transaction has locked is
+-- returned with locked set, and nothing was written for it; the caller tries again. For any other run nothing was written,
+-- because the worker no longer holds the run or because the effect is not in the state that the write expects.
 --
--- FOR SHARE makes a claim by another worker wait until these writes are visible to it, or lets the claim come first. It also
--- keeps the run from finishing. An outcome is kept until another attempt takes the effect, even if the lease is lost.
+-- With FOR SHARE, a claim by another worker either waits until these writes are visible to it, or comes first. It also
+-- keeps the run from finishing. Until another attempt takes the effect, `end` and `unsend` take effect even if the lease has
+-- been lost.
 CREATE OR REPLACE FUNCTION write_progress(text[], text[], text[], bigint[], int[], text[], text[], text[], text[], text[], text[])
   RETURNS TABLE (run_id text, locked boolean, name text, input json, side_effect text, key text, state text, outcome json, sent boolean)
   LANGUAGE plpgsql AS $$
@@ -24,7 +27,7 @@ BEGIN
     WHERE o.run_id = ANY ($2) ORDER BY o.run_id FOR SHARE SKIP LOCKED
   ), mine AS MATERIALIZED (
     SELECT a.*, o.lease_until FROM asked a JOIN open o ON o.run_id = a.run_id AND o.org_id = a.org_id
-    WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'
+    WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')
     ORDER BY a.run_id
   ), appended AS (
     INSERT INTO steps (run_id, org_id, n, fence, step)
@@ -44,7 +47,7 @@ BEGIN
       fence = CASE WHEN e.state IN ('done', 'denied', 'happened') THEN e.fence ELSE excluded.fence END
     RETURNING e.*
   ), began AS (
-    UPDATE effects e SET state = 'sending', sent_at = clock_timestamp() FROM mine m
+    UPDATE effects e SET state = 'sending', sent_at = clock_timestamp(), sender = m.key FROM mine m
     WHERE m.kind = 'begin' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'ready' AND m.lease_until > clock_timestamp()
     RETURNING e.run_id
@@ -53,13 +56,19 @@ BEGIN
     WHERE m.kind = 'end' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'sending'
     RETURNING e.run_id
+  ), unsent AS (
+    UPDATE effects e SET state = 'ready' FROM mine m
+    WHERE m.kind = 'unsend' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
+      AND e.fence = m.fence AND e.state = 'sending' AND e.sender = m.key
+    RETURNING e.run_id
   ), voided AS (
     UPDATE effects e SET state = 'void' FROM mine m
     WHERE m.kind = 'void' AND e.run_id = m.run_id AND e.call_id = m.call_id AND e.org_id = m.org_id
       AND e.fence = m.fence AND e.state = 'ready' AND e.sent_at IS NULL
     RETURNING e.run_id
   ), written (run_id) AS (
-    SELECT * FROM appended UNION ALL SELECT * FROM began UNION ALL SELECT * FROM ended UNION ALL SELECT * FROM voided
+    SELECT * FROM appended UNION ALL SELECT * FROM began UNION ALL SELECT * FROM ended UNION ALL SELECT * FROM unsent
+    UNION ALL SELECT * FROM voided
   )
   SELECT w.run_id, false, NULL, NULL::json, NULL, NULL, NULL, NULL::json, false FROM written w
   UNION ALL

@@ -78,7 +78,7 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 const (
 	// documentPoll is the delay before a document is first polled. Later polls are less frequent, because requests are limited.
 	documentPoll = 40 * time.Millisecond
-	// documentFloor is the allowed increase of a document's latency. A victim polls after 40 ms, 120 ms, 240 ms and 400 ms, so one
-	// more poll adds up to 160 ms.
-	documentFloor = 160 * time.Millisecond
+	// documentAllowance is the allowed increase of a document's latency. A victim polls after 40 ms, 120 ms, 240 ms and 400
+	// ms, so one more poll adds up to 160 ms.
+	documentAllowance = 160 * time.Millisecond
 )

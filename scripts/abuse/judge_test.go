@@ -15,11 +15,11 @@ import (
 const (
 	// timesMax is the allowed ratio of the victim's latency during an attack to its latency alone.
 	timesMax = 2
-	// floor and medianFloor are the increases of the 99th percentile and the median that are always
-	// allowed. Attackers, victim, service and database share two cores, so a request waits for
+	// allowance and medianAllowance are the increases of the 99th percentile and the median that are
+	// always allowed. Attackers, victim, service and database share two cores, so a request waits for
 	// several scheduler turns.
-	floor       = 75 * time.Millisecond
-	medianFloor = 25 * time.Millisecond
+	allowance       = 75 * time.Millisecond
+	medianAllowance = 25 * time.Millisecond
 	// busyShare is the share of the cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
 	// quietMax is the number of consecutive measurements above the bound, on a quiet machine, after which the test fails. triesMax
@@ -48,7 +48,7 @@ type attack struct {
 // plan contains the number and duration of the measurements.
 type plan struct {
 	rounds int
-	each   time.Duration // alone, and during the attack
+	each   time.Duration // duration of each part: alone, and during the attack
 }
 
 // formPlan returns the plan of the short form, or a plan of several minutes.
@@ -111,7 +111,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	t.Logf("responses to the attackers: %s", a.sent)
 	for _, name := range open {
 		switch {
-		case len(v.refused) > 0: // ended the measurements
+		case len(v.refused) > 0: // rejected requests have ended the measurements
 		case quiet[name] >= quietMax:
 			t.Errorf("above the bound in all %d measurements: %s", quiet[name], last[name])
 		default:
@@ -196,7 +196,7 @@ func (a attack) during(ctx context.Context, measure func() latencies) latencies 
 func (v *victim) above(m *measured) map[string]string {
 	found := map[string]string{}
 	for _, p := range v.probes {
-		if m.above(p.name, 0.99, max(floor, p.floor)) || m.above(p.name, 0.5, max(medianFloor, p.floor)) {
+		if m.above(p.name, 0.99, max(allowance, p.allowance)) || m.above(p.name, 0.5, max(medianAllowance, p.allowance)) {
 			found[p.name] = m.text(p.name)
 		}
 	}
@@ -204,10 +204,10 @@ func (v *victim) above(m *measured) map[string]string {
 }
 
 // above reports whether a percentile during the attack exceeds the percentile without the attack
-// both by the factor timesMax and by the duration floor.
-func (m *measured) above(name string, p float64, floor time.Duration) bool {
+// both by the factor timesMax and by the duration allowance.
+func (m *measured) above(name string, p float64, allowance time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
-	return during > max(timesMax*alone, alone+floor)
+	return during > max(timesMax*alone, alone+allowance)
 }
 
 func (m *measured) text(name string) string {

@@ -14,8 +14,8 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// floor, if not 0, replaces the allowed latency increase that applies to other probes.
-	floor time.Duration
+	// allowance, if not 0, replaces the allowed latency increase that applies to other probes.
+	allowance time.Duration
 	// send makes the n-th request and waits for its result. It returns an error if the result is
 	// wrong.
 	send func(ctx context.Context, n int) error
@@ -147,7 +147,7 @@ func (p *person) logins(every time.Duration) probe {
 
 // documents is a probe that uploads a short document and polls until it is ready.
 func (p *person) documents(every time.Duration) probe {
-	return probe{name: "document", every: every, floor: documentFloor, send: func(ctx context.Context, n int) error {
+	return probe{name: "document", every: every, allowance: documentAllowance, send: func(ctx context.Context, n int) error {
 		return p.ready(ctx, fmt.Sprintf("note-%d.txt", n), fmt.Sprintf("Note number %07d.", n))
 	}}
 }

@@ -43,7 +43,7 @@ func recording(t *testing.T, words string) (path string) {
 		t.Fatal(err)
 	}
 
-	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is open; and to end the turn
+	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // one silence lasts until the connection is open, the other ends the turn
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
 	head := []byte("RIFF....WAVEfmt ")

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// afterDeadline is how long after its deadline a run may finish.
+	// afterDeadline is the time after a run's deadline within which the run may still finish.
 	afterDeadline = time.Minute
 	// maxShown is the number of violations per rule that are reported in full.
 	maxShown = 5

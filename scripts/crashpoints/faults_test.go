@@ -140,7 +140,8 @@ func TestStoreLost(t *testing.T) {
 			b.rearm(agent, failpoint.ClaimAfter)
 			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter)}
 
-			// The slots of a dead worker count until they expire. So jobs are published that no worker fetches.
+			// The slots of a dead worker count until they expire. Therefore jobs are published that no worker
+			// fetches yet.
 			b.parts[agent].Kill9()
 			calls = append(calls, b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat))
 			b.eventually("jobs for all runs are published", func() bool {

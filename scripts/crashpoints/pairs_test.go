@@ -98,11 +98,9 @@ func pointsAfter(n int) []place {
 		return slices.Concat(lost, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolAfter, failpoint.FinishBefore:
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
-	case failpoint.FinishAfter: // the job message is redelivered, and an ingress without a reply polls
-		return []place{path[at(failpoint.ClaimBefore)], path[at(failpoint.AnswerBefore)]}
-	case failpoint.DoneAfter:
-		return path[at(failpoint.ClaimBefore) : at(failpoint.ClaimBefore)+1]
-	default: // AnswerBefore: the run has finished, and its job message is acknowledged
+	case failpoint.FinishAfter: // an ingress without a reply polls
+		return path[at(failpoint.AnswerBefore):]
+	default: // DoneAfter, AnswerBefore: the run has finished, and its job message is acknowledged
 		return nil
 	}
 }

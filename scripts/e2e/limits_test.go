@@ -21,7 +21,7 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 		singles = 5
 	)
 
-	bound := 2500 * time.Millisecond // of a run of 200 ms during a flood that takes at least 25 seconds
+	bound := 2500 * time.Millisecond // limit for a run of 200 ms during a flood that takes at least 25 seconds
 	if testing.Short() {
 		bound = 8 * time.Second // other packages' tests use the machine at the same time
 	}
@@ -164,7 +164,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
 	before.completed(t, echoed("known"), 1)
-	worker.Term() // from now on everything queues
+	worker.Term() // from now on, all runs are queued
 	if err := worker.Wait(25 * time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An ingress dies with the readers of keyless runs, and while it watches a run whose reader has
-// left. Both runs finish by their normal rules, and do not delay their sessions. The other ingress
-// cancels the run that its own reader leaves, and keeps a neighbour's.
+// An ingress dies while clients read keyless runs through it, and while it watches a run whose
+// reader has disconnected. Both runs finish by their normal rules, and do not delay their sessions.
+// The other ingress cancels the run whose reader disconnects there, and no other run.
 func TestChaosIngressKilledWithReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

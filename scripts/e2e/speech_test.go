@@ -70,7 +70,7 @@ func newListener(t *testing.T, words string) *listener {
 	return l
 }
 
-// ServeHTTP is POST /v1/audio/transcriptions.
+// ServeHTTP serves POST /v1/audio/transcriptions.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	file, _, err := r.FormFile("file")
 	if err != nil {

@@ -69,7 +69,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// Until the lease of the last heartbeat expires, plus the sweeper's interval.
+	// The attempt lasts until the lease of the last heartbeat expires, plus the sweeper's interval.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)

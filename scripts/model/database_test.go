@@ -468,8 +468,8 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 	return kept{ok: true}
 }
 
-// finished is the result of Finish. place means that a slot is free.
-type finished struct{ saved, place, locked bool }
+// finished is the result of Finish. slotFreed means that the run held a slot.
+type finished struct{ saved, slotFreed, locked bool }
 
 // finish models end_lane_runs, called by a worker with its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
@@ -492,11 +492,11 @@ func (db *database) end(r *run, status, result, by string) finished {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
 		return finished{}
 	}
-	place := r.open.dispatched
+	slotFreed := r.open.dispatched
 	db.sim.ends(r, status, by)
 	r.status, r.result, r.ended, r.open = status, result, db.sim.now, nil
 	r.expires = db.sim.now + r.retention
-	return finished{saved: true, place: place}
+	return finished{saved: true, slotFreed: slotFreed}
 }
 
 // putBack models putBackQuery.
@@ -516,10 +516,10 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// dispatchNext models DispatchNext and dispatch_runs: each place goes to the organization with the
-// fewest dispatched runs that has a run that may start.
-func (db *database) dispatchNext(places int) (jobs []*job) {
-	for len(jobs) < places {
+// dispatchNext models DispatchNext and dispatch_runs: each free slot goes to the organization with
+// the fewest dispatched runs among those with a run that may start.
+func (db *database) dispatchNext(freeSlots int) (jobs []*job) {
+	for len(jobs) < freeSlots {
 		var used [orgs]int
 		var next [orgs]*run
 		for _, r := range db.runs { // in the order of their IDs
@@ -671,8 +671,8 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// ringAll models Store.RepublishAll.
-func (db *database) ringAll() {
+// republishAll models Store.RepublishAll.
+func (db *database) republishAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {
 			continue

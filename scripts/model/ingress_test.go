@@ -119,7 +119,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	s := i.sim
 	if s.mutant.publishBeforeCommit {
-		s.bus.ring(&job{id: o.id, org: o.org, key: o.key, dispatchNo: 1, replyTo: i})
+		s.bus.publishJobs(&job{id: o.id, org: o.org, key: o.key, dispatchNo: 1, replyTo: i})
 	}
 	if s.mutant.answerBeforeCommit {
 		s.after(s.rng.between(0, 100*time.Millisecond), func() {
@@ -140,7 +140,7 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 		return a, err
 	}
 	if a.job != nil && !s.mutant.publishBeforeCommit {
-		s.bus.ring(a.job)
+		s.bus.publishJobs(a.job)
 	}
 	return a, nil
 }
@@ -445,6 +445,6 @@ func (i *ingress) runsEnded(t *task, all []ended) {
 
 func (i *ingress) dispatchNext(t *task) {
 	if jobs, err := ask(t, "DispatchNext", func() []*job { return i.sim.db.dispatchNext(1) }); err == nil {
-		i.sim.bus.ring(jobs...)
+		i.sim.bus.publishJobs(jobs...)
 	}
 }

@@ -30,6 +30,7 @@ type effect struct {
 	state  string
 	fence  int
 	sent   bool // sent_at is set
+	sender *task
 	ok     bool // the outcome: whether the effect was executed
 	answer string
 	ruled  string // the last decision
@@ -79,7 +80,7 @@ func (db *database) takenAs(e *effect) string {
 func settled(state string) bool { return state == done || state == denied || state == happened }
 
 // beginSend models BeginSend.
-func (db *database) beginSend(r *run, fence, call int) bool {
+func (db *database) beginSend(r *run, fence, call int, sender *task) bool {
 	s, o := db.sim, r.open
 	lax := s.mutant.sendWithoutFence
 	if !db.holds(r, fence, lax, "the last check of an effect") {
@@ -89,7 +90,7 @@ func (db *database) beginSend(r *run, fence, call int) bool {
 	if e == nil || e.state != ready || !lax && (e.fence != fence || o.leaseUntil <= s.now) {
 		return false
 	}
-	e.state, e.sent = sending, true
+	e.state, e.sent, e.sender = sending, true, sender
 	return true
 }
 
@@ -100,6 +101,16 @@ func (db *database) endSend(r *run, fence, call int, ok bool, answer string) boo
 		return false
 	}
 	e.state, e.ok, e.answer = done, ok, answer
+	return true
+}
+
+// cancelSend models CancelSend.
+func (db *database) cancelSend(r *run, fence, call int, sender *task) bool {
+	e := r.effects[call]
+	if r.open == nil || e == nil || e.fence != fence || e.state != sending || e.sender != sender && !db.sim.mutant.cancelAnySend {
+		return false
+	}
+	e.state = ready
 	return true
 }
 

@@ -9,7 +9,7 @@ type mutant struct {
 	acceptWithoutIndex, answerBeforeCommit, publishBeforeCommit, attachWithoutLook, noPoll             bool
 	rawMsgID, sharedMsgID                                                                              bool
 	doneBeforeCommit, placesKept                                                                       bool
-	unsafeSentAgain, keyOfAttempt, sendBeforeLedger, callBeforeTurn                                    bool
+	unsafeSentAgain, keyOfAttempt, sendBeforeLedger, callBeforeTurn, cancelAnySend                     bool
 	overdueThoughParked, poisonUnchecked, requeueUnchecked                                             bool
 	deathsUncounted, noRedispatch, noSweeper                                                           bool
 	freedByAnother, expiredRunAnswers, freesLivingKeys, keyShorterThanWindow                           bool
@@ -27,6 +27,7 @@ var mutants = []struct {
 	{mutant{name: "finish without fence", finishWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "step without fence", stepWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "send without fence", sendWithoutFence: true}, "every write is fenced", ""},
+	{mutant{name: "cancelled send of another execution", cancelAnySend: true}, "a side effect happens once", ""},
 	{mutant{name: "heartbeat without fence", heartbeatWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "requeue without fence", putBackWithoutFence: true}, "every write is fenced", ""},
 	{mutant{name: "claim keeps the fence", claimKeepsFence: true}, "each claim has its own fence", ""},

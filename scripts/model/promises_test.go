@@ -155,8 +155,8 @@ func (s *sim) retained(id int) bool {
 	return r != nil && (r.status == "" || r.expires > s.now)
 }
 
-// watchPlaces checks every second that free slots are used and deadlines are kept.
-func (s *sim) watchPlaces(t *task) {
+// watchSlots checks every second that free slots are used and deadlines are kept.
+func (s *sim) watchSlots(t *task) {
 	for {
 		t.sleep(time.Second)
 		if s.now < s.calm+10*time.Second {

@@ -360,7 +360,7 @@ func (s *sim) run() *violation {
 	s.load(everybody)
 	s.spawn(everybody, s.injectFaults)
 	s.spawn(everybody, s.person)
-	s.spawn(everybody, s.watchPlaces)
+	s.spawn(everybody, s.watchSlots)
 	for s.found == nil && len(s.queue) > 0 && !s.over() {
 		e := s.queue.pop()
 		s.now = e.at

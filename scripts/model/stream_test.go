@@ -71,8 +71,9 @@ func (b *bus) delay() time.Duration {
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// ring models Bus.Ring. It does not wait for the PubAck, so the loss of a PubAck has no effect.
-func (b *bus) ring(jobs ...*job) {
+// publishJobs models Bus.PublishJobs. It does not wait for the PubAck, so the loss of a PubAck has
+// no effect.
+func (b *bus) publishJobs(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
 			b.sim.tracef("job message %d for run %d is lost", j.dispatchNo, j.id)

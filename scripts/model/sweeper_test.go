@@ -20,7 +20,7 @@ func (w *worker) sweep(t *task) {
 		w.endRuns(t)
 		w.requeueLost(t)
 		w.dispatchWaiting(t)
-		w.ringAgain(t)
+		w.republishUnclaimed(t)
 	}
 }
 
@@ -97,13 +97,13 @@ func (w *worker) dispatchWaiting(t *task) {
 		return
 	}
 	if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(dispatchMax) }); err == nil {
-		s.bus.ring(jobs...)
+		s.bus.publishJobs(jobs...)
 	}
 }
 
-// ringAgain republishes the jobs of dispatched runs that no worker has claimed in time, unless the stream shows that their
-// messages are still undelivered.
-func (w *worker) ringAgain(t *task) {
+// republishUnclaimed republishes the jobs of dispatched runs that no worker has claimed in time, unless the stream shows
+// that their messages are still undelivered.
+func (w *worker) republishUnclaimed(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {
 		return
@@ -114,7 +114,7 @@ func (w *worker) ringAgain(t *task) {
 		return
 	}
 	if w.stream != 0 && made != w.stream {
-		if _, err := ask(t, "RingAll", func() int { s.db.ringAll(); return made }); err != nil {
+		if _, err := ask(t, "RepublishAll", func() int { s.db.republishAll(); return made }); err != nil {
 			return
 		}
 	}
@@ -139,6 +139,6 @@ func (w *worker) ringAgain(t *task) {
 	}
 
 	if jobs, err := ask(t, "Redispatch", func() []*job { return s.db.redispatch(again, later) }); err == nil {
-		s.bus.ring(jobs...)
+		s.bus.publishJobs(jobs...)
 	}
 }

@@ -45,7 +45,6 @@ type request struct {
 // reply models contract.ToolReply.
 type reply struct {
 	ok, stale, retryable, unknown bool
-	note                          string
 }
 
 // callTool models remoteTool.call, and records the result.
@@ -217,14 +216,14 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	}
 
 	began, err := ask(t, fmt.Sprintf("BeginSend of call %d of run %d", q.call, q.run.id), func() bool {
-		return s.db.beginSend(q.run, q.fence, q.call)
+		return s.db.beginSend(q.run, q.fence, q.call, t)
 	})
 
 	switch {
 	case err != nil: // sentUnsure
-		if w.keep(t, q, false, "the call could not be recorded, so it was not made") {
-			return reply{note: "not made"}
-		}
+		w.write(t, fmt.Sprintf("CancelSend of call %d of run %d", q.call, q.run.id), func() bool {
+			return s.db.cancelSend(q.run, q.fence, q.call, t)
+		})
 		return reply{retryable: true}
 	case !began:
 		return reply{stale: true}
@@ -240,20 +239,18 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		return reply{unknown: true}
 	}
 
-	w.keep(t, q, true, "done")
+	w.write(t, fmt.Sprintf("EndSend of call %d of run %d", q.call, q.run.id), func() bool {
+		return s.db.endSend(q.run, q.fence, q.call, true, "done")
+	})
 	return reply{ok: true}
 }
 
-// keep models call.recordOutcome.
-func (w *toolWorker) keep(t *task, q *request, ok bool, answer string) bool {
+// write models call.write.
+func (w *toolWorker) write(t *task, what string, do func() bool) {
 	for until := w.sim.now + keepWithin; w.sim.now < until; {
-		kept, err := ask(t, fmt.Sprintf("EndSend of call %d of run %d", q.call, q.run.id), func() bool {
-			return w.sim.db.endSend(q.run, q.fence, q.call, ok, answer)
-		})
-		if err == nil {
-			return kept
+		if _, err := ask(t, what, do); err == nil {
+			return
 		}
 		t.sleep(keepPause)
 	}
-	return false
 }

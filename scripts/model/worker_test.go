@@ -49,18 +49,18 @@ type wanted struct {
 
 // worker is a process with a Runner and a Sweeper.
 type worker struct {
-	sim      *sim
-	proc     *process
-	n        int
-	busy     int
-	freed    *box[struct{}] // signals a free slot
-	held     []*holding
-	places   int // slots that its runs have freed
-	wake     *box[struct{}]
-	draining bool
-	stream   int // the last stream that the sweeper has seen
-	claiming *group[runID, claimAnswer]
-	ending   *group[ending, finished]
+	sim       *sim
+	proc      *process
+	n         int
+	busy      int
+	freed     *box[struct{}] // signals a free slot
+	held      []*holding
+	freeSlots int // slots that its runs have freed
+	wake      *box[struct{}]
+	draining  bool
+	stream    int // the last stream that the sweeper has seen
+	claiming  *group[runID, claimAnswer]
+	ending    *group[ending, finished]
 }
 
 // holding is one run held by this worker.
@@ -261,7 +261,7 @@ func (a *attempt) finish(t *task, status, result string) {
 		if err != nil {
 			return err
 		}
-		if f.place {
+		if f.slotFreed {
 			a.free()
 		}
 		if f.saved && !s.mutant.doneBeforeCommit {
@@ -402,7 +402,7 @@ func (a *attempt) record(t *task, st step) error {
 
 // free models freeSlots.add.
 func (w *worker) free() {
-	w.places++
+	w.freeSlots++
 	w.wake.put(w.sim, struct{}{})
 }
 
@@ -410,13 +410,13 @@ func (w *worker) free() {
 func (w *worker) dispatchNext(t *task) {
 	for {
 		w.wake.take(t, 0)
-		places := w.places
-		w.places = 0
+		freeSlots := w.freeSlots
+		w.freeSlots = 0
 		if w.sim.mutant.placesKept {
 			continue
 		}
-		if jobs, err := ask(t, "DispatchNext", func() []*job { return w.sim.db.dispatchNext(places) }); err == nil {
-			w.sim.bus.ring(jobs...)
+		if jobs, err := ask(t, "DispatchNext", func() []*job { return w.sim.db.dispatchNext(freeSlots) }); err == nil {
+			w.sim.bus.publishJobs(jobs...)
 		}
 	}
 }

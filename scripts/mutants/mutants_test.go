@@ -34,13 +34,13 @@ var all = []mutant{
 	},
 	{
 		"a step without its fence",
-		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.status = 'running' OR a.kind = 'end'"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')", "WHERE o.status = 'running' OR a.kind IN ('end', 'unsend')"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
 		"an effect without its fence",
-		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind = 'end'", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'prepare')"}},
+		[]edit{{sql("write_progress"), "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend')", "WHERE o.fence = a.fence AND o.status = 'running' OR a.kind IN ('end', 'unsend', 'prepare')"}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
 	},
@@ -88,9 +88,27 @@ var all = []mutant{
 	},
 	{
 		"an outcome without its fence",
-		[]edit{{sql("write_progress"), "AND e.fence = m.fence AND e.state = 'sending'", "AND e.state = 'sending'"}},
+		[]edit{{
+			sql("write_progress"),
+			"AND e.fence = m.fence AND e.state = 'sending'\n    RETURNING e.run_id\n  ), unsent", "AND e.state = 'sending'\n    RETURNING e.run_id\n  ), unsent",
+		}},
 		"shared/store",
 		[]string{"TestAnEffectContinuesInItsState"},
+	},
+	{
+		"a cancelled send without its fence",
+		[]edit{{
+			sql("write_progress"),
+			"AND e.fence = m.fence AND e.state = 'sending' AND e.sender = m.key", "AND e.state = 'sending' AND e.sender = m.key",
+		}},
+		"shared/store",
+		[]string{"TestTheNextAttemptMakesACallThatWasNotSent"},
+	},
+	{
+		"a cancelled send of another execution",
+		[]edit{{sql("write_progress"), "AND e.state = 'sending' AND e.sender = m.key", "AND e.state = 'sending'"}},
+		"shared/store",
+		[]string{"TestTheNextAttemptMakesACallThatWasNotSent"},
 	},
 	{
 		"a send after the lease has expired",
@@ -320,9 +338,15 @@ var all = []mutant{
 	},
 	{
 		"the claim of a locked run is not repeated",
-		[]edit{{executing, "\t\t\tif !claim.Locked {\n", "\t\t\tif true {\n"}},
+		[]edit{{executing, "\t\tcase !claim.Locked:\n", "\t\tcase true:\n"}},
 		"workers/internal/runner",
 		[]string{"TestTheClaimOfALockedRunIsRepeated"},
+	},
+	{
+		"a worker that cannot claim runs fetches jobs",
+		[]edit{{executing, "slow := time.AfterFunc(slowClaim, r.database.close)", "slow := time.AfterFunc(slowClaim, func() {})"}},
+		"workers/internal/runner",
+		[]string{"TestAWorkerWithoutADatabaseFetchesNothing"},
 	},
 	{
 		"a locked run's result is dropped",

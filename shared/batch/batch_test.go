@@ -45,7 +45,7 @@ func TestGroupBatchesOnlyWhileBusy(t *testing.T) {
 		for v := 2; v <= 7; v++ {
 			ask(v)
 		}
-		synctest.Wait() // six calls collect after it
+		synctest.Wait() // six calls are collected after the first
 		close(release)
 		wg.Wait()
 		cancel()

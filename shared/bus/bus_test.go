@@ -122,7 +122,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	if err := js.DeleteStream(contract.StreamJobs); err != nil {
 		t.Fatal(err)
 	}
-	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}) // the fetch may fail once; the next one opens the stream and the consumer again
+	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}) // the first fetch may fail; the next fetch opens the stream and the consumer again
 	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}); err != nil {
 		t.Fatalf("fetching after the stream was deleted: %v", err)
 	}

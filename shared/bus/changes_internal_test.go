@@ -22,7 +22,7 @@ type wire struct {
 	mu    sync.Mutex
 	sent  []string
 	fails bool
-	stuck chan struct{} // if not nil, publishing waits for it
+	stuck chan struct{} // if not nil, publishing blocks until it is closed
 }
 
 func (w *wire) publish(subject string) error {
@@ -128,9 +128,9 @@ func TestAChangeDuringPublicationIsNotLost(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { c.run(ctx.Done(), nil); close(ended) }()
 		c.markDue(change{domain.ChangedRuns, "org_a"})
-		synctest.Wait() // publishing it takes time
+		synctest.Wait() // publishing the first change takes time
 		for n := range 1000 {
-			c.markDue(change{domain.ChangedRuns, "org_a"}) // does not wait
+			c.markDue(change{domain.ChangedRuns, "org_a"}) // returns immediately
 			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n%3)})
 		}
 		close(w.stuck)
@@ -190,7 +190,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
 		c := newChanges(w.publish)
-		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started
+		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started yet
 		c.markDue(change{domain.ChangedRuns, "org_b"})
 		c.publishAll(c.due(time.Now()))
 		c.markDue(change{domain.ChangedRuns, "org_b"})
@@ -201,7 +201,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	})
 }
 
-// BenchmarkChanged measures the call of Changed for a run whose organization has many runs.
+// BenchmarkChanged measures a call to Changed for a run whose organization has many runs.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)

@@ -80,7 +80,7 @@ func TestChangesAreReceivedOfWatchedOrganizationsOnly(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_b", Kind: domain.ChangedDocuments})
 }
 
-// A process that stops first publishes its remaining changes.
+// A process that is stopping publishes its remaining changes first.
 func TestTheLastChangeOfAnEndingProcessIsReceived(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
@@ -99,9 +99,9 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	worker, ingress := dial(t, server.URL), dial(t, server.URL)
 	_, heard := listenForChanges(t, ingress, "org_a")
 	server.Kill9()
-	worker.Changed(domain.ChangedDocuments, "org_a") // nothing receives it
+	worker.Changed(domain.ChangedDocuments, "org_a") // no watch receives this change
 	server.Restart()
-	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // reported as missed, without a kind
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // the watch reports a missed change without a kind
 	for worker.Ping(t.Context()) != nil {                      // the publisher's connection is restored later than the watch's
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
@@ -123,8 +123,8 @@ func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	return proxy, u.String()
 }
 
-// After the outage of a worker's connection, changes for all organizations are published,
-// because the worker's messages may be lost.
+// After an outage of a worker's connection, changes for all organizations are published, because
+// the worker's messages may have been lost.
 func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
@@ -135,7 +135,7 @@ func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 	proxy.CutRequests()
 	worker.Changed(domain.ChangedDocuments, "org_a")
-	if err := worker.Ping(t.Context()); err == nil { // the message was sent and has not arrived
+	if err := worker.Ping(t.Context()); err == nil { // the message was sent, but has not arrived
 		t.Fatal("a server behind a cut connection answered")
 	}
 	proxy.Reset()

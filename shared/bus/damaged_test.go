@@ -35,7 +35,7 @@ func TestDamagedStoreIsRepaired(t *testing.T) {
 						d.Ack()
 					}
 				}
-				server.Term() // writes everything
+				server.Term() // the server writes all data to disk before it exits
 				if err := server.Wait(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func TestAStreamThatForgot(t *testing.T) {
 	for _, d := range fetch(t, lane, before) {
 		d.Ack()
 	}
-	server.Term() // writes everything
+	server.Term() // the server writes all data to disk before it exits
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestAStreamThatForgot(t *testing.T) {
 func forget(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
-		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // if no messages wait, such a file may not exist
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // if no messages are stored, such a file may not exist
 			t.Fatalf("there is no %s to cut", name)
 		}
 	}

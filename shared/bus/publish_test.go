@@ -58,7 +58,8 @@ func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// The stream of an earlier release gets this release's duplicate window and keeps its messages.
+// The stream of an earlier release keeps its messages and gets the duplicate window of this
+// release.
 func TestUpdateStreamShortensTheDuplicateWindow(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)

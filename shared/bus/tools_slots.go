@@ -106,8 +106,8 @@ func (p *slotPool) release(turn *toolTurn) {
 	}
 }
 
-// close stops handing out turns; calls that already wait keep their turns. The channel is closed
-// when all turns have been returned.
+// close stops assigning turns; calls that already wait keep their turns. The channel is closed when
+// all turns have been returned.
 func (p *slotPool) close() (idle <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

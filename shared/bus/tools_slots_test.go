@@ -15,8 +15,8 @@ func pool(slots, queue int) ToolServing {
 //nolint:dupword // a repeated step is intentional
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	// The step "a" is a call by the owner a, and "-a" ends a's oldest call. After "=" follow the
-	// owners whose calls start.
+	// In a case, the step "a" is a call by the owner a, and "-a" ends the oldest call of a. The owners
+	// whose calls start as a result are listed after "=".
 	for name, c := range map[string]struct {
 		slots, queue int
 		steps        string
@@ -104,13 +104,13 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
 			acquire := func(owner string) {
-				for range 2 * slots { // more calls than its slots and its part of the queue together
+				for range 2 * slots { // more calls than fit into the owner's slots and its part of the queue
 					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}
 				}
 			}
-			acquire("a") // is alone for a while
+			acquire("a") // a has no competitors for a while
 			for n := 1; n < owners; n++ {
 				acquire(string(rune('a' + n)))
 			}

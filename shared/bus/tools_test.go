@@ -82,7 +82,7 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	// One subscriber never replies, like a frozen worker, and one never has a free slot.
+	// One subscriber never replies, like a frozen worker, and another never has a free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
 		if subject == "nobody" {
 			continue
@@ -216,7 +216,7 @@ func TestALongCallIsNotLost(t *testing.T) {
 	})
 	c := caller(t, url)
 	var all sync.WaitGroup
-	for range 2 { // the second call waits for its turn, and beats are sent while it waits
+	for range 2 { // the second call waits for its turn, and heartbeats are sent in the meantime
 		all.Go(func() {
 			if got, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(got) != "done" {
 				t.Errorf("got %q, %v", got, err)
@@ -243,7 +243,7 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	t.Cleanup(func() { stop(over) })
 	go func() {
 		<-entered
-		b.Close() // like a worker that dies
+		b.Close() // like the connection of a worker that dies
 	}()
 	began := time.Now()
 	_, err = caller(t, url).Call(t.Context(), kind, "", nil, time.Now().Add(15*time.Second))
@@ -261,7 +261,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		ends <- ctx.Err()
-		<-t.Context().Done() // it never answers
+		<-t.Context().Done() // the worker never answers
 		return nil, true
 	})
 	c := caller(t, url)
@@ -293,7 +293,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	// Two workers have different keys, as during a key rotation.
+	// Two workers have different keys, as happens during a key rotation.
 	none := func(bus.ToolMessage) (string, bool) { return "", false }
 	serve(t, url, bus.ToolServing{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
 	serve(t, url, bus.ToolServing{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
@@ -338,7 +338,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	})
 	c := caller(t, url)
 	got := make(chan string, 2)
-	for range 2 { // one running, one in the queue
+	for range 2 { // one call is running, and the other is in the queue
 		go func() {
 			answer, err := c.Call(t.Context(), kind, "", nil, soon())
 			got <- fmt.Sprint(string(answer), err)
@@ -346,7 +346,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 		<-asked
 	}
 	<-entered
-	go func() { // all other workers
+	go func() { // closes all other workers
 		for range asked {
 		}
 	}()
@@ -354,7 +354,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
 	stopped := make(chan struct{})
 	go func() { stop(t.Context()); close(stopped) }()
-	for range 20 { // another worker serves new calls and calls that came just before
+	for range 20 { // another worker serves new calls, and calls that were sent just before the stop
 		if answer, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(answer) != "new" {
 			t.Errorf("got %q, %v", answer, err)
 		}
@@ -410,9 +410,9 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the server. One lasts
-// longer than the time in which a worker must accept a call, and the other lasts longer than a
-// caller waits.
+// TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the server. One outage
+// lasts longer than the time in which a worker must accept a call, the other longer than the time
+// for which a caller waits.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())

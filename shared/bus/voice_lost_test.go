@@ -33,7 +33,7 @@ func TestASilentVoiceWorkerIsLost(t *testing.T) {
 	if took := time.Since(began); took < 1300*time.Millisecond || took > testkit.Within(2*time.Second) {
 		t.Errorf("lost after %s", took)
 	}
-	receive(t, ended) // it is notified
+	receive(t, ended) // the worker's session ends, too
 }
 
 func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
@@ -50,7 +50,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	}
 	frames := make(chan struct{})
 	go func() {
-		for range line.Frames() { // it only reads
+		for range line.Frames() { // the client only reads
 		}
 		close(frames)
 	}()
@@ -88,7 +88,7 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	worker.Close() // as the kernel does when a process is killed
 	began := time.Now()
 	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
-		receive(t, time.After(20*time.Millisecond)) // the pace of audio
+		receive(t, time.After(20*time.Millisecond)) // at the pace of real audio
 	}
 	if took := time.Since(began); took > testkit.Within(500*time.Millisecond) {
 		t.Errorf("lost after %s", took)
@@ -111,7 +111,7 @@ func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	}
 	open(t, c, "a")
 	ingress.Close()
-	receive(t, ended) // once the worker's ping arrives
+	receive(t, ended) // the worker notices when it sends its next ping
 }
 
 func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
@@ -136,7 +136,7 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 				}
 				nextReport(t, line)
 				began := time.Now()
-				proxy.Reset() // a new connection is made shortly after
+				proxy.Reset() // the client reconnects shortly afterwards
 				lost(t, line.Frames())
 				if took := time.Since(began); took > testkit.Within(1800*time.Millisecond) {
 					t.Errorf("lost after %s", took)
@@ -222,7 +222,7 @@ func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveVoice(t, server, 1, echoes)
-	line := receive(t, opened) // with another worker
+	line := receive(t, opened) // the session is opened with another worker
 	accept(t, nc, frozen, own)
 	if got := receive(t, ended); got.Header.Get(contract.HeaderStage) != string(contract.StageEnded) || got.Reply != "" {
 		t.Errorf("reported %+v", got)
@@ -291,7 +291,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if before := lost(t, line.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
-			for stage := ""; stage != string(contract.StageEnded); { // the worker is notified
+			for stage := ""; stage != string(contract.StageEnded); { // the worker is told that the session has ended
 				stage = receive(t, ended).Header.Get(contract.HeaderStage)
 			}
 		})

@@ -85,7 +85,8 @@ func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	panic("not reached")
 }
 
-// lost waits for the end of a session, and returns the number of frames that came before the end.
+// lost waits for the end of a session, and returns the number of frames that arrived before the
+// end.
 func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
 	t.Helper()
 	for late := time.After(20 * time.Second); ; before++ {
@@ -341,7 +342,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 	good := open(t, c, "good")
 	for name, bounds := range map[string][2]int{"frames": {1000, 1000}, "bytes": {80, 88}} {
 		line := open(t, c, name)
-		for n := range 3 { // meanwhile the other session continues
+		for n := range 3 { // the other session continues meanwhile
 			if err := good.Audio(int64(n), []byte{1, 2}); err != nil {
 				t.Fatal(err)
 			}
@@ -349,7 +350,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 		}
-		receive(t, ended) // while its frames are not read
+		receive(t, ended) // although its frames are not read
 		if before := lost(t, line.Frames()); before < bounds[0] || before > bounds[1] {
 			t.Errorf("%s: %d were kept for the reader", name, before)
 		}
@@ -366,7 +367,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 		ended <- len(line.Frames())
 	})
 	line := open(t, voiceCaller(t, url), "a")
-	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker reports that the session has ended
+	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // sends until the worker reports that the session has ended
 		if n > 10_000_000 {
 			t.Fatal("the line does not end")
 		}
@@ -403,7 +404,7 @@ func TestAReopenedLineReplacesTheFirst(t *testing.T) {
 	}
 	third.Close()
 	receive(t, ends)
-	open(t, one, "b") // its only slot was released once
+	open(t, one, "b") // the worker's only slot was released once
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := one.Open(ctx, "yes", []byte("c")); !errors.Is(err, bus.ErrNoVoiceWorker) {
@@ -422,7 +423,7 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	})
 	c := voiceCaller(t, url)
 	open(t, c, "a")
-	second := open(t, c, "a") // while the first is still being served
+	second := open(t, c, "a") // while the worker still serves the first session
 	receive(t, ends)
 	release <- struct{}{}
 	open(t, c, "a") // replaces the first session; the worker still has the latest session with this name
@@ -453,7 +454,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 			t.Errorf("reported %+v", got)
 		}
 	}
-	again := open(t, c, "left") // with another worker
+	again := open(t, c, "left") // the session is opened with another worker
 	left.Close()
 	if name := receive(t, old); name != "left" {
 		t.Errorf("%s ended", name)
@@ -485,7 +486,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	}
 }
 
-// raw returns a connection for messages that neither Parley's workers nor its ingresses send.
+// raw returns a connection for messages that neither workers nor ingresses of Parley send.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))

@@ -38,7 +38,7 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 	}
 	watch.Unfollow("run_3")
 	fails.Store(false)
-	if err := watch.Follow("run_1"); err != nil { // a later reader
+	if err := watch.Follow("run_1"); err != nil { // another reader follows the run later
 		t.Fatal(err)
 	}
 	subscribed := watch.followed["run_1"].sub
@@ -62,7 +62,7 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 			}
 		}
 	}
-	wait(RunMessage{RunID: "run_2"}) // no other reader is left, so earlier events must be read from the database
+	wait(RunMessage{RunID: "run_2"}) // run_2 has no other reader, so its earlier events must be read from the database
 	for _, runID := range []string{"run_1", "run_2"} {
 		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
 		wait(RunMessage{RunID: runID, Events: []byte{}})

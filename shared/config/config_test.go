@@ -170,7 +170,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
-// An unset key and an invalid key have different errors.
+// An unset key and an invalid key cause different errors.
 func TestUnsetSecretsKey(t *testing.T) {
 	t.Parallel()
 	const want = "SECRETS_KEY is not set; create a key with openssl rand -base64 32"

@@ -12,7 +12,7 @@ func TestEventMessagesAreReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []domain.EventChunk{
 		{Fence: 1, First: 2, Lines: []byte("message.delta {\"text\":\"a\"}\nmessage.delta {\"text\":\"b\"}\n")},
-		{Fence: 9_000_000_000, First: 70_000}, // a notice
+		{Fence: 9_000_000_000, First: 70_000}, // a notice without events
 	} {
 		got, err := contract.ParseEventMessage(contract.EventMessage(chunk))
 		if err != nil || got.Fence != chunk.Fence || got.First != chunk.First || !bytes.Equal(got.Lines, chunk.Lines) {

@@ -91,7 +91,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"https://a.b/{id}", `{"id":"x/../../admin"}`},
 		{"https://a.b/{id}", `{"id":"..\\admin"}`},
 		{"https://a.b/{id}", `{"id":"..%2fadmin"}`},
-		{"https://a.b/{id}", `{"id":"1/delete"}`}, // a server may route it as /1/delete
+		{"https://a.b/{id}", `{"id":"1/delete"}`}, // a server may route the path as /1/delete
 		{"https://a.b/{id}", `{"id":"//evil.test"}`},
 		{"https://a.b/{id}", `{"id":"1\\delete"}`},
 		{"https://a.b/{id}", `{"id":"1%2fdelete"}`},
@@ -103,7 +103,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"https://a.b/{id}", `{"id":"%2e%2e/%zz"}`},
 		{"https://a.b/{id}", `{"id":"%2e%2e;%zz"}`},
 		{"https://a.b/{id}", `{"id":"%252e.;%zz"}`},
-		{"https://a.b/{x}2fdelete", `{"x":"1%"}`}, // in combination
+		{"https://a.b/{x}2fdelete", `{"x":"1%"}`}, // the fixed text and the value together form an escape
 		{"https://a.b/{x}{y}", `{"x":"1%","y":"2fdelete"}`},
 		{"https://a.b/{x}{y}", `{"x":"1%25","y":"5Cdelete"}`},
 		{"https://a.b/a%2F{x}", `{"x":".."}`},
@@ -162,7 +162,7 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
-// lenient decodes the relevant escapes, even next to invalid ones.
+// lenient decodes the relevant escapes, even if they stand next to invalid ones.
 var lenient = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\", "%25", "%", "%32", "2", "%35", "5", "%46", "F", "%66", "f", "%43", "C", "%63", "c")
 
 // For all arguments, the URL stays at the template's origin and below its fixed segments, and
@@ -191,7 +191,7 @@ func FuzzExpand(f *testing.F) {
 		if len(parts) != 4 || parts[1] != "v1" || parts[3] != "end" || u.JoinPath().EscapedPath() != u.EscapedPath() {
 			t.Errorf("%q became %s", segment, address)
 		}
-		for plain, n := parts[2], 0; n < 3; n++ { // as read by servers that unescape a path before routing
+		for plain, n := parts[2], 0; n < 3; n++ { // plain is the path that a server routes if it unescapes the path first, up to three times
 			if plain = lenient.Replace(plain); strings.ContainsAny(plain, "/\\") {
 				t.Errorf("%q became %s, and then %s", segment, address, plain)
 			}

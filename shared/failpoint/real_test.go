@@ -44,5 +44,5 @@ func TestHoldWaitsForItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-passed
-	Here(ClaimAfter) // only once
+	Here(ClaimAfter) // a second call has no effect
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleKey) {
 	case "":
 		os.Exit(m.Run())
-	case "obedient": // ends at the first signal
+	case "obedient": // ends after the first signal
 		ctx, cancel := Context(context.Background())
 		defer cancel()
 		fmt.Println("ready")

@@ -17,7 +17,7 @@ import (
 // queries; the last response is repeated. Queries for A and AAAA records are counted separately.
 type zone struct {
 	answers map[string][][]string
-	any     []string // for names that are not listed
+	any     []string // responses for names that are not listed
 
 	mu    sync.Mutex
 	asked map[dnsmessage.Question]int

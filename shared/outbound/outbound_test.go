@@ -316,7 +316,7 @@ func TestCredentialsAreNotSentInTheClear(t *testing.T) {
 	}
 }
 
-// Not parallel: it changes the environment.
+// The test does not run in parallel, because it changes the environment.
 func TestNoProxyOfTheEnvironment(t *testing.T) {
 	proxy := start(t, func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") })
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -498,7 +498,7 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/?k=secret", http.NoBody)
-		req.Header.Set("Idempotency-Key", "k") // makes net/http retry it on a reused connection
+		req.Header.Set("Idempotency-Key", "k") // with this header, net/http retries the request on a reused connection
 		_, err = do(c.HTTP(Options{Fresh: true, Redirects: 1}), req)
 		failed := AsError(err)
 		if err == nil || failed.NotSent || requests.Load() != 1 || strings.Contains(failed.Message, "secret") || strings.Contains(failed.Message, "127.0.0.1") {
@@ -628,7 +628,7 @@ func FuzzURL(f *testing.F) {
 			if !mayBeDialled(to, open) {
 				t.Errorf("%q: %v would have been dialled", address, to)
 			}
-			return enough // no connection is made
+			return enough // no connection is made to the address
 		}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 		if err != nil {

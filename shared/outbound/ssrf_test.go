@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Hosts that must not be reached in any notation. The victim listens on the loopback hosts among
-// them.
+// forbiddenHosts must not be reached in any notation. The victim listens on the loopback hosts
+// among them.
 var forbiddenHosts = []string{
 	"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F000001", "0x7f.1", "0177.0.0.1", "017700000001", "00000177.0.0.1",
 	"127.0.0.01", "127.000.000.001", "0", "0.0.0.0", "127.255.255.254", "1.2.3.4.5", "999.0.0.1", "4294967296",
@@ -31,7 +31,7 @@ var forbiddenHosts = []string{
 	"127.0.0.1#@good.test", "127.0.0.1?@good.test", "good.test,127.0.0.1", "good.test..", ".", "", "a..b.test", "xn--", "[::1", "::1", "[127.0.0.1]", "[localhost]",
 }
 
-// URLs that must not be followed. %d is the victim's port.
+// forbiddenURLs must not be followed. %d is the victim's port.
 var forbiddenURLs = []string{
 	"file:///etc/passwd", "file://127.0.0.1:%d/", "gopher://127.0.0.1:%d/_GET%%20/", "dict://127.0.0.1:%d/info", "data:text/plain,hello", "ftp://127.0.0.1:%d/",
 	"ws://127.0.0.1:%d/", "unix:///run/docker.sock", "javascript:alert(1)", "jar:http://127.0.0.1:%d/!/", "HTTP://127.0.0.1:%d/", "hTTps://127.0.0.1:%d/",
@@ -39,7 +39,7 @@ var forbiddenURLs = []string{
 	"http://127.0.0.1:0%d:1/", "http://127.0.0.1:+%d/", "http://127.0.0.1: %d/", "http://127.0.0.1:%d%%20/", "http://good.test:0/", "http://good.test:65536/",
 }
 
-// Addresses in the same networks, in the form in which a name server returns them.
+// forbiddenAddresses are in the same networks, in the form in which a name server returns them.
 var forbiddenAddresses = []string{
 	"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.100.100.200", "169.254.169.254", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16", "224.0.0.1", "255.255.255.255",
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
@@ -50,11 +50,11 @@ type testEnv struct {
 	client *Client
 	good   string // host:port
 	port   int
-	hits   atomic.Int32 // connections to the victim
+	hits   atomic.Int32 // number of connections to the victim
 
 	mu     sync.Mutex
 	dialed []netip.AddrPort
-	next   string // where the good host redirects to; empty: no redirect
+	next   string // target of the good host's redirect; empty: no redirect
 }
 
 const goodAddress = "127.0.0.2"
@@ -86,7 +86,7 @@ func newTestEnv(t *testing.T, z *zone) *testEnv {
 	}
 	w.client = client
 	w.good = "good.test:" + strconv.Itoa(w.port)
-	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // so that no host is refused because of its port
+	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // adds the port to the permitted ports, so that no host is refused because of its port
 	w.client.guard.seen = func(_ string, to netip.AddrPort) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -294,7 +294,8 @@ func TestRebinding(t *testing.T) {
 			t.Fatalf("%s: the first answer is allowed: %v", address, err)
 		}
 		status, _, err := w.get(t, at, Options{})
-		// The name has only an IPv6 address: the response for A is empty and contains no address to dial.
+		// The name has only an IPv6 address: the response for the A record is empty and contains no
+		// address to dial.
 		if err == nil {
 			t.Errorf("%s: got %v", address, status)
 		}

@@ -239,7 +239,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 	old, ctx := sealedtest.Box(t, sealedtest.KeyA), t.Context()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { // a process that still seals with the old key
+	wg.Go(func() { // simulates a process that still seals with the old key
 		defer close(done)
 		for n := range rounds {
 			_, err := s.Agents.UpdateAgent(ctx, org, house.Agent, 0, func(a *domain.Agent) error {

@@ -92,7 +92,7 @@ func TestMissingKeysAreLoggedAtTheStart(t *testing.T) {
 	}
 }
 
-// seen stops a watch after it has checked all kinds.
+// seen counts the kinds that a watch checks, and stops the watch after the last kind or an error.
 type seen struct {
 	sealed.Values
 

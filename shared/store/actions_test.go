@@ -25,7 +25,8 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// TestDecisions makes each decision about each kind of action, and then repeats it.
+// TestDecisions makes each possible decision about each kind of action, and then repeats the
+// decision.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -117,7 +118,7 @@ func TestDecisionsWithoutAWaitingRun(t *testing.T) {
 		t.Error(err)
 	}
 	running := b.claimedRun()
-	b.inState(running, "awaiting", domain.SideEffectUnsafe) // and not parked yet
+	b.inState(running, "awaiting", domain.SideEffectUnsafe) // the call waits for a decision, but its run is not parked yet
 	wantField(t, decide(b.org, "", running.RunID, "c"), "toolCallId")
 
 	late := b.parked(domain.ActionApproval)
@@ -152,8 +153,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, its outcome is lost, and a second decision is needed to send the call again. The second decision is not mistaken for
-// the first.
+// A call is approved and its outcome is lost. A second decision is then needed to send the call
+// again, and the second decision is not mistaken for the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -183,7 +184,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	}
 	b.does("begin", second, true)
 	b.park(second, domain.ActionUnknownOutcome, executiondb.Chunk{})
-	b.does("end", second, false) // it waits for a decision
+	b.does("end", second, false) // the call waits for a decision
 	if out, err = b.decide(held, domain.DecisionApprove); err != nil || out.Resumed || out.Run.Run.Status != domain.RunRequiresAction {
 		t.Errorf("the first decision again: %+v, %v", out, err)
 	}
@@ -266,13 +267,13 @@ func TestOnlyOneConcurrentDecisionSucceeds(t *testing.T) {
 }
 
 // If a run's deadline passed before the run was parked, the run times out after the decision and
-// not while it waits.
+// not while it is parked.
 func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
-	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // earlier attempt
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // simulates an earlier attempt
 	b.park(held, domain.ActionApproval, executiondb.Chunk{})
 	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
@@ -286,14 +287,14 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b.wantRun(held.RunID, domain.RunTimedOut)
 }
 
-// All operations run concurrently and repeatedly. There must be no deadlock, which would be retried
-// in production and fails here by the lock timeout, and no dangling link.
+// All operations run concurrently and repeatedly. No dangling link may remain. There must be no
+// deadlock, either: production would retry the operation, but here it fails at the lock timeout.
 func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	doing := make([]atomic.Int64, 8)
-	never := func() []int { // the kinds that never succeeded
+	never := func() []int { // the kinds of operations that never succeeded
 		var things []int
 		for what := range doing {
 			if doing[what].Load() == 0 {
@@ -302,7 +303,7 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 		}
 		return things
 	}
-	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // a round may contain no calls that people decide
+	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // a round may not contain any call that requires a decision
 		b.chaos(doing)
 	}
 	if things := never(); len(things) > 0 {
@@ -327,7 +328,7 @@ func (b *testEnv) chaos(doing []atomic.Int64) {
 		run := b.run("", "")
 		session := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: run.ID, Key: run.SessionKey}
 		runID := b.accept(wideWindow, run)[0].Run.Run.ID
-		var fence atomic.Int64 // of the newest claim
+		var fence atomic.Int64 // fence of the newest claim
 		for w := range 5 {
 			wg.Go(func() {
 				for n := range 40 {
@@ -373,7 +374,7 @@ func (b *testEnv) chaosStep(what int, held lease.Held, n int, fence *atomic.Int6
 		return b.try("begin", held)
 	case 2:
 		out, err := b.s.Executions.Park(ctx, held, domain.RequiredAction{ToolCallID: "c"}, chunk(n+1, n+1))
-		if err != nil && strings.Contains(err.Error(), "reading effect") { // not prepared yet
+		if err != nil && strings.Contains(err.Error(), "reading effect") { // the call is not prepared yet
 			err = nil
 		}
 		return out.Parked, err

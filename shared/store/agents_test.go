@@ -180,7 +180,7 @@ func TestSyncTemplates(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	all := templates.All()
 	var wg sync.WaitGroup
-	for range 4 { // ingresses that start concurrently
+	for range 4 { // simulates ingresses that start concurrently
 		wg.Go(func() {
 			if err := s.Agents.SyncTemplates(ctx, all); err != nil {
 				t.Error(err)
@@ -206,7 +206,7 @@ func TestSyncTemplates(t *testing.T) {
 		}
 	}
 	check(nil)
-	all[0], all[1] = all[1], all[0] // a different order is not a new version
+	all[0], all[1] = all[1], all[0] // a different order does not create a new version
 	all[2].SystemPrompt = "changed"
 	if err := s.Agents.SyncTemplates(ctx, all); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestAutomationsByName(t *testing.T) {
 	expired := b.automationRun("expired", "schedule", "")
 	b.finish(b.mustClaim(expired), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, expired)
-	b.accept(wideWindow, b.run("", "")) // without an automation
+	b.accept(wideWindow, b.run("", "")) // this run has no automation
 	other.automationRun("another's", "schedule", "")
 	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
 	if _, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil {

@@ -29,8 +29,8 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content is removed together with the last file that refers to it, by erasure or by retention,
-// and not earlier.
+// A content is removed together with the last file that refers to it, by erasure or at the end of
+// the retention, and not earlier.
 func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -66,7 +66,7 @@ func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
 
-	// The previous release erases with this statement, which deletes the steps.
+	// The previous release erases runs with this statement, which deletes the steps.
 	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
 	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
@@ -76,7 +76,8 @@ func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	r.wantStored("and the other", "0 contents 0 chunks 0 files")
 }
 
-// If the contents are too many for one statement, the sweeper removes the remaining ones.
+// If there are more unused contents than one statement removes, the sweeper removes the remaining
+// contents.
 func TestManyContentsAreRemovedInParts(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -84,7 +85,7 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size: little more than two contents of it fit into a statement
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a false size, so that a statement removes little more than two contents
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
@@ -95,10 +96,9 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 	}
 }
 
-// storeBlocked stores a content while another transaction is writing the content's second chunk,
-// and calls f once the storing waits for that transaction. After f the other transaction rolls
-// back. storeBlocked returns the result of storing the content. f can interrupt the storing by
-// calling its argument.
+// storeBlocked stores a content while another transaction is writing the content's second chunk. It
+// calls f once the storing waits for that transaction, rolls the transaction back after f, and
+// returns the result of storing the content. f can interrupt the storing by calling its argument.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -275,8 +275,8 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked. A complete content may be removed just before or during
-// linking, and it may be in the process of being written again.
+// An incomplete content is not linked. A complete content may be removed just before or while it is
+// linked, and may be written again at that time.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -334,7 +334,7 @@ func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, query := range []string{ // as KeepFiles
+	for _, query := range []string{ // the same statement as in KeepFiles
 		`SELECT 1 FROM blobs FOR KEY SHARE`,
 		`INSERT INTO files OVERRIDING SYSTEM VALUE SELECT * FROM other`,
 	} {
@@ -358,8 +358,8 @@ func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// While the last files that refer to some contents are removed, the same contents are stored
-// repeatedly. No file loses its content, and no content remains at the end.
+// Contents are stored repeatedly while the last files that refer to the same contents are removed.
+// No file loses its content, and no content remains at the end.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -378,7 +378,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // as if an hour had passed, although only milliseconds have
+				if n%5 == w { // makes the contents an hour old in a few milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)
@@ -392,7 +392,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 	r.wantStored("in the end", "0 contents 0 chunks 0 files")
 }
 
-// If the same content is stored by two callers concurrently, the database contains it once.
+// If two callers store the same content concurrently, the database contains it once.
 func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -415,8 +415,8 @@ func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 	b.wantStored("in the end", "2 contents 6 chunks 12 files")
 }
 
-// A large file is read without holding all of it in memory. Not parallel, because allocations of
-// other tests would count.
+// A large file is read without holding all of it in memory. The test does not run in parallel,
+// because the allocations of other tests would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	file := func() domain.File {

@@ -95,7 +95,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	}
 	for n, holdID := range holds {
 		all.Go(func() {
-			for range 2 { // the second time has no effect
+			for range 2 { // the second settlement has no effect
 				if err := stores[n%2].Budgets.Settle(t.Context(), held, holdID, budgetdb.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
 					t.Error(err)
 				}
@@ -139,7 +139,7 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	removed := triggered()
 	use(removed)
 	use(triggered())
-	use(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)) // without an automation
+	use(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)) // this run has no automation
 	b.exec(`DELETE FROM runs WHERE id = $1`, removed.RunID)
 	goesOn := triggered()
 	step, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{"costMicros": 3, "usage": domain.Usage{InputTokens: 100, OutputTokens: 10}}})
@@ -178,7 +178,8 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	}
 }
 
-// Amounts that an ended attempt still holds of a budget count as used; the holds of other attempts stay.
+// The amounts that an ended attempt still holds from a budget count as used. The holds of other
+// attempts remain.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -194,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // its worker may still settle it
+	settle(0) // the attempt's worker may still settle the hold
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
@@ -263,7 +264,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 		}
 	}
 	opened("made", 1)
-	b.exec(`DELETE FROM budget_counts`) // as it is at the beginning of a period
+	b.exec(`DELETE FROM budget_counts`) // restores the state at the beginning of a period
 	if err := b.s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
 		t.Error(err)
 	}
@@ -276,7 +277,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	opened("of a run that it does not count", 0)
 }
 
-// A session that began before midnight may still count usage for the previous day.
+// A session that began before midnight may still add usage to the previous day.
 func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -298,7 +299,7 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	}
 }
 
-// A budget that is created during a call counts the call when the call ends, exactly once, whether
+// A budget that is created during a call counts the call exactly once, when the call ends, whether
 // or not other budgets hold an amount for the call.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()

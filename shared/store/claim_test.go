@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// A claim of dispatched runs adds no index entries: it changes no column that an index of open_runs
-// needs, and each page has room for a second version of its rows.
+// Claiming dispatched runs adds no index entries: a claim changes no column that an index of
+// open_runs contains, and each page has room for a second version of its rows.
 func TestAClaimAddsNoIndexEntries(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -20,7 +20,7 @@ func TestAClaimAddsNoIndexEntries(t *testing.T) {
 	if dispatched(accepted) != runs {
 		t.Fatalf("%d of %d runs were dispatched", dispatched(accepted), runs)
 	}
-	tx, err := b.raw.BeginTx(t.Context(), nil) // the statistics of the own transaction are exact
+	tx, err := b.raw.BeginTx(t.Context(), nil) // statistics are exact within the transaction
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRunsOfASessionNeverOverlap(t *testing.T) {
 type sessionOrder struct {
 	mu        sync.Mutex
 	runs      []string
-	finishing map[string]int // by session: the last run whose finish has begun
+	finishing map[string]int // by session: the last run that has begun to finish
 }
 
 func (o *sessionOrder) add(runs []string) {

@@ -7,7 +7,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// step simulates a change of the database's clock: it moves the stored times of open runs into the past.
+// step simulates a change to the database's clock: it moves the stored times of open runs into the
+// past.
 func (b *testEnv) step(by time.Duration) {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1),

@@ -242,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// However a run that is collecting deliveries ends, the next delivery starts another run.
+// However a run ends that is collecting deliveries, the next delivery starts another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -307,8 +307,8 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	}
 }
 
-// A transaction whose reply was lost may commit between the lookup of its rows and the second try.
-// The second try then leaves these rows unchanged.
+// A transaction whose reply was lost may commit after its rows were looked up and before it is
+// tried again. The second try then leaves these rows unchanged.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -340,8 +340,9 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// breakConnection breaks the connection of the first transaction that changes a table, once. The
-// connection breaks immediately or at the commit.
+// breakConnection breaks the connection of the first transaction that changes the table, either
+// immediately or at the commit. Later transactions are not affected. died removes the trigger and
+// reports whether the connection was broken.
 func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
@@ -359,7 +360,7 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	}
 }
 
-// The releasing process may die at any point: the run either keeps collecting with all its
+// The releasing process may die at any point. The run then either keeps collecting, with all its
 // deliveries, or is released.
 func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
@@ -393,7 +394,7 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// The accepting process may die at any point: either everything is stored or nothing is.
+// The accepting process may die at any point: either all of the transaction is stored or nothing.
 func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -22,7 +22,7 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
-	credential string // which of a holder's ids and hashes the call takes
+	credential string // name of the holder's id or hash that the call takes
 	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
 }
 
@@ -153,7 +153,7 @@ func (c credentialCall) result(t *testing.T, s *store.Store, raw *sql.DB, acting
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // no effect after the commit
+	defer func() { _ = tx.Rollback() }() // has no effect after the commit
 	if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true), set_config('parley.user', $2, true)`, acting, credential); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func TestDefinersAreOnThePage(t *testing.T) {
 	}
 }
 
-// definerCalls contains calls of the functions that act for an organization: $1 is the
+// definerCalls contains calls to the functions that act for an organization: $1 is the
 // organization, $2 the prefix of its lexemes, $3 the organization's documents and $4 its agent.
 var definerCalls = map[string]string{
 	"known_terms":    `known_terms($1, $2, '{secret}') WHERE $3::text[] IS NOT NULL`,
@@ -170,7 +170,7 @@ func rowsFor(t *testing.T, s *store.Store, acting, call string, args ...any) (ro
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it only reads
+	defer func() { _ = tx.Rollback() }() // the transaction only reads
 	if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true)`, acting); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func TestCountDemoIsExactAcrossProcesses(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	var wg sync.WaitGroup
 	var allowed, refused atomic.Int32
-	for range 30 { // concurrently, as from many ingresses
+	for range 30 { // concurrent requests, as from many ingresses
 		wg.Go(func() {
 			v, err := s.Limits.CountDemo(ctx, "192.0.2.1", 10, time.Minute)
 			if err != nil {
@@ -67,7 +67,7 @@ func TestCountDemoSlides(t *testing.T) {
 	if v := count(); v.Allowed || v.Reset > 20*time.Second {
 		t.Errorf("third %+v", v)
 	}
-	age("21 seconds") // the first one is 61 s old now
+	age("21 seconds") // the first request is 61 s old now
 	if v := count(); !v.Allowed || v.Remaining != 0 || v.Reset < 30*time.Second {
 		t.Errorf("61 s after the first %+v", v)
 	}
@@ -123,7 +123,7 @@ func TestLeaseTokensRefills(t *testing.T) {
 		}
 	}
 	age("5 seconds")
-	if g := lease(10); g.Granted < 5 || g.Granted > 9 { // and the tokens gained since
+	if g := lease(10); g.Granted < 5 || g.Granted > 9 { // includes the tokens gained in the meantime
 		t.Errorf("after 5 s %+v", g)
 	}
 	age("1 hour")

@@ -242,7 +242,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	}
 }
 
-// look makes the sweeper look for waiting runs.
+// look makes the sweeper look for waiting runs once.
 func (b *testEnv) look() {
 	b.Helper()
 	if _, err := b.s.Queue.DispatchWaiting(b.Context()); err != nil {
@@ -258,7 +258,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	b.exec(`DELETE FROM waiting_lanes`)
 	b.exec(`INSERT INTO waiting_lanes VALUES ($1, 'chat', 'run_z')`, b.org)
 	first := b.mustClaim(accepted[0].Run.Run.ID)
-	b.exec(`UPDATE open_runs SET dispatched = false WHERE run_id = $1`, first.RunID) // its slot was lost
+	b.exec(`UPDATE open_runs SET dispatched = false WHERE run_id = $1`, first.RunID) // simulates a lost slot
 	jobs, err := b.s.Queue.DispatchWaiting(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -299,8 +299,8 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 	}
 }
 
-// Overdue runs of several organizations are ended in turn: no organization waits for a thousand
-// overdue runs of another.
+// Overdue runs of several organizations are ended in turn, so that no organization waits for a
+// thousand overdue runs of another.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

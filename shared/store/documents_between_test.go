@@ -10,8 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// gate makes transactions wait in a trigger, for example "BEFORE DELETE ON documents FOR EACH
-// ROW", until it is opened.
+// gate creates a trigger that blocks transactions until open is called. The argument is, for
+// example, "BEFORE DELETE ON documents FOR EACH ROW".
 func (b *testEnv) gate(trigger string) (open func()) {
 	b.Helper()
 	// The lock timeout of batches does not apply here.
@@ -130,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until giving (the result of a call in progress) is blocked by the row of the
-// document that is being removed, and not by the preceding document's row.
+// waitsFor waits until the call whose result giving delivers is blocked by the row of the document
+// that is being removed, and not by the preceding document's row.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -94,7 +94,7 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	if got := r.leaks(); got != "" {
 		t.Errorf("left: %s", got)
 	}
-	r.wantStored("contents", "2 contents 2 chunks 2 files") // of the remaining runs
+	r.wantStored("contents", "2 contents 2 chunks 2 files") // contents, chunks and files of the remaining runs
 	for what, n := range map[string]int{"run_documents": 0, "documents": 0, "open_runs": 0, "document_chunks": 0, "document_vectors": 0, "knowledge_terms": 0, "sessions": 2} {
 		if got := r.number(`SELECT count(*) FROM ` + what); got != n {
 			t.Errorf("%d %s, want %d", got, what, n)
@@ -127,7 +127,8 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	}
 }
 
-// wantLivingSession checks that only the first run of a session is left, and continues the session.
+// wantLivingSession checks that only the first run of a session remains, and that the session can
+// continue.
 func (r *storedEnv) wantLivingSession(first string) {
 	r.Helper()
 	ctx := r.Context()
@@ -212,7 +213,7 @@ func TestGivingDocuments(t *testing.T) {
 	}
 }
 
-// A worker that is reading a document writes nothing during or after the document's deletion.
+// A worker that is reading a document writes nothing while the document is deleted or afterwards.
 func TestDeletingADocumentBeingRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -328,7 +329,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // at least two seconds, and until a run has read a document that is deleted
+	go func() { // stops after at least two seconds, once a run has read a document that is being deleted
 		defer close(over)
 		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
 			<-time.After(time.Second)
@@ -339,7 +340,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		all.Go(func() {
 			for !isClosed(over) {
 				c := r.claim(r.accept(wideWindow, r.chat("usr_1", fmt.Sprint("s", n), "m"))[0].Run.Run.ID)
-				if c.Run == nil { // erased before it was claimed
+				if c.Run == nil { // the run was erased before it was claimed
 					continue
 				}
 				_, doc := either()

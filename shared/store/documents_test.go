@@ -236,7 +236,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // the contents for which there was no room are removed, too
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // contents that exceeded the limits are removed again, too
 	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {

@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState inserts the effect of the call "c" and brings it to a state.
+// inState inserts the effect of the call "c" and changes it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -44,7 +44,7 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 	case "done":
 		b.does("begin", held, true)
 		b.does("end", held, true)
-	case "denied", "happened": // by a person; see TestDecisions
+	case "denied", "happened": // set by a person's decision; see TestDecisions
 		b.exec(`UPDATE effects SET state = $2 WHERE run_id = $1`, held.RunID, state)
 	case "unknown":
 		b.exec(`UPDATE effects SET state = 'awaiting', sent_at = clock_timestamp() WHERE run_id = $1`, held.RunID)
@@ -58,9 +58,13 @@ func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
 	case "begin":
-		return b.s.Executions.BeginSend(b.Context(), held, "c")
+		return b.s.Executions.BeginSend(b.Context(), held, "c", "sender")
 	case "end":
 		return b.s.Executions.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
+	case "unsend":
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "sender")
+	case "unsend of another":
+		return b.s.Executions.CancelSend(b.Context(), held, "c", "another")
 	case "void":
 		return b.s.Executions.VoidEffect(b.Context(), held, "c")
 	case "prepare":
@@ -114,7 +118,8 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
+// A later attempt finds the state of a call's effect, and may repeat the call only if a repetition
+// is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -154,14 +159,14 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the lost worker's outcome is true, and no person has decided otherwise
+			b.does("end", first, tc.left == "sending") // the lost worker's outcome is correct, and no person has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
 			for _, what := range []string{"begin", "end", "void"} { // not allowed before the next attempt has taken over the effect
 				b.does(what, next, false)
 			}
-			other := effect("c", none) // the ledger's entry counts
+			other := effect("c", none) // the entry in the ledger decides
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
 			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||
@@ -222,7 +227,28 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	}
 	b.does("begin", held, true)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
-	b.does("end", held, true) // the outcome is still true
+	b.does("end", held, true) // the outcome is still correct
+}
+
+// A call that is recorded as being sent, but was not sent, is made by the next attempt without a
+// person's decision.
+func TestTheNextAttemptMakesACallThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	held := b.claimedRun()
+	b.inState(held, "sending", domain.SideEffectUnsafe)
+	b.does("unsend of another", held, false)
+	b.does("unsend", held, true)
+	b.does("unsend", held, false)
+	b.wantEffect(held.RunID, "ready sent")
+
+	next := b.requeueAndClaim(held.RunID).Held()
+	b.does("unsend", next, false)
+	if e := b.prepare(next, effect("c", domain.SideEffectUnsafe), false); e.State != domain.EffectReady {
+		t.Errorf("state of the effect = %s, want ready", e.State)
+	}
+	b.does("begin", next, true)
+	b.does("unsend", held, false)
 }
 
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
@@ -233,7 +259,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
+	for _, what := range []string{"prepare", "begin", "end", "unsend", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
 	b.wantEffect(held.RunID, "sending sent")
@@ -310,7 +336,8 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Writes by a worker that arrive while its run is being taken away wait for the takeover, and then change nothing.
+// If a worker writes while its run is being taken away, the write waits for the takeover and then
+// changes nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -325,8 +352,8 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	}
 }
 
-// Writes that share a statement with those of other runs wait for no lock. They are repeated until the
-// run has been taken from its worker, and then write nothing.
+// A write that shares a statement with writes for other runs waits for no lock. It is repeated
+// until the run has been taken from its worker, and then changes nothing.
 func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -345,8 +372,8 @@ func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 // waitsForLock counts the transactions that wait for a lock.
 const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// during makes a change in a transaction, runs f, and commits the transaction once the query counts f among those
-// that wait for the change.
+// during makes a change in a transaction and runs f. It commits the transaction once the query
+// waits shows that f waits for the change.
 func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

@@ -90,7 +90,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		ended[0].OrganizationID != r.org || ended[0].Result != nil {
 		t.Errorf("ended %+v", ended)
 	}
-	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2's session of the same name
+	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2 has a session of the same name
 		t.Errorf("left: %s", got)
 	}
 	for _, run := range []string{done.RunID, running.RunID, queued} {

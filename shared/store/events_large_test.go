@@ -7,8 +7,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// A batch of large logs is read in portions of 1 MiB, or, if a log is larger than that, one log at
-// a time. The other logs are deferred and requested again until all are read.
+// A batch of large logs is read in portions of 1 MiB. A log that is larger than that is read alone.
+// The other logs are deferred and requested again until all are read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

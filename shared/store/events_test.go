@@ -80,10 +80,10 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	}
 	c := b.mustClaim(runID)
 	b.save(true, c.Held(), chunk(2, 3))
-	b.save(true, c.Held(), chunk(2, 3)) // the reply to a checkpoint was lost
+	b.save(true, c.Held(), chunk(2, 3)) // as if the reply to the checkpoint had been lost
 	b.save(true, c.Held(), chunk(4, 6))
 	b.save(true, c.Held(), chunk(7, 7), chunk(8, 9))
-	b.save(true, c.Held(), chunk(8, 10)) // another reply was lost, and more events were added in the meantime
+	b.save(true, c.Held(), chunk(8, 10)) // as if another reply had been lost and more events had been added in the meantime
 	log := b.log(runID, 0, 0)
 	b.wantChunks("while it runs", log, 1, chunk(2, 3), chunk(4, 6), chunk(7, 7), chunk(8, 10))
 	if log.Run.Run.Status != domain.RunRunning || log.Run.Run.StartedAt == nil || log.EndFence != 0 {
@@ -169,7 +169,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	}
 	broken := checkpoints[1].RunID
 	checkpoints[1].Events = "message.delta {\"text\":\"\x00\"}\n"
-	checkpoints[4].Fence++ // no longer held by its worker
+	checkpoints[4].Fence++ // the worker no longer holds this run
 	done, err := b.s.Executions.SaveEvents(t.Context(), checkpoints)
 	if err != nil || len(done.Rejected) != 1 || done.Rejected[broken] == nil || len(done.Locked) != 0 {
 		t.Fatalf("saved %+v, %v", done, err)
@@ -208,7 +208,7 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])
 	b.endWith(old, executiondb.Chunk{}, 3)
-	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as an older binary ends runs
+	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // restores the columns as an older binary leaves them when it ends a run
 	gone := b.mustClaim(ids[1])
 	b.save(true, gone.Held(), chunk(2, 4))
 	b.endWith(gone, executiondb.Chunk{}, 5)

@@ -309,7 +309,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 		if kept, err := try(); kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("%s: %v, %v", what, kept, err)
 		}
-		a.wantStored(what, "3 contents 3 chunks 5 files") // files of both organizations
+		a.wantStored(what, "3 contents 3 chunks 5 files") // the files of both organizations
 	}
 	for n, try := range []func() (bool, error){
 		keep(10+6*row, "c2", made("e", "abcde")), keep(10+8*row, "c4", made("f", "")), keep(3, "c1", made("a", "12345"), made("c", "abcde")), keep(0, "c5", made("g", "xyz")),
@@ -320,7 +320,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // concurrent calls see each other's bytes, but not each other's rows before the commit
+	for n := range 12 { // concurrent calls count each other's bytes, but do not see each other's rows before the commit
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -376,8 +376,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// Removed files appear again when the runs that removed them are gone; the newest files are
-	// returned.
+	// A removed file appears again when the run that removed it is gone. If several files have the
+	// name, the newest is returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
@@ -386,7 +386,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c8", nil, made("b", "")))
 }
 
-// Several small files are read with one statement. Their ids may be in any order and may be repeated.
+// Several small files are read with one statement. The requested ids may be in any order and may be
+// repeated.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -412,7 +413,8 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files need as many transactions as one small file; a large file needs one per chunk.
+// A hundred small files are read in as many transactions as one small file. A large file takes one
+// transaction per chunk.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -457,7 +459,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// Contents can be read from any position, and only the needed pieces are loaded.
+// Contents can be read from any position, and only the needed chunks are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

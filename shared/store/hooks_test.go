@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// hookEnv is an organization with a hook, and helpers to deliver to it.
+// hookEnv is an organization with a hook, and helpers that send deliveries to the hook.
 type hookEnv struct {
 	*testEnv
 	key  string

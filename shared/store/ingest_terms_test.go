@@ -51,7 +51,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	if _, counts, err = b.s.Knowledge.KnowledgeWords(t.Context(), b.org, []string{"theirs", "unread"}); err != nil || len(counts) != 0 {
 		t.Errorf("of others, and unread: %v, %v", counts, err)
 	}
-	b.s.Knowledge.LimitCountedTerms(2) // all counted terms are removed, although fewer terms would be counted by now
+	b.s.Knowledge.LimitCountedTerms(2) // all counted terms are removed, although the lower limit would allow fewer
 	second := b.readyDocument(nil, chunkFor(0, "lamp", "brass", "oil"))
 	b.deleteDocument(doc)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms WHERE org_id = '` + b.org + `'`); got != " 1 1, brass 1 0, lamp 1 0" {
@@ -122,7 +122,7 @@ func TestLargeDocumentsAreProcessedAndDeletedQuickly(t *testing.T) { //nolint:pa
 	}
 	v := newVocabulary(3)
 	for what, row := range map[string]func(n int) []string{
-		"different words": func(int) (words []string) { // 2.1 million
+		"different words": func(int) (words []string) { // 2.1 million different words
 			for range 86 {
 				words = append(words, word())
 			}

@@ -35,7 +35,7 @@ func (b *testEnv) wantNoClaim(what string) {
 	}
 }
 
-// loseDocuments expires all leases.
+// loseDocuments makes all leases expire.
 func (b *testEnv) loseDocuments() {
 	b.Helper()
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
@@ -177,7 +177,7 @@ func (a *attempt) step(what string) (bool, error) {
 	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
-	for range 2 { // like a worker that got no reply
+	for range 2 { // like a worker that got no reply to its first call
 		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
@@ -339,7 +339,7 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // they belong to organizations with the same number of claimed documents: any order is right
+	slices.Sort(got[:2]) // these documents belong to organizations with the same number of claimed documents, so any order is correct
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
@@ -360,7 +360,7 @@ func TestShortDocumentsComeFirst(t *testing.T) {
 	add("large", 20*mib, 200)
 	add("larger and late", 20*mib, 10)
 	add("middling", 2*mib, 5)
-	for n := range 30 { // more than are considered
+	for n := range 30 { // more documents than are considered at a time
 		add(fmt.Sprint("tiny ", n), 100+n, 100-n)
 	}
 	add("very old", 20*mib, 1_000_000)
@@ -603,7 +603,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	doc := b.document([]byte("poison")).ID
 	for n := range lease.MaxDeaths {
 		held := b.claimDocument()
-		if n == 2 { // draining is not a death
+		if n == 2 { // releasing the document does not count as the death of a worker
 			if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 				t.Fatal(err)
 			}
@@ -628,7 +628,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
-	b.claimDocument() // everything starts again
+	b.claimDocument() // the document can be claimed again
 }
 
 func TestDeadlinesOfDocuments(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// Calls of the schema's search functions, made directly: the store never passes arguments of
-// another organization.
+// These calls use the schema's search functions directly, because the store never passes arguments
+// of another organization.
 const (
 	callTerms   = `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
@@ -35,7 +35,7 @@ func (b *testEnv) called(orgs []string, call string, args ...any) string {
 type shared struct {
 	own, other        *testEnv
 	ownDoc, otherDoc  string
-	ownWord, otherOne string // prefixes of lexemes
+	ownWord, otherOne string // prefixes of the lexemes of both organizations
 }
 
 func newShared(t *testing.T) shared {
@@ -83,7 +83,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 		}
 	}
 	if got := b.called(both, callTerms, x.other.org, x.otherOne, pq.Array([]string{})); got != "secret other" {
-		t.Errorf("the other organization finds %q", got) // so the lexeme is right
+		t.Errorf("the other organization finds %q", got) // the other organization's word occurs in its own documents, so the lexeme is valid
 	}
 	for _, chosen := range []any{nil, pq.Array([]string{x.ownDoc, x.otherDoc})} {
 		places := func(org string) int {

@@ -90,16 +90,16 @@ func withPgvector(t *testing.T) *testEnv {
 	return b
 }
 
-// pgvector is used even if it is installed after the migration and after documents were indexed. It
-// may also be dropped again.
+// If pgvector is installed after the migration, and after documents were indexed, it is used
+// nevertheless. It may also be dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	b := withPgvector(t)
-	chunks := spread(2600, 48) // more than are compared exactly
+	chunks := spread(2600, 48) // more chunks than are compared exactly
 	sought := chunks[40].Vector
 	b.readyDocument(nil, chunks...)
 	want := b.wantComparedBy(false, "without", sought)
-	b.exec(`CREATE TABLE vector (x int)`) // a type with that name that does not belong to the extension
+	b.exec(`CREATE TABLE vector (x int)`) // a type with this name that does not belong to the extension
 	wantSame(t, "beside a table of that name", b.wantComparedBy(false, "beside a table of that name", sought), want)
 	b.exec(`DROP TABLE vector`)
 	b.exec(`CREATE EXTENSION vector`)

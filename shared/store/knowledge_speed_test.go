@@ -77,8 +77,8 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
 }
 
-// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with the plain query
-// for the same words, with and without the documents of another organization.
+// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with a plain query for
+// the same words, with and without the documents of another organization.
 func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
 	documents := 3
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {
@@ -104,7 +104,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)
-	for range 2 { // the first time warms up
+	for range 2 { // the first round warms up the caches
 		ours, plain = nil, nil
 		for _, words := range questions {
 			start := time.Now()

@@ -90,9 +90,9 @@ func TestWordsRank(t *testing.T) {
 	b.readyDocument(nil, chunks...)
 	for question, want := range map[string]string{
 		"bell":         "rope tied rope bell",
-		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // first the chunk with the rare word, then the shorter chunk
+		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // the chunk with the rare word comes first, then the shorter chunk
 		"rope ring":    "rope ring / ring gloves / rope tied rope bell / rope and bag",
-		"boxing":       "the rest / boxing match", // a heading counts more
+		"boxing":       "the rest / boxing match", // a word in a heading counts more
 		"bag|gloves":   "ring gloves / rope and bag / gloves long a b c d e f g h i j k l m n o p q s t u v w x y z",
 		"none":         "",
 		"none bell":    "rope tied rope bell",
@@ -101,7 +101,7 @@ func TestWordsRank(t *testing.T) {
 		"ring|missing": "rope ring / ring gloves",
 	} {
 		got := b.shown(b.s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
-		if question == "bag|gloves" || question == "ring|missing" { // equally good except for their length
+		if question == "bag|gloves" || question == "ring|missing" { // the hits are equally good except for their length
 			a, w := strings.Split(got, " / "), strings.Split(want, " / ")
 			slices.Sort(a)
 			slices.Sort(w)
@@ -188,7 +188,7 @@ func TestSearchingAnUnknownSpelling(t *testing.T) {
 		"zylidner":               "zylinder card / zylinder interface",
 		"zylidner interface":     "zylinder interface / zylinder card", // a hit must contain one of the similar words
 		"postgressql":            "postgresql",
-		"interface":              "", // it is known
+		"interface":              "", // the word is known, so no similar words are searched
 		"zylinder interface":     "",
 		"zebra":                  "",
 		"card 12345":             "",
@@ -196,7 +196,7 @@ func TestSearchingAnUnknownSpelling(t *testing.T) {
 	} {
 		got := b.shown(b.s.Knowledge.SearchSimilar(t.Context(), scope, asked(question), 10))
 		parts := strings.Split(got, " / ")
-		if question == "zylidner" { // equally good
+		if question == "zylidner" { // the hits are equally good
 			slices.Sort(parts)
 		}
 		if got = strings.Join(parts, " / "); got != want {
@@ -236,7 +236,7 @@ func TestScopesOfSearches(t *testing.T) {
 			got := strings.Split(b.shown(search()), " / ")
 			slices.Sort(got)
 			want := c.want
-			if what == "similar" { // the word is known
+			if what == "similar" { // a known word has no similar words
 				want = ""
 			}
 			if strings.Join(got, " / ") != want {
@@ -247,7 +247,7 @@ func TestScopesOfSearches(t *testing.T) {
 }
 
 // The functions can read the rows of all organizations. They must use only the rows of the
-// requested organization, no matter for which organizations the transaction acts.
+// requested organization, whichever organizations the transaction acts for.
 func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -281,7 +281,7 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 func TestNearestVectors(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	const dimensions, documents = 64, 2600 // more than are compared exactly
+	const dimensions, documents = 64, 2600 // more documents than are compared exactly
 	random := rand.New(rand.NewPCG(5, 5))
 	unit := func(near []float32, randomBytes float64) []float32 {
 		out, sum := make([]float32, dimensions), 0.0

@@ -20,8 +20,7 @@ func (b *testEnv) runWithMessage(session string, bytes int) queuedb.NewRun {
 	return r
 }
 
-// A batch of claims leaves large inputs in the database. Each worker reads its run's input
-// separately.
+// A batch of claims does not contain large inputs. Each worker reads its run's input separately.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	b, other := newTestEnv(t), "org_other"

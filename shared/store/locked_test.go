@@ -73,7 +73,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on returns the test environment with the store of another process.
+// on returns the test environment over the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
@@ -119,7 +119,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch runs into the lock; the second already expects it
+	for range 2 { // the first batch runs into the lock; the second knows about it beforehand
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -191,8 +191,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up after the claim, and the lookup does not wait for
-// locks either.
+// A run that could not be claimed is looked up afterwards, and the lookup does not wait for locks
+// either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -265,12 +265,12 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch runs into the lock; the second already expects it
+			for range 2 { // the first batch runs into the lock; the second knows about it beforehand
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
 				}
-				endings[3].Result = []byte("\x00") // rejected
+				endings[3].Result = []byte("\x00") // the database rejects this result
 				one.wantFast("finishing", func() {
 					done, err := one.s.Executions.Finish(t.Context(), endings)
 					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], pg.ErrLocked) || len(done.Failed) != 1 ||
@@ -397,7 +397,7 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// TestLargeResultsAreSaved saves as many results of this size as once broke the connection in a
+// TestLargeResultsAreSaved saves results of a number and size that once broke the connection in a
 // single statement.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
@@ -405,8 +405,8 @@ func TestLargeResultsAreSaved(t *testing.T) {
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and n events of the given size in bytes. Callers choose a size with
-// which only one fits into a statement.
+// savesLarge saves n results and n events of size bytes each. Callers choose a size of which only
+// one fits into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

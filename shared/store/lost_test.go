@@ -38,7 +38,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	if second.Deaths != 1 || third.Deaths != 2 {
 		t.Errorf("two workers were lost; counted were %d and %d", second.Deaths, third.Deaths)
 	}
-	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // as if the fence had not been raised
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // as if the fence had not been increased
 	fourth := b.mustClaim(runID)
 	if second.Fence <= first.Fence || third.Fence <= second.Fence || fourth.Fence <= third.Fence {
 		t.Errorf("fences %d, %d, %d, %d", first.Fence, second.Fence, third.Fence, fourth.Fence)
@@ -48,8 +48,8 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	}
 }
 
-// If a claimed run must wait, its worker acknowledges the job message, so the run releases its slot
-// until its turn comes.
+// If a claimed run must wait, the worker acknowledges the job message. The run therefore releases
+// its slot until its turn comes.
 func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

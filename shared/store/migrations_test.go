@@ -25,8 +25,8 @@ var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
 
-// emptyDatabase returns the address of an empty database. The owner of the database has no rights
-// on any other.
+// emptyDatabase returns the address of an empty database. The owner of the database has no
+// privileges on any other database.
 func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
 	superDSN := testkit.Postgres(t)
@@ -156,7 +156,7 @@ func TestReplacingATriggersFunctionLocksNoTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing is kept
+	defer func() { _ = tx.Rollback() }() // nothing is committed
 	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE runs IN ROW EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +181,8 @@ func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	}
 }
 
-// If a function cannot be created, no other function is changed and no right is granted. The next
-// start continues.
+// If a function cannot be created, no other function is changed and no privilege is granted. The
+// next start continues.
 func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)

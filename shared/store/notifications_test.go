@@ -33,7 +33,7 @@ func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims takes due notifications and renders them.
+// claims claims due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -86,7 +86,7 @@ func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data
 	return p.Type, p.Data
 }
 
-// endAs ends a claimed run with the given status.
+// endAs finishes a claimed run with the given status.
 func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
@@ -102,8 +102,8 @@ func (b *testEnv) taken() *executiondb.Claimed {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
 
-// However a run ends, one notification is sent, with the run object that callers see. Events
-// that no endpoint wants are not recorded.
+// However a run ends, one notification is sent, with the run object that callers see. Events that
+// no endpoint has subscribed to are not recorded.
 func TestEndsOfRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -290,8 +290,8 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	}
 }
 
-// No notification is claimed twice. If a worker dies, its notification is sent again under the same
-// id.
+// No notification is claimed by two workers. If a worker dies, its notification is sent again with
+// the same id.
 func TestNotificationsHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -337,7 +337,7 @@ func TestNotificationsHaveOneHolder(t *testing.T) {
 }
 
 // An endpoint is disabled if it responds that it wants no more notifications, or after it has
-// failed for a day. Its pending notifications continue when it is enabled.
+// failed for a day. When it is enabled again, its pending notifications are sent.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -431,9 +431,9 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	}
 }
 
-// When a run's retention is over, nothing is sent or shown about the run, even if it is not removed
-// yet. This does not count as a failure of the endpoint. If a notification is being sent at that
-// time, the result of the attempt is stored.
+// After a run's retention, nothing about the run is sent or shown, even before the run is removed.
+// This does not count as a failure of the endpoint. If a notification is being sent when the
+// retention ends, the result of the attempt is stored.
 func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -558,7 +558,7 @@ func TestListsOfNotifications(t *testing.T) {
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
-	for _, want := range []int{2, 1, 0} { // two at a time: three for a deleted endpoint, and one that is too old
+	for _, want := range []int{2, 1, 0} { // two are removed at a time: three belong to a deleted endpoint, and one is too old
 		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}

@@ -228,7 +228,7 @@ func TestParkedRunsAreLimited(t *testing.T) {
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
-	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than the limit
+	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one less than the limit
 	first, second := b.claimedRun(), b.claimedRun()
 	settled, foreign := b.claimedRun(), other.claimedRun()
 	for _, testEnv := range []struct {

@@ -21,11 +21,11 @@ import (
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
 	automation_id, input, retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros, expires_at, sweep_after) `
 
-// expiredCalls counts the calls of insertExpired, so that each call has separate sessions and ids.
+// expiredCalls counts the calls to insertExpired, so that each call uses separate sessions and ids.
 var expiredCalls atomic.Int64
 
-// insertExpired inserts runs whose retention is over, one for each duration in took, in
-// milliseconds. They are spread over the given number of hours before now.
+// insertExpired inserts runs whose retention is over, one for each duration (in milliseconds) in
+// took. The runs are spread over the given number of hours before now.
 func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
@@ -64,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies returns durations from a wide range of magnitudes, similar to the durations of runs.
+// latencies returns durations of widely different magnitudes, like the durations of runs.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)
@@ -99,7 +99,7 @@ func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) 
 	}
 }
 
-// exactly returns the exact percentile of the durations, computed from the sorted list.
+// exactly returns the exact percentile of the durations.
 func exactly(percent int, took []int64) int64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[(len(sorted)*percent+99)/100-1]
@@ -119,7 +119,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	kept := latencies(500, 4)
 	b.insertExpired("ag_k", now, 30, kept)
 	b.exec(`UPDATE runs SET expires_at = now() + interval '1 hour', sweep_after = now() + interval '1 hour' WHERE agent_id = 'ag_k'`)
-	b.ended("ag_a", now.Add(-time.Hour), "", 0) // still running
+	b.ended("ag_a", now.Add(-time.Hour), "", 0) // this run is still running
 	filters := map[string]usagedb.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
 	before, theirsBefore := map[string]domain.UsageReport{}, other.usage(usagedb.UsageFilter{Days: 2}, now)
 	for what, f := range filters {
@@ -194,7 +194,7 @@ func TestRemovingConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			for part := range 5 { // each statement has rows of all hours, agents and automations, in a different order
+			for part := range 5 { // each statement contains rows of all hours, agents and automations, in a different order
 				_, err := b.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = ANY (ARRAY(
 					SELECT id FROM runs WHERE (hashtext(id) & 65535) % 40 = $1 ORDER BY hashtext(id || $1)))`, n*5+part)
 				if err != nil {
@@ -281,7 +281,7 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	}
 }
 
-// TestCostOfRecordingRemovedUsage measures the cost of recording the usage of removed runs.
+// TestCostOfRecordingRemovedUsage measures how long it takes to record the usage of removed runs.
 func TestCostOfRecordingRemovedUsage(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -325,8 +325,8 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// An organization whose runs were all removed still has data. A person who takes over its only
-// member's account would see the data.
+// The usage of removed runs counts as data of an organization, because a person who takes over the
+// account of its only member would see the usage.
 func TestUsageOfRemovedRunsCountsAsData(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName sends statements without conditions as the service: the rows of a user
-// are invisible unless the transaction names that user.
+// TestAccountRowsNeedAName sends statements without conditions, as the service's role: the rows of
+// a user are invisible unless the transaction names that user.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

@@ -38,10 +38,10 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	r.said(r.chat("usr_1", "s", "q1"), "whole")
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
 	r.heard(half, domain.Playback{Text: "this is", AudioMS: 700})
-	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client has more exact data
+	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client reports more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: no part of it is in the history
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message was interrupted: no part of its answer is in the history
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
@@ -87,7 +87,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 }
 
 // When the client reports that the whole answer was played, the record of the interruption is
-// removed, because the answer was not interrupted.
+// removed.
 func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -183,7 +183,7 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Playback{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run erase nothing
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run do not erase the record
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}

@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// journalAtOnce records a step of each run concurrently and returns the errors. A run that its worker
-// does not hold has the error errNotHeld.
+// journalAtOnce records a step of each run concurrently and returns the errors. The error for a run
+// that its worker does not hold is errNotHeld.
 func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) string) []error {
 	b.Helper()
 	errs := make([]error, len(runs))
@@ -34,9 +34,9 @@ func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) st
 
 var errNotHeld = errors.New("the worker does not hold the run")
 
-// heldUp runs f while writes to the table steps are blocked, and unblocks them once a write of f
-// waits, so that f's other writes wait behind it and form batches.
-func (b *testEnv) heldUp(f func()) {
+// whileStepsLocked runs f while the table steps is locked. It releases the lock once one of f's
+// writes waits for it, so that the other writes queue up and form batches.
+func (b *testEnv) whileStepsLocked(f func()) {
 	b.Helper()
 	release := b.locked(`LOCK TABLE steps IN SHARE MODE`)
 	done := make(chan struct{})
@@ -53,7 +53,7 @@ func TestWritesOfManyRunsShareACommit(t *testing.T) {
 	one, other := twoOrganizations(t)
 	const each = 32
 	runs := append(one.running(each), other.running(each)...)
-	one.heldUp(func() {
+	one.whileStepsLocked(func() {
 		for i, err := range one.journalAtOnce(runs, func(i int) string { return fmt.Sprintf(`{"seq":1,"n":%d}`, i) }) {
 			if err != nil {
 				t.Errorf("run %d: %v", i, err)
@@ -74,13 +74,13 @@ func TestWritesOfManyRunsShareACommit(t *testing.T) {
 	}
 }
 
-// All other runs of the batch wait for its commit.
+// All other runs of the batch wait for the batch to be committed.
 func TestLargeStepsAreWrittenInSeparateCommits(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	large := `"` + strings.Repeat("x", executiondb.MaxBatchBytes*2/3) + `"`
 	runs := b.running(4)
-	b.heldUp(func() {
+	b.whileStepsLocked(func() {
 		if err := errors.Join(b.journalAtOnce(runs, func(int) string { return large })...); err != nil {
 			t.Error(err)
 		}
@@ -97,7 +97,7 @@ func TestALockedRunDelaysItsOwnWritesAlone(t *testing.T) {
 	one.inState(stuck, "ready", domain.SideEffectUnsafe)
 	release := one.lockedRun(stuck.RunID)
 	began := async(func() error {
-		if began, err := one.s.Executions.BeginSend(t.Context(), stuck, "c"); err != nil || !began {
+		if began, err := one.s.Executions.BeginSend(t.Context(), stuck, "c", "sender"); err != nil || !began {
 			return fmt.Errorf("%t: %w", began, err)
 		}
 		return nil
@@ -121,7 +121,7 @@ func TestALockedRunDelaysItsOwnWritesAlone(t *testing.T) {
 	one.wantEffect(stuck.RunID, "sending sent")
 }
 
-// A worker retries a run that is locked for longer.
+// A worker retries its write while the run remains locked.
 func TestAWriteGivesUpALockedRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -146,7 +146,7 @@ func TestARejectedWriteSparesItsNeighbours(t *testing.T) {
 	zombie := *runs[9]
 	zombie.Fence--
 	runs[9] = &zombie
-	b.heldUp(func() {
+	b.whileStepsLocked(func() {
 		errs := b.journalAtOnce(runs, func(i int) string { return map[bool]string{true: `{`, false: `{}`}[i == 3] })
 		for i, err := range errs {
 			var is bool
@@ -154,7 +154,7 @@ func TestARejectedWriteSparesItsNeighbours(t *testing.T) {
 			case 3:
 				is = pg.HasCode(err, "22P02") // not JSON
 			case 7:
-				is = pg.HasCode(err, "23505") // the step exists
+				is = pg.HasCode(err, "23505") // the step already exists
 			case 9:
 				is = errors.Is(err, errNotHeld)
 			default:
@@ -170,8 +170,8 @@ func TestARejectedWriteSparesItsNeighbours(t *testing.T) {
 	}
 }
 
-// Writes to a run take effect in their order, even in one batch: BeginSend that got no answer is followed
-// by EndSend.
+// Writes to a run take effect in their order, even in one batch: an EndSend follows a BeginSend
+// whose reply was lost.
 func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -180,7 +180,7 @@ func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 		e := effect(fmt.Sprint("c", round), domain.SideEffectUnsafe)
 		b.prepare(held, e, false)
 		done := race(t,
-			func() (bool, error) { return b.s.Executions.BeginSend(t.Context(), held, e.CallID) },
+			func() (bool, error) { return b.s.Executions.BeginSend(t.Context(), held, e.CallID, "sender") },
 			func() (bool, error) { return b.s.Executions.EndSend(t.Context(), held, e.CallID, []byte(`{}`)) })
 		want := map[bool]string{true: "done", false: "sending"}[done[1]]
 		if state := b.text(`SELECT state FROM effects WHERE call_id = $1`, e.CallID); !done[0] || state != want {
@@ -189,7 +189,7 @@ func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A worker that was frozen during its last check may have been given up, so it must not send.
+// A worker that was frozen during its last check may have lost its run, so it must not send.
 func TestALateCheckDoesNotAllowToSend(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -201,10 +201,11 @@ func TestALateCheckDoesNotAllowToSend(t *testing.T) {
 		t.Errorf("the late check: %t, %v", began, err)
 	}
 	b.wantEffect(held.RunID, "sending sent")
-	b.does("end", held, true) // the outcome is that nothing was sent
+	b.does("end", held, true) // the worker reports that nothing was sent
 }
 
-// A write of another organization's worker changes nothing, even beside writes of the run's organization.
+// A write by a worker of another organization changes nothing, even in one batch with writes of the
+// run's organization.
 func TestWritesBesideTheOwnersAreRefused(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -215,8 +216,8 @@ func TestWritesBesideTheOwnersAreRefused(t *testing.T) {
 		forged.OrganizationID = other.org
 		runs = append(runs, &forged, owns[i])
 	}
-	runs = append(runs, one.running(5)...) // so that the batch acts for both organizations
-	one.heldUp(func() {
+	runs = append(runs, one.running(5)...) // the batch then acts for both organizations
+	one.whileStepsLocked(func() {
 		for i, err := range one.journalAtOnce(runs, func(int) string { return `{}` }) {
 			if forged := i < 2*len(victims) && i%2 == 0; forged != errors.Is(err, errNotHeld) || !forged && err != nil {
 				t.Errorf("write %d: %v", i, err)

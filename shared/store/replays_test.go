@@ -17,9 +17,9 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// A batch of runs is read without its large results, which replays and waiting requests later read
-// by id. If the results in a batch are large in total, sizes are also returned instead of the
-// remaining results.
+// A batch of runs is read without large results, which replays and waiting requests later read by
+// id. If the total size of a batch's results is large, the sizes of the remaining results are
+// returned instead of their content.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -15,12 +15,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// login creates a role that may log in and has no other rights.
+// login creates a role that may log in and has no other privileges.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
 	mustExec(t, super, `CREATE ROLE `+name+` LOGIN PASSWORD `+pq.QuoteLiteral(password)+more)
-	t.Cleanup(func() { _, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP ROLE IF EXISTS `+name) }) // its database was dropped before
+	t.Cleanup(func() { _, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP ROLE IF EXISTS `+name) }) // the role's database was dropped before
 	return name, password
 }
 
@@ -31,7 +31,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// loginAs returns the address of a database, with the name and password of another login in it.
+// loginAs returns dsn with another database, and with the name and password of another login.
 func loginAs(t *testing.T, dsn, database, name, password string) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -109,7 +109,7 @@ func wantService(t *testing.T, dsn, refused string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close() }() // the test continues
+	defer func() { _ = s.Close() }() // the pool is no longer needed
 	err = s.Ping(t.Context())
 	if refused != "" {
 		if err == nil || !strings.Contains(err.Error(), refused) {
@@ -135,7 +135,7 @@ func TestOnlyTheOwnersConnectionsAreUnbound(t *testing.T) {
 	for _, c := range []struct {
 		open                 func(string, int) (*store.Store, error)
 		dsn, patience, plans string
-		acts                 bool // as parley_app
+		acts                 bool // whether the login may act as parley_app
 	}{
 		{store.Open, dsn, "10s", "force_generic_plan", true},
 		{store.Open, dsn + "&role=none&statement_timeout=3000", "3s", "force_generic_plan", false},

@@ -24,10 +24,10 @@ import (
 type testEnv struct {
 	*testing.T
 	s     *store.Store
-	raw   *sql.DB // as a superuser
+	raw   *sql.DB // connection as a superuser
 	org   string
 	agent string
-	slots int // of the only worker
+	slots int // number of slots of the only worker
 }
 
 // wideWindow is a number of slots that no test fills.
@@ -76,7 +76,7 @@ func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
 
-// setSlots sets the number of slots of the only worker, unless the environment has as many.
+// setSlots sets the number of slots of the only worker, unless the worker already has that many.
 func (b *testEnv) setSlots(n int) {
 	b.Helper()
 	if b.slots == n {
@@ -88,7 +88,7 @@ func (b *testEnv) setSlots(n int) {
 	b.slots = n
 }
 
-// accept accepts runs while the worker has window slots.
+// accept accepts runs while the only worker has the given number of slots.
 func (b *testEnv) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
 	b.Helper()
 	b.setSlots(window)
@@ -157,7 +157,7 @@ func (b *testEnv) exec(query string, args ...any) {
 	}
 }
 
-// finishAndNext finishes a run and passes its slot on.
+// finishAndNext finishes a run and dispatches the runs that may use its slot.
 func (b *testEnv) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
 	b.setSlots(window)
@@ -189,20 +189,22 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session, which the other statement, acceptQuery, accepts.
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session, which are accepted by another
+// statement, acceptQuery.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "s") })
 }
 
-// In TestKindsOfAcceptanceAgreeOnAKey, runs with and without a session race for one idempotency key.
+// In TestKindsOfAcceptanceAgreeOnAKey, runs with and without a session are accepted concurrently
+// with one idempotency key.
 func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	var asked atomic.Int64
 	askAtOnce(b, func() queuedb.NewRun {
-		if asked.Add(1)%75 == 0 { // in some of the batches
+		if asked.Add(1)%75 == 0 { // some of the batches contain a run with a session
 			return b.run("the-key", "s")
 		}
 		return b.run("the-key", "")
@@ -245,7 +247,7 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	}
 }
 
-// Only new runs take slots, repeated requests do not.
+// Only new runs take slots. Repeated requests take none.
 func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -255,7 +257,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs occupied
+	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs occupy
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -318,7 +320,7 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	slices.Sort(runs[window:]) // in order, except ids of the same millisecond
+	slices.Sort(runs[window:]) // the runs are in order, except for ids of the same millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
 	next, err := b.s.Queue.DispatchWaiting(t.Context())
@@ -361,7 +363,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 
 func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	t.Parallel()
-	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // a server that has just started
+	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // this server has just started
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
@@ -374,8 +376,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// This statement has the effect of RequeueLost, which would do nothing until the server has
-	// been running for some time.
+	// This statement has the effect of RequeueLost, which does nothing until the server has been up
+	// for some time.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {

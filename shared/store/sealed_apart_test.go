@@ -13,7 +13,7 @@ import (
 // write access to the database copies a piece to another location, it is not readable there.
 func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()
-	const piece = 128 << 10 // the unit of sealing
+	const piece = 128 << 10 // size of the pieces that are sealed separately
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	s.Seals.SealContents(newSealer(t, oneKey))

@@ -37,7 +37,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 		if err := tx.QueryRowContext(t.Context(), `EXPLAIN (FORMAT json) `+arguments.Replace(s[2])).Scan(&plan); err != nil {
 			t.Fatal(err)
 		}
-		_ = tx.Rollback() // it only reads
+		_ = tx.Rollback() // the transaction only reads
 		if index := indexes[sealdb.Kind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
 			!strings.Contains(plan, `"Index Cond": "(ROW(`) {
 			t.Errorf("values of %s are not found by %s: %s", s[1], index, plan)
@@ -45,7 +45,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
-// The service may change only the sealed values of a version of an agent.
+// Of a version of an agent, the service may change only the sealed values.
 func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

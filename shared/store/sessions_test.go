@@ -134,7 +134,7 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 	r.said(r.chat("usr_1", "one", "a"), "A")
 	r.said(r.chat("usr_2", "two", "b"), "B")
 	r.said(r.auto("auto"), "C")
-	r.said(r.chat("usr_1", "one", "d"), "D") // to an old session
+	r.said(r.chat("usr_1", "one", "d"), "D") // adds a turn to an old session
 	r.accept(wideWindow, r.chat("usr_1", "three", "e"))
 	gone := r.said(r.auto("gone"), "F")
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, gone)
@@ -189,7 +189,7 @@ func TestReadingASessionByTurns(t *testing.T) {
 		wantCode(t, err, apierr.NotFound)
 	}
 	missing(r.named("system", "auto")) // all runs of this session have expired
-	missing(r.named("usr_2", "s"))     // of another principal
+	missing(r.named("usr_2", "s"))     // this session belongs to another principal
 	foreign := r.named("usr_1", "s")
 	foreign.OrganizationID = "org_other"
 	missing(foreign)
@@ -223,8 +223,8 @@ func TestASessionBelongsToOnePrincipal(t *testing.T) {
 func TestManySessionsStayFast(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
-	// Most sessions belong to automations and have one run; every hundredth belongs to a person,
-	// and one is very long.
+	// Most sessions belong to automations and have one run. Every hundredth session belongs to a
+	// person, and one session is very long.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
 		r.org, r.agent)
@@ -291,10 +291,10 @@ func (r *storedEnv) must(_ any, err error) {
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
-	for _, table := range tables { // otherwise the server's first visit of the new rows would count too
+	for _, table := range tables { // otherwise the server's first access to the new rows would count, too
 		r.raw(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = false)`)
 	}
-	r.raw(`SELECT pg_stat_force_next_flush()`) // count this connection's writes now, and not during the measurement
+	r.raw(`SELECT pg_stat_force_next_flush()`) // writes this connection's statistics now, and not during the measurement
 	count := func() int {
 		return r.number(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::int FROM pg_statio_user_tables
 			WHERE relname = ANY ($1)`, pq.Array(tables))

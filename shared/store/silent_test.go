@@ -35,7 +35,8 @@ func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	return s, proxy, testkit.SQL(t, dsn)
 }
 
-// If an insert commits but its reply is lost, the run is found by its id and is not created twice.
+// If an insert is committed but its reply is lost, the run is found by its id and not created
+// again.
 func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	t.Parallel()
 	s, proxy, raw := behindProxy(t)
@@ -85,8 +86,8 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	wantCode(t, pg.Unavailable(err), apierr.Unavailable)
 }
 
-// TestCheckSchemaNoticesNewConnectionsThatFail breaks new connections while those of the
-// pool keep working.
+// TestCheckSchemaNoticesNewConnectionsThatFail makes new connections fail while the pool's existing
+// connections keep working.
 func TestCheckSchemaNoticesNewConnectionsThatFail(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

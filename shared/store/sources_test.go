@@ -92,7 +92,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b.does("keep", foreign, false)
 }
 
-// A text is removed with the last run that has read it, by erasure or by retention.
+// A text is removed with the last run that has read it, by erasure or at the end of the retention.
 func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -134,7 +134,7 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// The previous release erases with this statement, which deletes the steps.
+	// The previous release erases runs with this statement, which deletes the steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
@@ -200,7 +200,7 @@ func TestPruningSkipsTextsBeingRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, query := range []string{ // as KeepSource
+	for _, query := range []string{ // the same statement as in KeepSource
 		`UPDATE sources SET org_id = org_id`,
 		`INSERT INTO run_sources SELECT 'run_other', org_id, hash FROM sources`,
 	} {

@@ -35,7 +35,7 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// A statement that the server prepares slowly delays no other statement.
+// A statement that takes long to prepare delays no other statement.
 func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -54,7 +54,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 		slow <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // otherwise the statement would wait 5 s for the lock
+	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // if the statements were prepared one after the other, this one would wait 5 s
 	defer done()
 	if _, err := b.s.Runs.RunsByKey(quick, []rundb.KeyRef{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
 		t.Errorf("another statement: %v", err)
@@ -75,7 +75,7 @@ func (b *testEnv) until(query string) {
 	}
 }
 
-// One transaction sums up the usage of the runs in a period; other transactions wait for its result.
+// One transaction sums up the usage in a period. Other transactions wait for the result.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

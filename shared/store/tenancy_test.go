@@ -34,20 +34,20 @@ import (
 // tenant is an organization that has one resource of every kind.
 type tenant struct {
 	*testEnv
-	canary  string // contained in all of its texts
-	ended   string // of session "s", with the key "k" and seq 1
+	canary  string // text that occurs in all of the organization's texts
+	ended   string // finished run in session "s", with the key "k" and seq 1
 	held    lease.Held
 	waiting string
-	parked  string // waits for a decision about the call "c"
+	parked  string // run that waits for a decision about the call "c"
 	source  string
 	file    string
 	doc     string
-	ref     int64 // of session "s"
+	ref     int64 // number of session "s"
 	key     string
-	hook    string // with the delivery "d"
+	hook    string // hook with the delivery "d"
 
 	endpoint     string
-	notification string // of the ended run
+	notification string // notification about the finished run
 }
 
 func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
@@ -159,7 +159,7 @@ func (o *tenant) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
 
-// probe requests data of one organization in the name of another.
+// probe requests data of one organization on behalf of another.
 type probe struct {
 	name string
 	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
@@ -299,7 +299,7 @@ var probes = []probe{
 		return s.Organizations.Members(ctx, org, accountdb.After{}, 100)
 	}},
 	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		r := of.run("", "s") // of its agent, into its session
+		r := of.run("", "s") // a run with the other organization's agent in its session
 		r.OrganizationID = org
 		out, err := s.Queue.Accept(ctx, []queuedb.NewRun{r})
 		if err == nil && out[0].Err == nil {
@@ -339,11 +339,15 @@ var probes = []probe{
 		return of.ifDone(kept), err
 	}},
 	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c")
+		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
 	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Executions.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
+		return of.ifDone(done), err
+	}},
+	{"CancelSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		done, err := s.Executions.CancelSend(ctx, of.heldBy(org), "c", "sender")
 		return of.ifDone(done), err
 	}},
 	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -457,11 +461,11 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that it received
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that are passed to the resealer
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		h := (&hookEnv{testEnv: of.testEnv, key: of.key}).newHook() // with the other organization's agent and key
+		h := (&hookEnv{testEnv: of.testEnv, key: of.key}).newHook() // a hook with the other organization's agent and key
 		h.OrganizationID = org
 		return s.Hooks.CreateHook(ctx, h)
 	}},
@@ -513,7 +517,7 @@ func (o *tenant) heldBy(org string) lease.Held {
 	return lease.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
 }
 
-// ifDone makes a successful write visible.
+// ifDone converts the result of a write to text, so that a successful write is visible.
 func (o *tenant) ifDone(done bool) string {
 	if done {
 		return "done to " + o.held.RunID
@@ -527,7 +531,8 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart has the organization asks request everything that the organization of has.
+// wantApart has the organization asks request all data of the organization of, and checks that none
+// is returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
@@ -585,7 +590,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
 	reading := slices.DeleteFunc(slices.Clone(probes[24:]), func(p probe) bool { return !slices.Contains(readLater, p.name) })
-	for _, p := range append(reading, probes[:24]...) { // the probes that read, or whose writes are visible immediately
+	for _, p := range append(reading, probes[:24]...) { // the probes that read, and the probes whose writes are visible immediately
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
@@ -607,8 +612,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the reading probes that come after the erasing probes in the list, although they
-// look for the erased data.
+// readLater lists the probes that read but come after the erasing probes, because they read erased
+// data, too.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

@@ -147,7 +147,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 		}
 	}
 	b.mustClaim(runID)
-	lose() // found by the sweeper
+	lose() // the sweeper finds the lost run
 	if orgs, err := b.s.Executions.RequeueLost(ctx, 10); err != nil || len(orgs) != 1 {
 		t.Fatalf("lost runs of %v, %v", orgs, err)
 	}
@@ -155,12 +155,12 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	second := b.again(runID)
 	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
 	third := b.again(runID)
-	lose() // and claimed again immediately
+	lose() // the run is claimed again immediately
 	fourth := b.again(runID)
 	back(fourth, nil)
 	fifth := b.again(runID)
-	b.note(fifth) // the reply to the first write was lost
-	b.note(third) // the worker was frozen
+	b.note(fifth) // as if the reply to the first write had been lost
+	b.note(third) // as if a worker had been frozen before it wrote
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
@@ -277,7 +277,7 @@ func TestAttemptRecordsAreRemovedWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	twice := func(session string) string { // with an attempt that ended before its first step
+	twice := func(session string) string { // a run whose first attempt ended before its first step
 		runID := b.accept(wideWindow, b.run("", session))[0].Run.Run.ID
 		b.mustClaim(runID)
 		b.finish(b.again(b.requeueByOldSweeper(runID)), "answer")

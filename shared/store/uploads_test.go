@@ -225,7 +225,7 @@ func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				if i%3 == 2 { // and as a file of a run
+				if i%3 == 2 { // the content is also a file of a run
 					b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: content})
 					return
 				}
@@ -285,7 +285,7 @@ func TestSealedContents(t *testing.T) {
 	wrong.Seals.SealContents(newSealer(t, anotherKey))
 	read("another key", wrong, secrets.ErrSealed)
 
-	// Data that was moved to another location is not opened.
+	// Data that was copied to another location cannot be opened.
 	b.exec(`UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE c.hash = o.hash AND c.n = 1 AND o.n = 0`)
 	if _, err := original(t.Context(), s, b.org, doc.ID); !errors.Is(err, secrets.ErrSealed) {
 		t.Errorf("one chunk in place of another: %v", err)
@@ -301,7 +301,7 @@ func TestContentsSealedInPart(t *testing.T) {
 	content := randomBytes(4*mib, 1)
 	doc := b.document(content)
 	s.Seals.SealContents(newSealer(t, oneKey))
-	b.exec(`DELETE FROM blob_chunks WHERE n > 1`) // as if the other process were still writing
+	b.exec(`DELETE FROM blob_chunks WHERE n > 1`) // simulates another process that is still writing
 	if again := b.document(content); again.ID != doc.ID {
 		t.Errorf("a second document of the same bytes: %+v", again)
 	}
@@ -311,7 +311,7 @@ func TestContentsSealedInPart(t *testing.T) {
 	b.wantOriginal(doc.ID, content)
 }
 
-// Not parallel, because allocations of other tests would count.
+// The test does not run in parallel, because the allocations of other tests would count.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))
@@ -324,7 +324,7 @@ func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see 
 	}
 	before, maximum := live(), uint64(0)
 	up, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
-		if read%mib < 100_001 { // from time to time
+		if read%mib < 100_001 { // measures from time to time
 			maximum = max(maximum, live())
 		}
 	}}, 1<<30)

@@ -16,7 +16,8 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// ended inserts a run with the given acceptance time and duration. If took is "", the run is still in progress.
+// ended inserts a run with the given acceptance time and duration. If status is "", the run is
+// still in progress.
 func (b *testEnv) ended(agent string, at time.Time, status string, took time.Duration) {
 	b.Helper()
 	var finished *time.Time
@@ -69,15 +70,15 @@ func TestUsageByIntervals(t *testing.T) {
 	if got := b.usage(all, now); shown(got) != "all:0=0+0+0+0 0/0/0" || got.Totals.P50Ms != nil || len(got.Data) != 7 {
 		t.Errorf("an empty organization: %+v", got)
 	}
-	b.ended(b.agent, day.Add(-6*24*time.Hour-time.Millisecond), "completed", time.Second) // before the first day
-	b.ended(b.agent, day.Add(-6*24*time.Hour), "completed", time.Second)                  // at its beginning
+	b.ended(b.agent, day.Add(-6*24*time.Hour-time.Millisecond), "completed", time.Second) // just before the first day
+	b.ended(b.agent, day.Add(-6*24*time.Hour), "completed", time.Second)                  // at the beginning of the first day
 	b.ended(b.agent, day.Add(-time.Microsecond), "failed", 2*time.Second)                 // at the very end of yesterday
 	b.ended(b.agent, day, "timed_out", time.Minute)
 	b.ended("ag_other", hour.Add(-time.Microsecond), "cancelled", 0)
 	b.ended(b.agent, hour, "", 0)
 	b.ended(b.agent, now.Add(-time.Microsecond), "completed", 1500*time.Microsecond)
 	b.ended(b.agent, now, "completed", time.Second)                       // too late to be counted
-	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // the clock was set back meanwhile
+	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // the clock was set back while the run was executed
 	other.ended(b.agent, hour, "completed", time.Hour)
 	for what, c := range map[string]struct {
 		filter usagedb.UsageFilter
@@ -164,7 +165,7 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// For removed runs, the keys and automations are known only by day. Hourly reports therefore begin
+// For removed runs, keys and automations are recorded only by day. Reports by hour therefore begin
 // at midnight, and the groups add up to the totals.
 func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	t.Parallel()

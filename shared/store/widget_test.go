@@ -86,7 +86,7 @@ func TestIdentitySecretsHaveASeparateColumn(t *testing.T) {
 	if got := b.text(`SELECT config FROM agent_configs WHERE target_id = $1`, a.ID); strings.Contains(got, "sealed") {
 		t.Errorf("workers get %s", got)
 	}
-	b.exec(`UPDATE agents SET widget = '{"enabled":true,"allowedOrigins":[]}', version = version + 1 WHERE id = $1`, a.ID) // as the previous release writes
+	b.exec(`UPDATE agents SET widget = '{"enabled":true,"allowedOrigins":[]}', version = version + 1 WHERE id = $1`, a.ID) // the same write as in the previous release
 	again, err := b.s.Agents.Agent(t.Context(), b.org, a.ID)
 	if err != nil || again.Widget.IdentitySecret != "sealed" || a.Widget.IdentitySecret != "sealed" {
 		t.Errorf("read as %+v, %v", again.Widget, err)
@@ -108,7 +108,7 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // only for this test
+	t.Cleanup(func() { _ = conn.Close() }) // the connection is only for this test
 	// These statements run as the function's owner, under the owner's policies.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)

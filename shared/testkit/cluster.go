@@ -70,7 +70,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(dir, "done")
-	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // it exists; record its use
+	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // the cluster exists; record its use
 		return path, nil
 	}
 	dropClusters(cache)

@@ -74,7 +74,7 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("finding the container engine: %w", err)
 	}
 
-	defer func() { _ = engine.Close() }() // it was only queried
+	defer func() { _ = engine.Close() }() // the engine was only queried
 	host, err := engine.DaemonHost(ctx)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("resolving the container engine's host: %w", err)

@@ -18,5 +18,5 @@
 //	test process ── ends for any reason ──▶ pipe closes ──▶ its PostgreSQL servers are stopped, all processes
 //	with its mark in the environment are killed, its containers and the directory are removed
 //
-// None of it needs a TestMain.
+// No package needs a TestMain for this.
 package testkit

@@ -371,7 +371,7 @@ func childFor(t *testing.T, output string) (pid int) {
 	return pid
 }
 
-// running returns false for a zombie.
+// running reports whether a process is running. A zombie is not.
 func running(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && len(line) > 0
@@ -396,7 +396,7 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := query(t, dsn, "SELECT pg_backend_pid()") // of the private server: it ends with its postmaster
+	pid := query(t, dsn, "SELECT pg_backend_pid()") // a backend of the private server, which ends with its postmaster
 	fmt.Println("victim", own.dir, p.PID(), childFor(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
 	select {}
 }

@@ -13,8 +13,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// The range of the tests' ports. It is below the ports that systems use for outgoing connections
-// (from 32768 on), so that a restarted server finds its port free.
+// The tests' ports are in this range. It is below the ports that systems use for outgoing
+// connections (from 32768 on), so that a restarted server finds its port free.
 const (
 	firstPort = 20000
 	portCount = 4000

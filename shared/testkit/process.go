@@ -246,7 +246,7 @@ func (p *Process) signal(signal syscall.Signal) {
 
 func (p *Process) cleanUp() {
 	if p.child != nil && !p.child.Ended() {
-		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // it leads its group and has not been waited for
+		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // the process leads its group and has not been waited for
 		<-p.child.Done()
 	}
 	killMarked(p.mark)

@@ -50,7 +50,7 @@ done
 
 // processResources are the resources of this test process.
 type processResources struct {
-	dir  string // all files are below it
+	dir  string // directory of all files
 	mark string // "key=value" in the environment of all processes that the tests start
 	pipe *os.File
 }

@@ -62,7 +62,7 @@ func newPostgresProcess(tb testing.TB) *PostgresServer {
 	}}
 	tb.Cleanup(func() {
 		if p.server != nil {
-			_ = p.server.Stop(context.WithoutCancel(tb.Context())) // it may have been killed
+			_ = p.server.Stop(context.WithoutCancel(tb.Context())) // the server may have been killed
 		}
 	})
 	return p
@@ -95,7 +95,7 @@ func children(parent int) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
 		stat, err := os.ReadFile(path)
-		if err != nil { // it has ended
+		if err != nil { // the process has ended
 			continue
 		}
 		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's process names do not contain ") "; state and parent follow

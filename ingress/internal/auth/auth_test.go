@@ -124,8 +124,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreBounded floods the only slot: one caller at a time enters, waitersPerSlot callers
-// wait, and all others are rejected immediately.
+// TestPasswordsAreBounded sends many callers to a hasher with one slot: one caller at a time
+// enters, waitersPerSlot callers wait, and all others are rejected immediately.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200

@@ -95,7 +95,8 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		Credential: found.found.Label,
 	}}
 
-	// The maker chose the organization when the secret was created. It applies as if the header named it.
+	// The maker chose the organization when the secret was created. That organization applies as if the
+	// header named it.
 	made := p
 	made.via, made.org = ViaKey, s.Org
 	standing, err := organization(found.found, made)

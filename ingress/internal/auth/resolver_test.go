@@ -280,7 +280,7 @@ func TestRevocationTakesEffectWithinFiveSeconds(t *testing.T) {
 	}
 	keyID, _ := secrets.APIKeyID(w.orgKey)
 	w.lookup.mu.Lock()
-	delete(w.lookup.keys, keyID) // as if another ingress revoked it
+	delete(w.lookup.keys, keyID) // as if another ingress had revoked it
 	w.lookup.mu.Unlock()
 	clock = clock.Add(5 * time.Second)
 	if apierr.CodeFor(resolve()) != apierr.Unauthenticated {
@@ -309,9 +309,9 @@ func TestForgettingTakesEffectImmediately(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers with one database, like two
-// ingresses. A change takes effect on the other resolver within 5 s, and immediately on a resolver
-// that forgets the user.
+// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers with one database, as two
+// ingresses have. A change takes effect on the other resolver within 5 s, and immediately on a
+// resolver that forgets the user.
 func TestChangesTakeEffectElsewhereWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)

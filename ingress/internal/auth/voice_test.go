@@ -166,8 +166,8 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	}
 }
 
-// A client secret works only as long as the credential that created it. That credential is cached
-// for no longer than others.
+// A client secret is valid only while the credential that created it is valid. That credential is
+// cached no longer than any other credential.
 func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := newVoiceEnv(t)

@@ -168,7 +168,7 @@ func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh s
 
 // readName opens a name that was sealed for this widget. It returns false for any other.
 func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok bool) {
-	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
+	plain, err := w.box.OpenVisitorToken(name, visitorContext(of))
 	if err != nil || json.Unmarshal(plain, &v) != nil {
 		return visitorName{}, false
 	}
@@ -200,11 +200,11 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 // seal returns the name in the form that the browser stores. Only the widget of the same agent can
 // open it.
 func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
-	return w.box.SealVisitorToken(rendered(v), visitorPlace(of))
+	return w.box.SealVisitorToken(rendered(v), visitorContext(of))
 }
 
-// visitorPlace returns the context that binds a sealed name to its organization and agent.
-func visitorPlace(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
+// visitorContext returns the context that binds a sealed name to its organization and agent.
+func visitorContext(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
 
 // rendered returns the JSON of a token's content.
 func rendered(v any) []byte {

@@ -71,7 +71,7 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor returns a watch that opens stored secrets with box and whose reports are discarded.
+// watchFor returns a sealed.Watch that opens stored secrets with box and discards its reports.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
@@ -273,8 +273,7 @@ func TestSignedVisitors(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// The secret was sealed for another agent or organization. If the sealed secret is copied
-		// to this agent, it cannot be opened.
+		// A sealed secret that is copied from another agent or organization cannot be opened.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}
@@ -316,7 +315,7 @@ func TestSignedVisitors(t *testing.T) {
 		t.Errorf("without the secret that signed it, the visitor %q was accepted", got)
 	}
 	for _, sealed := range []string{`{}`, `{"i":"id:4711"}`, `"x"`, ``} {
-		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorPlace(l.widget))); ok {
+		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorContext(l.widget))); ok {
 			t.Errorf("%s is %q", sealed, got)
 		}
 	}

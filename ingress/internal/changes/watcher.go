@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	noticePace = 500 * time.Millisecond // between two notices of a kind
-	retryPace  = 5 * time.Second        // between checks of the subscription while it fails
+	noticePace = 500 * time.Millisecond // minimum time between two notices of a kind
+	retryPace  = 5 * time.Second        // time between checks of a subscription that is not confirmed
 )
 
 // ErrDrained ends the watchers of a stopping hub. Another process can watch instead.

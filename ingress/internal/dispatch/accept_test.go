@@ -42,7 +42,7 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
-	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // not polled by anything
+	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // no goroutine polls for these waiters
 	of := rundb.RunRef{OrganizationID: d.org, RunID: "run_1"}
 	w := ws.attach(t.Context(), of, "")
 	if due := ws.takeDue(false); len(due) != 1 || due[0] != of {

@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// queues counts the queued runs of organizations in place of the store.
+// queues replaces the store: it counts the queued runs of each organization.
 type queues struct {
 	mu      sync.Mutex
 	runs    map[string]int
@@ -36,8 +36,8 @@ func (q *queues) set(org string, runs int, failing bool) {
 	q.runs[org], q.failing = runs, failing
 }
 
-// offer submits runs of an organization, all before the next count, and returns the number
-// admitted.
+// offer submits the given number of runs for an organization, all before the next count, and
+// returns how many are admitted.
 func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
 	t.Helper()
 	for range calls {

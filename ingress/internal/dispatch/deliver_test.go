@@ -79,7 +79,7 @@ func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 	var mu sync.Mutex
 	runs := map[string]bool{}
 	var all sync.WaitGroup
-	for n := range deliveries * 2 { // each delivery twice
+	for n := range deliveries * 2 { // each delivery is sent twice
 		all.Go(func() {
 			got, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(n%deliveries)))
 			if err != nil || got.Run.Run.ID == "" {
@@ -106,7 +106,7 @@ func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 	if err != nil || waiting[d.org] != deliveries {
 		t.Errorf("%v runs wait, %v", waiting, err)
 	}
-	if got := d.jobMessages(8); len(got) != 8 { // the dispatch limit
+	if got := d.jobMessages(8); len(got) != 8 { // 8 is the dispatch limit
 		t.Errorf("job messages for %v", got)
 	}
 	_, err = d.Deliver(t.Context(), d.delivery(id.New(id.Hook), "x"))
@@ -121,7 +121,7 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	hook := d.hook()
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
-	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // not running, so it does not count the backlog
+	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // does not run, so it never counts the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
@@ -142,7 +142,7 @@ func TestQueuedRunsOfWebhooksAreLimited(t *testing.T) {
 	d := newTestEnv(t)
 	d.byHooks.maximum = 3
 	hook := d.hook()
-	for range 8 { // the dispatch limit: these are dispatched immediately, later ones are queued
+	for range 8 { // 8 is the dispatch limit: these runs are dispatched immediately, later runs are queued
 		d.submit()
 	}
 	before := 0

@@ -127,7 +127,7 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 type Submitted struct {
 	Run      rundb.StoredRun
 	Existing bool  // found by its idempotency key, and not accepted by this request
-	waits    bool  // accepted by this request, for an earlier run of its session or a slot
+	waits    bool  // accepted by this request, and waits for an earlier run of its session or for a slot
 	wait     *wait // nil: no wait has begun
 }
 

@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The stored input is the JSON of the request's input, whatever the request contains, without the
-// spaces of its data.
+// For any request, the stored input is the JSON encoding of the request's input, without
+// insignificant spaces in its data.
 func TestInputIsTheRequest(t *testing.T) {
 	t.Parallel()
 	history := []domain.Exchange{{Message: "a \"b\"", Answer: "<c>\n"}}

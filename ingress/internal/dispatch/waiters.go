@@ -203,8 +203,8 @@ func (ws *waiters) poll(ctx context.Context) {
 	}
 }
 
-// takeDue returns the runs that look has marked, and clears the marks. With all it adds the runs
-// whose waits are older than pollEvery, because their replies may be lost.
+// takeDue returns the runs that look has marked, and clears the marks. If all is set, it also
+// returns the runs whose waits are older than pollEvery, because their replies may be lost.
 func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -215,7 +215,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 		}
 	}
 
-	// Younger waits are left out, because their replies may still arrive.
+	// Younger waits are omitted, because their replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {

@@ -122,7 +122,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read reads the run, as a request does that did not submit it.
+// read returns the run as it is read by a request that did not submit the run.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
@@ -142,7 +142,7 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		}
 		out <- *r
 	}()
-	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the owner's wait was registered with the run
+	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // an owner's wait was registered on submission
 		if time.Now().After(deadline) {
 			d.Fatal("the wait was not registered")
 		}

@@ -44,9 +44,9 @@ type accessRow struct {
 	query        string
 	body         string
 	who          string
-	role         string // the minimum role of a member; an organization's key has the role admin there
-	status       int    // the status of success
-	late         bool   // the role is checked after the id is found, so ids of other organizations are missing for every role
+	role         string // the minimum role of a member; an organization's key acts as an admin
+	status       int    // the status of a successful response
+	late         bool   // the role is checked after the id is found, so every role gets 404 for ids of other organizations
 }
 
 // newAgentBody is an agent without a template.
@@ -154,7 +154,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
-	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // from a stopping service: the stream ends immediately
+	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // the service is stopping, so the stream ends immediately
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"GET", "/api/knowledge", "", "", forCaller, "member", 200, false},

@@ -107,7 +107,8 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	send(victim, "/api/auth/accept", "application/json", `{"token":"`+token+`","password":"`+password+`"}`).want(t, "the invitation still holds", 201, "")
 }
 
-// Streams through a proxy are limited by the client address that the proxy reports.
+// Event streams that are opened through a proxy are limited per client address, as reported by the
+// proxy.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -399,7 +399,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 	}
 }
 
-// Every template makes a valid agent, which can be read and sent back.
+// Every template yields a valid agent, which can be read and sent back unchanged.
 func TestEveryTemplateMakesAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

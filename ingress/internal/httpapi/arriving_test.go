@@ -106,7 +106,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		conn := a.wire(t)
 		_, err := io.WriteString(conn, h.uploadHead(tc.length))
 		must(t, err)
-		_, _ = io.WriteString(conn, tc.body) // the server may not read all of it
+		_, _ = io.WriteString(conn, tc.body) // the server may stop reading before the end
 		if !tc.half {
 			must(t, conn.SetLinger(0)) // as if the client's machine were switched off
 			must(t, conn.Close())

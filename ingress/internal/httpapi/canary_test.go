@@ -207,7 +207,7 @@ func (at *attack) one(seed, n uint64) {
 	at.codes[got.status]++
 	at.mu.Unlock()
 	var shown bytes.Buffer
-	_ = got.header.Write(&shown) // cannot fail: a buffer
+	_ = got.header.Write(&shown) // writing to a buffer cannot fail
 	shown.Write(got.body)
 	// Other attackers may be deleting the document or may keep the database busy for too long.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
@@ -386,7 +386,7 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The test would detect a leak: a member of the attacked organization sees canaries.
+// The test detects leaks: a member of the attacked organization sees its canaries.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

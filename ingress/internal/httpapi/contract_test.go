@@ -42,9 +42,9 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // counted by organization after the replay check: see TestReplaysAreFreeWhenTheLimitIsReached
+			return // counts per organization, after the replay check: see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "receiveDelivery":
-			return // over the limit its runs are delayed: see TestDeliveriesOverTheLimit
+			return // runs over the limit are delayed: see TestDeliveriesOverTheLimit
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
 		case o.ID == "postMcp":
@@ -72,7 +72,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // the first three need a running dispatcher, the next a page, the others a provider: they have separate tests
+			return // separate tests cover these: the first three need a running dispatcher, the next needs a page, and the others need a provider
 		}
 		who := ada.auth
 		switch {

@@ -21,12 +21,13 @@ type credential struct {
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // names no organization or one without the caller as a member; public routes ignore that
-	ambient   bool // a cookie or nothing: pages of other origins may not send writes with it
+	elsewhere bool // names no organization, or one that the caller is not a member of; public routes ignore this
+	ambient   bool // a cookie or no credential: pages of other origins may not send writes with it
 	page      string
 }
 
-// plain returns headers that authenticate the same principal and do not name a page's origin.
+// plain returns headers that authenticate the same principal but no header that names a page's
+// origin.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}

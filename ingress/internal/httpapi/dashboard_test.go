@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // has no page
+			to = "/login" // this path is not a page, so next does not name it
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))

@@ -37,7 +37,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
 		c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
-		serve(c, made, "no-cache") // cache it, but revalidate
+		serve(c, made, "no-cache") // clients may cache the document but must revalidate it
 	}
 }
 

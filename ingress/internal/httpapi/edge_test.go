@@ -157,7 +157,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 		r.send(r.own(), "", "text", "Content-Type: text/plain").want(t, r.name()+" with a text", 415, "unsupported_media_type")
 		r.send(r.own(), "", `[]`).want(t, r.name()+" with a list", 400, "invalid_request body:invalid_type")
 		r.send(r.own(), "", `{"pad":"`+strings.Repeat("x", httpx.MaxBody)+`"}`).want(t, r.name()+" with a large body", 413, "payload_too_large")
-		if r.who == forSession { // logging out would end it
+		if r.who == forSession { // logging out would end the session
 			login := `{"email":"` + r.caller.who.email + `","password":"` + password + `"}`
 			r.caller.headers = []string{"Authorization: Bearer " + r.ok("POST", "/api/auth/login", login).text(t, "token")}
 		}
@@ -168,7 +168,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Logf("%d rows with a body, %d without", taken, n)
 }
 
-// A conditional change of a resource without versions is rejected, unless the resource is missing.
+// A conditional change to a resource without versions is rejected, unless the resource is missing.
 func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -355,7 +355,7 @@ func TestParametersAreDocumented(t *testing.T) {
 	}
 }
 
-// A PUT accepts the body that GET returned, rejects a changed read-only field by its name, and
+// A PUT accepts the body that GET returned, rejects a changed read-only field and names it, and
 // leaves missing fields unchanged.
 func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
@@ -368,7 +368,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}
 	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
-	moving := map[string]map[string]string{ // may have changed since they were read
+	moving := map[string]map[string]string{ // fields that may change between the GET and the PUT
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},

@@ -130,8 +130,8 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	return w
 }
 
-// rebuild replaces the HTTP API by a new one with changed dependencies, whose in-memory counters
-// start at zero.
+// rebuild replaces the HTTP API with a new one that has changed dependencies. All in-memory
+// counters start at zero.
 func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
@@ -196,7 +196,7 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// goFormatting matches Go formatting that a message contains by mistake, such as %!d or map[.
+// goFormatting matches Go formatting that messages must not contain, such as %!d or map[.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
 // openAICodes maps the error codes of OpenAI's API to Parley's.

@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes of counting numbers, so that the content of a part shows its position.
+// numbers returns n bytes of consecutive numbers, so that any part of them shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -166,7 +166,7 @@ func TestPartsOfFiles(t *testing.T) {
 		wantNoFileHeaders(t, asked, got)
 	}
 	for status, header := range map[int]string{206: "Range: bytes=0-6", 304: "If-None-Match: " + etag, 416: "Range: bytes=" + strconv.Itoa(size) + "-"} {
-		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // net/http sends nothing beyond the end
+		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // net/http sends nothing after the announced length
 			t.Errorf("HEAD with %s: %d, %d bytes", header, got.status, len(got.body))
 		}
 	}
@@ -250,8 +250,8 @@ func (a *runEnv) userKey(h *testOrg, p person) string {
 	return key
 }
 
-// Equal contents have the same tag in all organizations, but no organization learns that another
-// one has them.
+// Files with equal content have the same entity tag in all organizations, but no organization
+// learns that another has such a file.
 func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

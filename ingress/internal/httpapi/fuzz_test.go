@@ -57,7 +57,7 @@ func (z *fuzzEnv) filler() *strings.Replacer {
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request and fails the test if no input may cause the response that it gets.
+// try sends a request and fails the test if the response is one that no input may cause.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -219,7 +219,8 @@ func FuzzContentType(f *testing.F) {
 	})
 }
 
-// Headers of automations and chats.
+// Any headers of automations and chats get a regular response, and accepted idempotency keys are
+// valid.
 func FuzzRunHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{
@@ -320,7 +321,7 @@ func FuzzRawRequest(f *testing.F) {
 		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil || strings.Contains(text, "password") {
-			return // net/http rejects the first, and the second would spend the time on hashing
+			return // net/http rejects a malformed request; checking a password would take too long
 		}
 		req.RemoteAddr = "10.0.0.1:1"
 		got := z.try(t, req)

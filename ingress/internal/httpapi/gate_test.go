@@ -149,7 +149,7 @@ func TestDemoLimit(t *testing.T) {
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
 	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
-	after := a.header.Get("Retry-After") // since the first request a moment ago
+	after := a.header.Get("Retry-After") // the time until the first request, sent a moment ago, leaves the window
 	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(httpx.HeaderLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)
 	}
@@ -337,7 +337,7 @@ func TestReadiness(t *testing.T) {
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}
-	w.api.checks = cachedChecks{} // checks again
+	w.api.checks = cachedChecks{} // the next request runs the checks again
 	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("readyz with a failing check %d %s", a.status, a.body)

@@ -15,8 +15,8 @@ type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
-	passes, passesNot  string // filters
-	changed, changedTo string // a change of one byte
+	passes, passesNot  string // filters that the event matches and does not match
+	changed, changedTo string // the change replaces one byte
 }
 
 var recordings = []recordedEvent{
@@ -87,7 +87,7 @@ func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recordedEvent, body s
 		},
 	} {
 		if r.source == "github" && what == "six minutes old" {
-			continue // its signature has no time
+			continue // its signature contains no time
 		}
 		req := a.delivery(hookID, r.source, r.deliveryID, r.event, body)
 		change(req)

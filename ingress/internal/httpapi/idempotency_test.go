@@ -14,8 +14,8 @@ func (a *runEnv) triggered(agentID, key, message string, headers ...string) stri
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// The idempotency keys of automations are shared by all keys of the organization, or by all keys of
-// one user.
+// Idempotency keys of automations are shared by all API keys of the organization, or by all API
+// keys of one user.
 func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -28,7 +28,7 @@ func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	a.enter(another, h.org, domain.RoleMember)
 	anotherKey, _ := a.newKey(h, another, domain.KeyScopeUser)
 
-	callers := map[string][2]string{ // two keys each
+	callers := map[string][2]string{ // each caller has two keys
 		"organization": {h.key, second}, "member": {h.memberKey, memberSecond}, "another member": {anotherKey, anotherKey},
 		"owner": {h.ownerKey, ownerSecond},
 	}

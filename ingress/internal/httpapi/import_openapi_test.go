@@ -38,7 +38,7 @@ paths:
       responses: {"200": {description: The pet}}
 `
 
-// importInto sends an import.
+// importInto sends a request that imports a document into an agent.
 func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
@@ -91,7 +91,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of an agent's endpoints. The agent is at a path of the response.
+// names returns the names of the endpoints of the agent at the given path in the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)

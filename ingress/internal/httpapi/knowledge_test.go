@@ -191,7 +191,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 		return got
 	}
 	again(2)
-	again(2) // it is already queued
+	again(2) // the document is already queued
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'It cannot be read.' WHERE id = $1`, documentID)
 	if got := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header); got.text(t, "error.code") != "unreadable" || got.text(t, "error.message") != "It cannot be read." {
 		t.Errorf("%s", got.body)

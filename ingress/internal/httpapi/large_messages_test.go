@@ -35,8 +35,8 @@ func bodyOfSize(body string, bytes int) (whole, message string) {
 // unknownLength hides the length of a body, like a chunked body.
 type unknownLength struct{ io.Reader }
 
-// A message may fill its body, which may have 2 MiB at every endpoint that accepts messages. It
-// arrives complete, and its slot is released.
+// A message may fill its request body of up to 2 MiB at every endpoint that accepts messages. The
+// message arrives complete, and the request's slot is released.
 func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

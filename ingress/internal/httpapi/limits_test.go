@@ -156,7 +156,7 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantMember checks that requests without permission count, too.
+// wantMember checks that requests without permission count against the limit.
 func (a *runEnv) wantMember(t *testing.T, h *testOrg, settings ratelimit.Settings) {
 	t.Helper()
 	for n := range 2 {
@@ -248,7 +248,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	send(body(agentID, "third", "m")).want(t, "a replay while nothing is counted", 200, "")
 }
 
-// running returns a dispatcher without cached keys.
+// running starts a dispatcher that has not cached any idempotency keys.
 func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	t.Helper()
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
@@ -258,7 +258,7 @@ func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	return d
 }
 
-// The data looked up for a submission is not looked up again.
+// The data that a submission needs is looked up only once.
 func TestASubmissionIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	asked, gone := 0, errors.New("gone")

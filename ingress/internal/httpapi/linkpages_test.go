@@ -11,8 +11,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// form sends a form as a browser does from one of the service's own pages. headers may override
-// that.
+// form sends a form as a browser does from one of the service's own pages. headers replace the
+// browser's headers of the same name.
 func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))

@@ -92,7 +92,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// If an address is invited twice, the later invitation is valid.
+	// An invitation to an address that was invited before replaces the earlier one.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
 	w.admit(ada, ada.org, dan, domain.RoleMember)
@@ -119,7 +119,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("POST", "/api/auth/accept", accepting(expired, withPassword)).want(t, "too late", 404, "not_found")
 }
 
-// only makes a person a member of one organization only.
+// only removes a person from all organizations except org.
 func (w *testEnv) only(p person, org string) {
 	w.t.Helper()
 	w.exec(`DELETE FROM memberships WHERE user_id = $1 AND org_id <> $2`, p.id, org)
@@ -149,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 		invited("fay", domain.RoleOwner)
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, known := range []person{gus, hal} { // neither was asked: an owner needs only the address
+	for _, known := range []person{gus, hal} { // an owner can add them by their addresses alone
 		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)

@@ -12,7 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// draw decides with which credentials a row of the access table that returns data is tried.
+// draw selects the credentials with which a row of the access table is tried if the row returns
+// data.
 type draw struct{ seed, share int }
 
 // newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.
@@ -35,9 +36,9 @@ func newDraw(t *testing.T) draw {
 	return d
 }
 
-// credentials returns those drawn for a row, numbered from 0: the first one of each outcome, and a
-// share of the others that differs from row to row. So the responses that a run sees do not depend
-// on the seed, and neither does the check that every documented response was seen.
+// credentials returns the credentials drawn for a row, numbered from 0: the first credential of
+// each outcome, and a share of the others that differs from row to row. Therefore neither the
+// responses in a run nor the check that every documented response occurs depends on the seed.
 func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
 	return func(yield func(int, *credential) bool) {
 		outcomes, n := map[string]bool{}, 0

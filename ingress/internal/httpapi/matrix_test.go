@@ -68,7 +68,7 @@ type idKind struct {
 	others func(s *orgPair) string                // returns an id of another member of home
 	open   domain.Role                            // the minimum role that may use the ids of others; "": no role
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
-	bearer bool                                   // a token, which any person may use
+	bearer bool                                   // the id is a token, which any person may use
 }
 
 var idKinds = map[string]idKind{
@@ -488,7 +488,7 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
 	for other, of := range idKinds {
 		if other != name && !of.bearer && of.prefix != kind.prefix && (!members[of.prefix] || !members[kind.prefix]) {
-			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // nothing is found or changed by it
+			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // a request with this id finds and changes nothing
 			list = append(list, target{"id of " + other, given, ""})
 		}
 	}
@@ -569,8 +569,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField returns the results for ids in a body or a filter: a missing one is an invalid value, and
-// so is an empty parameter.
+// asField returns the expected results for ids in a body or a filter: a missing id is an invalid
+// value, and so is an empty parameter.
 func asField(r *accessRow, list []target) []target {
 	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
@@ -606,7 +606,7 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	if r.who == forPage && c.page == "" {
 		headers = append(slices.Clone(headers), "Origin: "+widgetPage)
 	}
-	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // these end the login session of the request
+	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // these requests end their own login session
 		headers = m.spare(headers)
 	}
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
@@ -635,7 +635,7 @@ func (a answer) shown() string {
 		header.Del(name)
 	}
 	var lines strings.Builder
-	_ = header.Write(&lines) // cannot fail: a buffer
+	_ = header.Write(&lines) // writing to a buffer cannot fail
 	return strconv.Itoa(a.status) + "\n" + lines.String() + requestIDs.ReplaceAllString(string(a.body), `"requestId":"…"`)
 }
 
@@ -685,7 +685,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 	r := &accessTable[number]
 	for n, c := range d.credentials(number, m.credentials) {
 		want := r.outcome(c)
-		if want != "ok" { // whatever the id
+		if want != "ok" { // the result does not depend on the id
 			missing, none := m.missingAt(r), target{}
 			if r.inPath() {
 				none.id = "none"
@@ -699,7 +699,7 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		}
 		for j, at := range m.targets(r, c) {
 			if at.isMissing() && (n+j)%missingShare > 0 {
-				continue // other credentials try it: the caller does not matter
+				continue // the caller does not matter, so other credentials try this id
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}

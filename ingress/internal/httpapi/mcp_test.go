@@ -127,11 +127,11 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end finishes an accepted run as a worker that has published only the answer.
+// end finishes an accepted run like a worker that has published only the answer.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter is end for a worker that has published events: the lines of a chunk that begins with the
-// number 2.
+// endAfter finishes an accepted run like a worker that has published events before: told holds the
+// lines of a chunk that begins with event 2.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -163,7 +163,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 }
 
-// parkForApproval parks an accepted run for an approval and publishes that.
+// parkForApproval parks an accepted run for an approval and publishes the parked state.
 func (a *runEnv) parkForApproval(runID string) {
 	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}

@@ -62,9 +62,9 @@ func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) an
 	return a.send(at(with(req, key), client))
 }
 
-// Eight organizations fill the slots that are not reserved for newcomers with uploads that keep the
-// pace. A newcomer's small and large forms are accepted. When newcomers have taken the last slots,
-// small forms are still accepted. No upload is cut.
+// Eight organizations fill the slots that are not reserved for newcomers with uploads that are fast
+// enough. A newcomer's small and large forms are accepted. When newcomers have taken the last
+// slots, small forms are still accepted. No upload is aborted.
 func TestNewcomersDoNotEndUploads(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -105,7 +105,8 @@ func TestNewcomersDoNotEndUploads(t *testing.T) {
 }
 
 // Sixty-four uploads of eight organizations send 20 KiB per second. A newcomer's large form is
-// accepted, one of the slow uploads is cut with an error that says so, and the metrics count it.
+// accepted, one of the slow uploads is aborted with an error that says so, and the metrics count
+// it.
 func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -138,7 +139,7 @@ func TestSlowUploadsGiveWay(t *testing.T) {
 		defer uploads.Mu.Unlock()
 		return len(uploads.Open) == 1
 	})
-	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // these keep the pace
+	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // these uploads are fast enough
 		takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 	}
 	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
@@ -239,7 +240,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// A delivery without a valid signature header is rejected before its body is read, and it counts.
+// A delivery without a valid signature header is rejected before its body is read.
 func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -278,7 +279,7 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 		{"c", "2", true, ""},
 		{"d", "2", true, apierr.Overloaded}, // the last slot is for newcomers
 		{"d", "3", true, ""},
-		{"e", "4", true, apierr.Overloaded}, // limit of all together
+		{"e", "4", true, apierr.Overloaded}, // limit for all senders together
 		{"a", "5", false, ""},
 		{"a", "5", false, ""},
 		{"a", "5", false, apierr.RateLimited},
@@ -301,8 +302,8 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's address take all of its slots for unverified senders. A sender in
-// another network gets a slot if they are slow.
+// Strangers who know a hook's address take all of its slots for unverified senders. If the
+// strangers are slow, a sender in another network gets a slot.
 func TestAHooksSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {

@@ -23,8 +23,8 @@ const (
 	frameSamples  = contract.VoiceRate / 10
 )
 
-// recite is a voice worker that transcribes audio by reading its bytes as text, and synthesizes the
-// first sentence of an answer as bytes.
+// recite is a voice worker that transcribes audio by reading its bytes as text. It synthesizes the
+// first sentence of an answer as the bytes of the sentence.
 func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
@@ -76,8 +76,8 @@ func (a *runEnv) tap() *busRecorder {
 	return tap
 }
 
-// ends returns the inboxes from which an organization's voice sessions send, with the sessions'
-// names.
+// ends returns the inboxes in which the two ends of an organization's voice sessions receive
+// messages.
 func (p *busRecorder) ends(org string) map[string]bool {
 	ends := map[string]bool{}
 	for _, m := range p.seen {
@@ -88,7 +88,7 @@ func (p *busRecorder) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // replies of the other ends
+	for _, m := range p.seen { // the replies contain the inboxes of the other ends
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}
@@ -125,7 +125,7 @@ type recordingConn struct {
 // returns the answer's run.
 func (k *recordingConn) turn() (runID string) {
 	k.Helper()
-	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too
+	sound := map[string]int{} // samples by item, because the rest of the previous answer may arrive, too
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -190,7 +190,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 	for n, h := range houses {
 		other := houses[1-n]
-		seen := talks[n].seen.String() + b.storedTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
+		seen := talks[n].seen.String() + b.awaitStoredTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
 				t.Errorf("%s%s does not exist, so the test shows nothing", h.word, what)
@@ -210,9 +210,9 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// storedTexts waits until the playback of all of an organization's turns is stored, and returns the
+// awaitStoredTexts waits until the playback of all of an organization's turns is stored, and returns the
 // stored texts of the turns.
-func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
+func (b *voiceEnv) awaitStoredTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {
@@ -225,7 +225,8 @@ func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
 	return kept
 }
 
-// tryAll returns all responses that an organization gets when it requests another one's turns.
+// tryAll returns all responses that an organization gets when it requests another organization's
+// turns.
 func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder

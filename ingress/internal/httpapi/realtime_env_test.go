@@ -151,7 +151,7 @@ func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceCo
 		t.Fatalf("dialing: %v", err)
 	}
 	e := openapitest.Exchange{Method: "GET", URL: res.Request.URL, RequestHeader: res.Request.Header, Status: res.StatusCode, Header: res.Header}
-	if err != nil { // the library has read a part of it
+	if err != nil { // the library has already read a part of the body
 		return nil, answer{status: res.StatusCode, header: res.Header}
 	}
 	openapitest.Check(t, e)

@@ -172,8 +172,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// Connections outlive the client secret and end soon after the credential with which it was
-// created.
+// A connection outlives the client secret that opened it, and ends soon after the credential that
+// created the secret.
 func TestConnectionsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -205,7 +205,7 @@ func TestConnectionsEndWithTheirCredential(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*voiceConn{stays, demoted} { // has a lower role than before, but it is still in its own session
+	for _, k := range []*voiceConn{stays, demoted} { // the caller has a lower role than before, but the session is still the caller's own
 		k.send(inWriting)
 		k.until("session.updated")
 	}

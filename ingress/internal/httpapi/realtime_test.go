@@ -18,7 +18,7 @@ import (
 	"parley/shared/id"
 )
 
-// A voice conversation is a chat. Its turns are runs of a session with the earlier turns as their
+// A voice session is a chat. Its turns are runs of a session with the earlier turns as their
 // history, and the session is read like any other.
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 		turn(c.what, c.want)
 	}
 	b.ok("DELETE", "/api/agents?id="+b.agent, "", b.owner.auth)
-	for range 14 - 6 { // rejected turns count, and so did the request for the connection
+	for range 14 - 6 { // rejected turns count, as did the request for the connection
 		turn("deleted", "failed model_not_found")
 	}
 	turn("too many", "failed rate_limited")
@@ -259,7 +259,7 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
 			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
-			got.header.Del("Ratelimit") // this one counts
+			got.header.Del("Ratelimit") // this request counts
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
 			answered := strconv.Itoa(got.status) + "\n" + shown.String() + "\n" + string(got.body)

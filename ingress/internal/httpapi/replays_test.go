@@ -56,7 +56,7 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 		got := answer{status: http.StatusOK, header: http.Header{}, body: []byte(texts(result))}
 		if code, detail, failed := strings.Cut(texts(result), ": the run "); result.IsError && failed && code == "rate_limited" {
 			got.status = http.StatusTooManyRequests
-			got.header.Set("Retry-After", "1") // a tool's result has none
+			got.header.Set("Retry-After", "1") // a tool result has no Retry-After header
 			got.header.Set(openai.HeaderRunID, strings.Fields(detail)[0])
 		}
 		return got

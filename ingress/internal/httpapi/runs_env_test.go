@@ -94,7 +94,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	}
 	tb.Cleanup(wg.Wait)
 	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
-	watch.Drain() // a recorder's request has no other end
+	watch.Drain() // requests to a recorder do not end otherwise
 	d.Drain()     // requests that wait for a run get a response immediately
 	hub.Drain()
 	w.notifyRecorder.next = b
@@ -115,7 +115,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	return a
 }
 
-// newReaders returns the watch for runs without readers of one ingress.
+// newReaders returns the watch with which one ingress finds runs that have lost all readers.
 func newReaders(b *bus.Bus, d *dispatch.Dispatcher, hub *stream.Hub) *readers.Watch {
 	reads := func(runID string) bool { return d.Awaited(runID) || hub.Reads(runID) }
 	return readers.New(b.NewInbox(), b, dispatch.ReadRuns{Dispatcher: d}, reads, zerolog.Nop())
@@ -203,7 +203,7 @@ func (a *runEnv) claimAccepted(runID string) lease.Held {
 	return claim.Run.Held()
 }
 
-// park parks an accepted run until a person decides, as a worker does: about the approval or the
+// park parks an accepted run, as a worker does, until a person decides on the approval or the
 // outcome of its call call_1. All data of the call contains word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
@@ -214,7 +214,7 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	_, kept, err := a.store.Executions.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
 	must(a.t, err)
 	if kind == domain.ActionUnknownOutcome {
-		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID)
+		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID, "sender")
 		must(a.t, err)
 	}
 	parked, err := a.store.Executions.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, executiondb.Chunk{})

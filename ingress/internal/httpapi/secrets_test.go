@@ -96,7 +96,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		id    string
 		times int
 	}{
-		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // cached for a moment
+		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // the hook is cached for a moment
 		{sealdb.KindWidget, `"agent_id":"` + widgetID + `"`, 1},
 		{sealdb.KindContent, `"hash":"`, 1},
 		{sealdb.KindDelivery, `"delivery_id":"d1"`, 1},
@@ -118,7 +118,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
-	// A visitor who returns while both keys are set gets a name of the new one.
+	// A visitor who returns while both keys are set gets a visitor name that is sealed with the new
+	// key.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
 
 	fresh := withKeys(t, dsn, sealedtest.KeyB)

@@ -55,7 +55,7 @@ func (a *runEnv) edges() (first, second edge) {
 	return edge{a, a.handler}, edge{a, other.engine(m)}
 }
 
-// connection is a request that its client can leave.
+// connection is a request whose client can disconnect.
 type connection struct {
 	cancel context.CancelFunc
 	done   chan *httptest.ResponseRecorder
@@ -151,7 +151,7 @@ func (a *runEnv) isCancelled(runID string, within time.Duration) {
 	}
 }
 
-// pass waits.
+// pass waits for the duration d.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	over := time.Now().Add(d)
@@ -180,7 +180,7 @@ func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) stri
 	return `{"jsonrpc":"2.0","id":` + requestID + `,"method":"tools/call","params":{"name":"` + name[1] + `","arguments":{"message":"` + message + `"}}}`
 }
 
-// Each protocol whose users expect it cancels a run when its client leaves.
+// Each protocol whose users expect it cancels a run when the run's client disconnects.
 func TestARunEndsAfterItsLastReader(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -247,8 +247,8 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	}
 }
 
-// A message of the session, at another ingress, ends the run that the user has stopped. The history
-// holds what was shown.
+// The next message in the session, sent to another ingress, ends the run that the user has stopped.
+// The history contains the part of the answer that was shown.
 func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -290,7 +290,7 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	other.leave()
 }
 
-// A reader at another ingress keeps a run whose client has left.
+// A reader on another ingress keeps a run alive after the run's first client has disconnected.
 func TestAReaderElsewhereKeepsTheRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -345,7 +345,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 
-	// Another credential, another body and a request that announces nothing start runs.
+	// A request with another credential or another body starts a new run, as does a request that
+	// announces no retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
 		a.runsOf("slow", 3+n)
@@ -388,7 +389,8 @@ func TestARetryGetsAFinishedRun(t *testing.T) {
 	}
 }
 
-// A response can be cancelled, at any ingress. The history holds what was shown.
+// A response can be cancelled on any ingress. The history contains the part of the answer that was
+// shown.
 func TestAResponseIsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -416,8 +418,8 @@ func TestAResponseIsCancelled(t *testing.T) {
 	a.from("POST", "/v1/responses/resp_x/cancel", "", home.key).want(t, "no response", 404, "not_found")
 }
 
-// notifications/cancelled cancels the call of that client, at any ingress, and no call of another
-// client that has the same id and the same key.
+// A client cancels its own tool call with notifications/cancelled, on any ingress. A call of
+// another client with the same id and the same key continues.
 func TestAToolCallIsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

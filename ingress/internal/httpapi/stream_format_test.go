@@ -175,7 +175,7 @@ func (l *logCounter) EventLogBytes(ctx context.Context, req executiondb.EventLog
 	return l.Logs.EventLogBytes(ctx, req)
 }
 
-// A stream that is resumed in a format opens the run's log once.
+// A stream that is resumed in a format opens the run's log only once.
 func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)

@@ -297,7 +297,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			"application/json, text/plain", "application/vnd.api+json", "", "json", "application/json;", "text/plain; x=application/json", "*/*", "application/ json",
 		} {
 			want := 415
-			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // the first path has no parameters, and the second accepts this body
+			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // "application/json;" has no parameters and is valid; /api/knowledge accepts forms
 				continue
 			}
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
@@ -451,7 +451,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 // secretShapes matches complete credentials.
 var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
-// logHolds returns those of the forbidden texts that a log contains above debug level.
+// logHolds returns the forbidden texts that occur in the log above debug level.
 func logHolds(log string, texts ...string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"level":"debug"`) {

@@ -104,8 +104,8 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	if a := w.loginFrom(ada.email, newPassword, home).want(t, "the stranger's password", 200, ""); a.text(t, "user.id") != taker.id {
 		t.Errorf("the stranger's login %s", a.body)
 	}
-	// She can still accept an invitation with her own password or in her session, and changes to
-	// her role apply to her.
+	// The account's user can still accept an invitation with her own password or in her session, and
+	// changes to her role take effect.
 	owner := w.signUp("owner@example.com")
 	invitation := w.add(owner, owner.org, ada.email, domain.RoleMember).token(t)
 	if a := w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)).want(t, "accepting", 201, ""); a.text(t, "user.id") != ada.id {

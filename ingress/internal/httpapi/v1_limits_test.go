@@ -87,7 +87,7 @@ func TestContinuingAResponseCountsFirst(t *testing.T) {
 		t.Errorf("the replay is %s, not %s", again, second)
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
-		want(t, "the key, after another response", 200, "") // it is in the same session
+		want(t, "the key, after another response", 200, "") // the other response is in the same session
 	away := &unreachableDB{}
 	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
@@ -132,7 +132,7 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	a.startWorker(func(runID, _ string) { begun <- runID })
 	requests := v1Asks(a.newAgent(h), "")
 	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
-	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without a response
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // the requests end with this context if they get no response
 	defer leave()
 	answered := make(chan answer, len(requests))
 	for path, body := range requests {

@@ -76,7 +76,7 @@ func TestFourIngressesStayWithinTheBound(t *testing.T) {
 		l := newLedger()
 		four := []*Limits{ingress(l, defaults), ingress(l, defaults), ingress(l, defaults), ingress(l, defaults)}
 		const step = 500 * time.Millisecond
-		var passed []int // per step
+		var passed []int // number of requests that passed in each step
 		for range int(3 * Window / step) {
 			passed = append(passed, hammer(t, c.limit/4, c.caller, four...))
 			settle(four...)

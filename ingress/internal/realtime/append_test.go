@@ -47,7 +47,7 @@ func FuzzQuickAppend(f *testing.F) {
 		}
 		for _, b := range raw {
 			if b < ' ' || b > '~' {
-				return // the base64 decoder refuses these later
+				return // the base64 decoder rejects these later
 			}
 		}
 		var event struct {

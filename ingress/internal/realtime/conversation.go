@@ -105,7 +105,7 @@ func (c *Conversation) answer(name string) *answer {
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
-	low := in.floor(c.session.listening())
+	low := in.firstKept(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
 

@@ -81,8 +81,8 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// floor returns the first sample that must be kept.
-func (in *input) floor(listening bool) int64 {
+// firstKept returns the first sample that must be kept.
+func (in *input) firstKept(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
 		low = min(low, w.from)
@@ -92,7 +92,7 @@ func (in *input) floor(listening bool) int64 {
 
 // prune drops the blocks that are no longer needed, except the last block, which may have room.
 func (in *input) prune(listening bool) {
-	low, n := in.floor(listening), 0
+	low, n := in.firstKept(listening), 0
 	for n < len(in.blocks)-1 && in.blocks[n].end() <= low {
 		n++
 	}
@@ -113,7 +113,7 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 		return nil, errOdd
 	case in.end-in.buffered(listening)+int64(n)/bytesOf > maxBuffer:
 		return nil, errFull
-	case in.end-in.floor(listening)+int64(n)/bytesOf > maxKept:
+	case in.end-in.firstKept(listening)+int64(n)/bytesOf > maxKept:
 		return nil, errKept
 	}
 	return in.wrote(n), nil

@@ -54,7 +54,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 		bytes += int64(len(h.samples))
 	}
 
-	kept := c.input.end - c.input.floor(c.session.listening())
+	kept := c.input.end - c.input.firstKept(c.session.listening())
 	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
 }
 

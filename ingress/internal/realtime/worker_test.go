@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	blockSamples  = 240 // analyzed together
+	blockSamples  = 240 // number of samples that are analyzed together
 	silentBlocks  = 5   // number of consecutive silent blocks that end speech
 	prefixSamples = 480
 	perByte       = 7 // samples of speech per byte of text

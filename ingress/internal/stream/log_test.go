@@ -68,7 +68,7 @@ func TestLogsCombineRowAndChunks(t *testing.T) {
 	}
 }
 
-// The first event of an attempt has the same bytes if it is read live and if it is derived from the
+// The first event of an attempt has the same bytes whether it is read live or derived from the
 // run's result.
 func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 	t.Parallel()

@@ -283,8 +283,8 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 	})
 }
 
-// The notice that a run finished contains its last event, so that the log need not be read. It has
-// the same bytes as in the log.
+// The notice that a run finished contains the run's last event, so the log need not be read. The
+// event has the same bytes as in the log.
 func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
@@ -520,7 +520,7 @@ func TestReadersEndWithTheirRunHubOrClient(t *testing.T) {
 			t.Errorf("draining: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = false })
-		for range 2 { // woken by the drain, then reading on
+		for range 2 { // the drain wakes the first call, the second call waits as usual
 			if events, err := lasting.Next(ctx, time.Now().Add(time.Second)); len(events) > 0 || err != nil {
 				t.Errorf("a reader that outlasts the drain: %v, %v", events, err)
 			}

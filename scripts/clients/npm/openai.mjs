@@ -267,7 +267,7 @@ const parts = {
     assert.equal(reused.code, "idempotency_key_reused");
   },
 
-  // Leaving a stream does not cancel the run.
+  // A client that disconnects from a stream does not cancel the run.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;

@@ -13,7 +13,7 @@ const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).j
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const runsOf = async (sessionId) => (await get(`/api/runs?sessionId=${sessionId}`)).data;
 
-// An answer of more than ten seconds.
+// The answer to this message takes more than ten seconds.
 const long = (name) => `slowly ${name} ` + Array.from({ length: 600 }, (_, n) => `w${n}`).join(" ");
 
 // Waits until the run is cancelled, and returns how many seconds that took.
@@ -48,7 +48,7 @@ async function until(holds) {
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
 
-// A neighbour with the same key, whose run nothing here may cancel.
+// A neighbour with the same key has a run that none of these tests may cancel.
 const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
 const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
 
@@ -77,7 +77,7 @@ for await (const event of cancelling) {
 assert.notEqual(last.type, "response.completed");
 await shows("stop-cancel", said.slice(0, 100));
 
-// The client's timeout and its two retries: one run, and its answer.
+// The client times out and retries twice. It gets the answer of the only run.
 const impatient = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY, timeout: 1_500, maxRetries: 2 });
 const late = await impatient.responses.create({ model: STUB_ID, input: "sleep 3s: late", conversation: "stop-late" });
 assert.match(late.output_text, /late/);
@@ -87,7 +87,7 @@ const lateChat = await impatient.chat.completions.create(
 assert.match(lateChat.choices[0].message.content, /late chat/);
 assert.equal((await runsOf("stop-late-chat")).length, 1);
 
-// useChat's stop, and the next message. It does not wait for the stopped answer.
+// useChat's stop, and then the next message, which does not wait for the stopped answer.
 class Chat extends AbstractChat {
   constructor(options) {
     const state = {

@@ -1189,9 +1189,9 @@ export type RunErrorCode =
   | "byte_limit"
   /** The run made too many tool calls. */
   | "tool_call_limit"
-  /** Too many runs of the organization wait for a person. */
+  /** Too many runs of the organization are waiting for a person's decision. */
   | "action_limit"
-  /** The required action had no decision within 24 hours. */
+  /** No decision was made on the required action within 24 hours. */
   | "action_expired"
   /** A person abandoned the run, because the outcome of a call was unknown. */
   | "outcome_unknown_abandoned"
@@ -2404,12 +2404,12 @@ export type ErrorCode =
   | "api_key_required"
   /**
    * The caller's role or membership does not allow this, a page of another origin sent the request,
-   * or the agent has no widget for the page.
+   * or the agent has no widget that allows the page's origin.
    */
   | "permission_denied"
-  /** The agent's `allowedCallers` lacks this kind of caller. */
+  /** The agent's `allowedCallers` does not include this kind of caller. */
   | "caller_not_allowed"
-  /** Demo mode lists templates and chats with them, nothing else. */
+  /** Demo mode only allows listing templates and chatting with them. */
   | "demo_restricted"
   /** A browser called run-automation. */
   | "server_to_server_only"
@@ -2423,22 +2423,22 @@ export type ErrorCode =
   /** The path does not support the method; the header `Allow` lists the supported methods. */
   | "method_not_allowed"
   /**
-   * The agent has changed since it was read, or the run's action has a different decision: read the
-   * agent or run again.
+   * The agent has changed since it was read, or a different decision was already made on the run's
+   * action: read the agent or run again.
    */
   | "version_conflict"
   /**
-   * A resource like this exists, a limit is reached, the resource is being deleted, or the hook is
-   * disabled. `detail` says which.
+   * Such a resource already exists, a limit is reached, the resource is being deleted, or the hook
+   * is disabled. `detail` says which.
    */
   | "conflict"
   /** `If-Match` does not match the current version: read the resource again. */
   | "precondition_failed"
-  /** The email address has an account. */
+  /** An account with this email address already exists. */
   | "email_taken"
-  /** An organization must keep an owner. */
+  /** An organization must have at least one owner. */
   | "last_owner"
-  /** A person must keep an organization. */
+  /** A user must belong to at least one organization. */
   | "last_organization"
   /**
    * Another document of the organization has this content or this `url`; `detail` names it. Fetched
@@ -2455,7 +2455,10 @@ export type ErrorCode =
   | "range_not_satisfiable"
   /** The idempotency key was used for another request. */
   | "idempotency_key_reused"
-  /** `/v1/realtime` is a WebSocket: the request must be an upgrade, with version 13. */
+  /**
+   * `/v1/realtime` is a WebSocket endpoint: send an upgrade request with `Sec-WebSocket-Version:
+   * 13`.
+   */
   | "upgrade_required"
   /** Too many requests in this minute. `Retry-After` gives the seconds to wait. */
   | "rate_limited"

@@ -69,9 +69,9 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 // holds the run, the lease has not expired, and the effect is ready under the fence. It returns
 // true once; after that the effect must be made ready again. An error leaves the result unknown; it
 // is also the result of a check that is older than maxCheckAge. A later EndSend takes effect after
-// BeginSend.
-func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
-	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID})
+// BeginSend. sender identifies the execution of the call for CancelSend.
+func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {
 		return false, fmt.Errorf("beginning to send effect: %w", err)
 	}
@@ -89,6 +89,17 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
 	if err != nil {
 		return false, fmt.Errorf("keeping outcome of effect: %w", err)
+	}
+	return out.done, nil
+}
+
+// CancelSend makes an effect ready again after BeginSend, because nothing was sent. It returns false
+// if the effect is not in the state sending under the worker's fence, or if another sender made
+// BeginSend. Like EndSend, it also works after the lease is lost.
+func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
+	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeUnsend, callID: callID, effect: domain.Effect{Key: sender}})
+	if err != nil {
+		return false, fmt.Errorf("cancelling the sending of an effect: %w", err)
 	}
 	return out.done, nil
 }

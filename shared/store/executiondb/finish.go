@@ -131,7 +131,7 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 }
 
 // saveEndings saves outcomes with one statement. After a batch has met a locked run, saveEndings
-// first locks the runs and leaves out those that another transaction has locked.
+// first locks the runs and omits those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {

@@ -83,7 +83,7 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 			return err
 		}
 
-		// The ledger knows whether the call may have been sent, and therefore what to ask.
+		// The ledger records whether the call may have been sent, and so determines what to ask.
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))

@@ -18,17 +18,18 @@ import (
 // writeKind is a kind of write of write_progress.
 type writeKind string
 
-// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend and VoidEffect.
+// The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
 const (
 	writeStep    writeKind = "step"
 	writePrepare writeKind = "prepare"
 	writeBegin   writeKind = "begin"
 	writeEnd     writeKind = "end"
+	writeUnsend  writeKind = "unsend"
 	writeVoid    writeKind = "void"
 )
 
 const (
-	maxWrites  = 256     // of one batch
+	maxWrites  = 256     // writes in one batch
 	maxWaiting = 1 << 14 // writes that wait for the next batch; each run and each call has at most one
 
 	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
@@ -43,9 +44,9 @@ type progressWrite struct {
 	lease.Held
 	kind    writeKind
 	n       int           // number of the step
-	callID  string        // of the effect
+	callID  string        // id of the effect's call
 	content []byte        // JSON: the step, the arguments of the call, or its outcome
-	effect  domain.Effect // to prepare
+	effect  domain.Effect // effect to prepare; for begin and unsend, its key is the sender
 }
 
 // size is the approximate number of bytes that the write adds to a statement.
@@ -54,7 +55,7 @@ func (w *progressWrite) size() int { return len(w.content) + 256 }
 // written is the result of a write.
 type written struct {
 	done   bool          // false: nothing was written
-	effect domain.Effect // as prepared
+	effect domain.Effect // effect as prepared
 	err    error         // pg.ErrLocked: another transaction has locked the run
 	took   time.Duration // from the request to its result, by the local clock
 }

@@ -46,7 +46,7 @@ func TestVeryManyTerms(t *testing.T) {
 		}
 		c.Add(part)
 		if n%2 == 0 {
-			c.Add(part) // each term twice: dropping terms that occur only once is not enough
+			c.Add(part) // adds each term twice, because it is not enough to drop terms that occur only once
 		}
 		if len(c.noted) > maxNotedTerms {
 			t.Fatalf("%d terms are noted", len(c.noted))

@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestTuplesAreReadAsTheyWereMeant has PostgreSQL parse them.
+// TestTuplesAreReadAsTheyWereMeant has PostgreSQL parse rendered tuples.
 func TestTuplesAreReadAsTheyWereMeant(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

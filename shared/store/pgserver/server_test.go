@@ -22,7 +22,7 @@ func TestFirstStartAndRestart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "below", "pg")
 	server := startIn(t, Config{Dir: dir})
-	for range 2 { // the second time it exists
+	for range 2 { // in the second round, the cluster exists already
 		if err := server.CreateDatabase(t.Context(), `odd "name`); err != nil {
 			t.Fatal(err)
 		}
@@ -274,8 +274,7 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process belongs to the same user, so PostgreSQL would refuse to start without this
-	// package.
+	// The process belongs to the same user, so without this package PostgreSQL would refuse to start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -399,8 +398,8 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// The program's path names its descriptor, because its real path leads through directories that
-	// only root can enter.
+	// The program is started by its descriptor, because the path of its file leads through directories
+	// that only root can enter.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
 		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}

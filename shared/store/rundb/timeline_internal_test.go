@@ -19,8 +19,8 @@ func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * 
 
 func nullTime(seconds float64) sql.NullTime { return sql.NullTime{Time: after(seconds), Valid: true} }
 
-// tracedAs returns a run that started after the given number of seconds, and that was read or ended
-// after another number of seconds.
+// tracedAs returns the trace of a run that started and was read, or ended, at the given numbers of
+// seconds after noon.
 func tracedAs(status domain.RunStatus, started, until float64) *trace {
 	run := tracedRun{RunRow: RunRow{ID: "run_1", Status: string(status), CreatedAt: noon}, Now: after(until)}
 	if started >= 0 {
@@ -241,7 +241,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// wantSound checks the invariants that every timeline satisfies, whatever the clocks did.
+// wantSound checks the invariants that every timeline satisfies, however the clocks were adjusted.
 func wantSound(t *testing.T, what string, spans []domain.Span) {
 	t.Helper()
 	end := func(s domain.Span) time.Time {
@@ -275,8 +275,8 @@ func wantSound(t *testing.T, what string, spans []domain.Span) {
 	}
 }
 
-// Every timeline satisfies the invariants, for any clock adjustments and for records written by any
-// release.
+// Every timeline satisfies the invariants, however the clocks were adjusted and whichever release
+// wrote the records.
 func TestSpansAreAlwaysSound(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

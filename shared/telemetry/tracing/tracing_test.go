@@ -101,7 +101,7 @@ func TestGRPCCollectors(t *testing.T) {
 	r := &receiver{}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, r)
-	go func() { _ = server.Serve(listener) }() // until Stop
+	go func() { _ = server.Serve(listener) }() // serves until Stop is called
 	t.Cleanup(server.Stop)
 	tracer, err := Open(t.Context(), config.Telemetry{OTLPEndpoint: "http://" + listener.Addr().String()}, "test", zerolog.Nop())
 	if err != nil {
@@ -121,8 +121,8 @@ func TestGRPCCollectors(t *testing.T) {
 	}
 }
 
-// TestSpansAreConnected follows a trace from a traceparent through a root to a child, to another
-// process and into a batch.
+// TestSpansAreConnected follows a trace from a traceparent through a root span to a child span, to
+// another process and into a batch.
 func TestSpansAreConnected(t *testing.T) {
 	t.Parallel()
 	tracer, closed := open(t)
@@ -164,8 +164,8 @@ func TestSpansAreConnected(t *testing.T) {
 	}
 }
 
-// TestCallersMayNameTheirTrace shows that a caller's traceparent determines the trace, and the
-// sampling only if the operator allows it.
+// TestCallersMayNameTheirTrace checks that a caller's traceparent determines the trace, and also
+// the sampling if the operator allows it.
 func TestCallersMayNameTheirTrace(t *testing.T) {
 	t.Parallel()
 	all, none := sdk.ParentBased(sdk.AlwaysSample()), sdk.ParentBased(sdk.NeverSample())
@@ -196,8 +196,8 @@ func TestCallersMayNameTheirTrace(t *testing.T) {
 	}
 }
 
-// TestDisabledTracingCostsNothing shows that a tracer without a collector leaves contexts unchanged
-// and does not allocate memory.
+// TestDisabledTracingCostsNothing checks that a tracer without a collector leaves contexts
+// unchanged and does not allocate memory.
 func TestDisabledTracingCostsNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun also counts the allocations of other tests
 	tracer, err := Open(t.Context(), config.Telemetry{}, "test", zerolog.Nop())
 	if err != nil || tracer.On() {

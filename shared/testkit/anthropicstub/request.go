@@ -69,7 +69,7 @@ func readRequest(body []byte) (req Request, problem string) {
 
 // addMessages adds messages to a request, each tool result as a separate message.
 func addMessages(req *Request, messages []wireMessage) (problem string) {
-	var open []string // calls that the next message must answer
+	var open []string // ids of calls whose results must be in the next message
 	for i, m := range messages {
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want {
 			return fmt.Sprintf("messages.%d: role %q where %q is due", i, m.Role, want)

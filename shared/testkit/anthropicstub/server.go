@@ -29,7 +29,7 @@ type Server struct{ *modelstub.Core }
 // New returns a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
-// ServeHTTP answers POST …/v1/messages under any prefix.
+// ServeHTTP serves POST …/v1/messages under any prefix.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !s.Allows(r.Header.Get("X-Api-Key")):

@@ -225,7 +225,7 @@ func TestKeyScriptAndResponder(t *testing.T) {
 	}
 }
 
-// TestWaiting checks delays, and that they end when the client leaves.
+// TestWaiting checks delays, and that they end when the client disconnects.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

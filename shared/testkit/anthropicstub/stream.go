@@ -21,7 +21,7 @@ func newStream(w http.ResponseWriter) *stream {
 }
 
 func (s *stream) raw(event, data string) {
-	// If the client has left, this fails and the request's context is done.
+	// If the client has disconnected, the write fails and the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data)
 	_ = s.flush()
 }
@@ -108,8 +108,8 @@ func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	}
 }
 
-// call streams a tool call: its name, then pieces of the arguments. If cut > 0, it stops after
-// that many bytes of them.
+// call streams a tool call: its name, then pieces of the arguments. If cut > 0, it stops after that
+// many bytes of the arguments.
 func (s *stream) call(call ToolCall, cut int) {
 	s.block(map[string]any{"type": "tool_use", "id": call.ID, "name": call.Name, "input": map[string]any{}})
 	s.delta(map[string]any{"type": "input_json_delta", "partial_json": ""})

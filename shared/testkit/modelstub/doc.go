@@ -5,7 +5,7 @@
 // A stub answers the last user message with "echo: " and its text. A message may begin with
 // directives, each ended by a colon, that are executed and omitted from the echo:
 //
-//	sleep 30s: hello          wait before the first byte, or until the client leaves
+//	sleep 30s: hello          wait before the first byte, or until the client disconnects
 //	fault 500: hello          fail as listed below
 //	fault 429=7*2: hello      ... with parameter 7, and only for the first 2 requests of this prompt
 //	tool webSearch: hello     call that tool with {"query":"hello"}; when its result is
@@ -17,7 +17,7 @@
 // Faults (parameters are optional):
 //
 //	refuse      close the connection without an answer
-//	hang        never answer, until the client leaves
+//	hang        never answer, until the client disconnects
 //	<status>    answer with that HTTP status and the provider's error body; for 429, 503 and 529 the
 //	            parameter is the Retry-After in seconds (1)
 //	context     400 in the provider's words for a prompt that is too long
@@ -25,7 +25,7 @@
 //	html        200 with a web page
 //	cut         reset the connection in the middle of the answer
 //	eof         end the stream in the middle of the answer, as if it were complete
-//	stall       stop in the middle of the answer, until the client leaves
+//	stall       stop in the middle of the answer, until the client disconnects
 //	badjson     send an event with invalid JSON in the middle of the answer
 //	event       send an error event in the middle of the answer
 //	badargs     call the tool in the parameter (webSearch) with invalid JSON as arguments

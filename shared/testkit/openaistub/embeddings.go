@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// embed answers POST …/embeddings. The last text is the request's prompt: it is counted by it,
-// and its directives and scripts can cause faults.
+// embed serves POST …/embeddings. The last text counts as the request's prompt: requests are
+// counted by this text, and its directives, or a script, can cause faults.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {

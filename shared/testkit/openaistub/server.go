@@ -31,7 +31,7 @@ type Server struct{ *modelstub.Core }
 // New returns a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
-// ServeHTTP answers POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.
+// ServeHTTP serves POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {

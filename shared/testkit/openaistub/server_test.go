@@ -60,7 +60,7 @@ type wireChunk struct {
 	} `json:"usage"`
 }
 
-// streamed returns the joined content, the last finish reason and whether [DONE] came.
+// streamed returns the joined content, the last finish reason and whether [DONE] arrived.
 func streamed(t *testing.T, body io.Reader) (text, finish string, done bool, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -231,7 +231,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestWaiting checks delays, and that they end when the client leaves.
+// TestWaiting checks delays, and that they end when the client disconnects.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -76,7 +76,7 @@ func newStream(w http.ResponseWriter, req Request) *stream {
 }
 
 func (s *stream) raw(data string) {
-	// If the client has left, this fails and the request's context is done.
+	// If the client has disconnected, the write fails and the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
 	_ = s.flush()
 }
@@ -98,8 +98,8 @@ func (s *stream) start() {
 
 func (s *stream) text(text string) { s.delta(content{Content: &text}) }
 
-// call streams a tool call like OpenAI: the name first, then pieces of the arguments. If cut >
-// 0, it stops after that many bytes of them.
+// call streams a tool call like OpenAI: the name first, then pieces of the arguments. If cut > 0,
+// it stops after that many bytes of the arguments.
 func (s *stream) call(index int, call ToolCall, cut int) {
 	first := wireCall{Index: &index, ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name}}
 	s.delta(content{ToolCalls: []wireCall{first}})

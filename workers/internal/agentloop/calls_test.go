@@ -38,7 +38,7 @@ func TestCallsBesideEachOther(t *testing.T) {
 	tests := map[string]struct {
 		calls   []string
 		took    time.Duration
-		maximum int32 // concurrent calls
+		maximum int32 // maximum number of concurrent calls
 	}{
 		"without side effects":        {[]string{"read", "none", "read"}, 3 * time.Second, 3},
 		"at most eight":               {slices.Repeat([]string{"read"}, 10), 4 * time.Second, 8},
@@ -76,8 +76,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
 					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
-				// The calls are recorded, numbered and reported in the order of the requests, in
-				// whatever order they finished.
+				// The calls are recorded, numbered and reported in the order in which the model requested them,
+				// whatever the order in which they finished.
 				for i, c := range out.ToolCalls {
 					want := fmt.Sprintf(`"call":{"id":"%d"`, i+1)
 					if c.ID != fmt.Sprint(i+1) || !strings.Contains(journal.steps[i+1], want) || c.Name != tt.calls[i] {
@@ -93,8 +93,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that calls are reported in order, both started and completed, and each started
-// before it completed.
+// wantOrder checks that the starts of calls and their completions are reported in order, and that
+// each start comes before its completion.
 func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string

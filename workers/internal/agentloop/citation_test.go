@@ -137,8 +137,8 @@ func TestWithoutToolsBracketsAreText(t *testing.T) {
 	}
 }
 
-// TestEarlierMarkersCountAsTaken: of earlier runs, only the answers are known. The source numbers
-// in them must not be reused for other sources. Numbers in code are not markers.
+// TestEarlierMarkersCountAsTaken: only the answers of earlier runs are known. The source numbers in
+// them must not be reused for other sources. Numbers in code are not markers.
 func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"), scripted.Call{Deltas: []string{"As I said [5], it is tall [6]."}})
@@ -154,7 +154,8 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown: a call may be retried while its text was only held back and not shown.
+// TestHeldTextIsNotShown: a call may be retried if all of its text was held back, so that none was
+// shown.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// The sources that the texts of these tests cite.
+// tested contains the sources that the texts of these tests cite.
 var tested = []string{
 	1: "The tower is 330 metres tall, about the same height as an 81-storey building. Its base is square. “It’s a lattice – of iron…” said Eiffel.",
 	2: "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。它每年接待近七百万名游客。",
@@ -259,7 +259,7 @@ func TestChosenWords(t *testing.T) {
 // immediately, and text after a bracket soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
-	late := func(text string) (bytes, held int) { // characters emitted late, and characters held back
+	late := func(text string) (bytes, held int) { // bytes written late, and the bytes held back
 		p := testPassages()
 		shown := 0
 		f := newFilter(p.check, func(piece string) { shown += len(piece) })
@@ -288,7 +288,7 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 	}
 }
 
-// Parts of texts with markers, and of texts that only look similar.
+// bits contains parts of texts with markers, and parts that only look like markers.
 var bits = []string{
 	"[", "]", "[", "]", "(", "1", "2", "99", "9", ",", ";", " ", " ", "\n", "\n\n", "\"", "“", "”", "'", "`", "``", "```", "```\n", "~~~\n", "-", "|",
 	"[1]", "[99]", "[1 \"", "[1 \"330 metres tall\"]", "[2 “铁塔高三百三十米”]", "[1 \"painted green\"]", "\"]", "330 metres tall", "铁塔。", "It is tall. ", "🗼",

@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor returns the time for filtering a text and finding its citations, the minimum of several
+// costFor returns the time for filtering a text and finding its citations: the minimum of several
 // tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
@@ -51,8 +51,8 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// TestQuotesThatDoNotEnd: if a text contains many quotes without an end, its brackets are removed
-// after some length.
+// TestQuotesThatDoNotEnd: if a text contains many quotes that are not closed, its brackets are
+// removed after a certain length.
 func TestQuotesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	f := newFilter(testPassages().check, func(string) {})
@@ -67,7 +67,8 @@ func TestQuotesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestWordsNextToAMarker: of a very long sentence, only the end supports a marker.
+// TestWordsNextToAMarker: a marker after a very long sentence refers only to the end of the
+// sentence.
 func TestWordsNextToAMarker(t *testing.T) {
 	t.Parallel()
 	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", maxSupported)

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// TestCallsOfATurn: a turn makes 32 calls. Further calls fail with a result for the model, also in
-// later attempts.
+// TestCallsOfATurn: in one turn, 32 calls are made. Further calls fail with a result for the model,
+// also in later attempts.
 func TestCallsOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []domain.SideEffect{domain.SideEffectNone, domain.SideEffectUnsafe} {
@@ -50,8 +50,8 @@ func TestCallsOfATurn(t *testing.T) {
 	}
 }
 
-// TestCallsOfARun: a run makes 128 calls and fails at the turn that requests more. Calls beyond a
-// turn's limit and truncated calls do not count.
+// TestCallsOfARun: a run may make 128 calls, and fails at the turn that requests more. Calls beyond
+// a turn's limit and truncated calls do not count.
 func TestCallsOfARun(t *testing.T) {
 	t.Parallel()
 	full, one := asking(slices.Repeat([]string{"count"}, 40)...), asking("count")
@@ -125,14 +125,14 @@ func TestToolsThatPanic(t *testing.T) {
 	}
 }
 
-// markingModel searches once and then answers with a text of many citation marks.
+// markingModel searches once and then answers with a text that contains many citation markers.
 func markingModel(answer string) *scripted.Model {
 	search := llm.ToolCall{ID: "a", Name: "webSearch", Arguments: json.RawMessage(`{"query":"tower"}`)}
 	return scripted.New("scripted", scripted.Call{ToolCalls: []llm.ToolCall{search}}, scripted.Call{Deltas: []string{answer}})
 }
 
-// TestCitationsOfARun: a run has at most 500 citations. Further marks are removed from the answer
-// and the stream, and counted.
+// TestCitationsOfARun: a run has at most 500 citations. Further markers are counted and removed
+// from the answer and the stream.
 func TestCitationsOfARun(t *testing.T) {
 	t.Parallel()
 	const marks = 200_000

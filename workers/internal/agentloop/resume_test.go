@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stepwise is a model whose answer depends only on its prompt, as with real models. It requests two
-// tools, then another, and then answers. It counts its calls.
+// stepwise is a model whose answer depends only on its prompt. It requests two tools, then another,
+// and then answers. It counts its calls.
 type stepwise struct{ calls int }
 
 func (*stepwise) Info() llm.Info { return llm.Info{Name: "stepwise", ContextTokens: 1000} }

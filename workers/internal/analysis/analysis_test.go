@@ -167,8 +167,8 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// A query for any word of a text finds the text, whatever the language in which the text is
-// indexed. The exceptions are stop words of that language.
+// A query for any word of a text finds the text, whatever language the text is indexed in, unless
+// the word is a stop word of that language.
 func TestEveryWordIsFound(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {

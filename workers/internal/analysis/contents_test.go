@@ -27,7 +27,7 @@ func contents(entries int, leader string) string {
 func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
-		if language == "ja" || language == "zh" { // detected from single characters, which must be the majority
+		if language == "ja" || language == "zh" { // the language is detected from single characters, which must be the majority
 			continue
 		}
 		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {

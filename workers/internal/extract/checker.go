@@ -236,7 +236,7 @@ func checkBlock(b *document.Block) error {
 
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports whether a text contains no control characters. lines allows line ends and tabs.
+// clean reports whether a text contains no control characters. lines allows newlines and tabs.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)

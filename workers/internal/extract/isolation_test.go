@@ -20,9 +20,9 @@ import (
 // surroundings describes what a reader can see of the machine.
 type surroundings struct {
 	Environment []string `json:"environment"`
-	Interfaces  []string `json:"interfaces"` // with addresses, except loopback
+	Interfaces  []string `json:"interfaces"` // interfaces with addresses, except loopback
 	Files       []string `json:"files"`      // files on the host that the reader can open
-	Folders     []string `json:"folders"`    // folders that it can write to
+	Folders     []string `json:"folders"`    // folders that the reader can write to
 	Reached     bool     `json:"reached"`    // the reader has connected to a listener on the host
 }
 
@@ -95,7 +95,7 @@ func tellAround(content string) {
 	}
 	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
 	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // acts as a main function
-	select {}                                          // until the test has examined this process from outside
+	select {}                                          // waits until the test has examined this process from outside
 }
 
 // tellAround runs after Main and before misbehave, which ignores the documents that tellAround handles.

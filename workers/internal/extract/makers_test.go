@@ -118,7 +118,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 		if err != nil {
 			return "the package " + name + " is not installed, or has no " + path
 		}
-		defer func() { _ = file.Close() }() // it is only read
+		defer func() { _ = file.Close() }() // the file was only read
 		from := io.Reader(file)
 		if strings.HasSuffix(path, ".gz") {
 			if from, err = gzip.NewReader(file); err != nil {

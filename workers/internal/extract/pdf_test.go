@@ -28,9 +28,9 @@ var outcomes = map[string][]document.Code{
 	"dictionaries in dictionaries":      {document.NoText},
 	"a tree of a thousand storeys":      {},
 	"forms of forms":                    {document.LimitReached},
-	"a stream that swells":              {document.LimitReached},
-	"a stream in a stream that swells":  {document.LimitReached},
-	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // whichever occurs first
+	"a decompression bomb":              {document.LimitReached},
+	"a nested decompression bomb":       {document.LimitReached},
+	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // depends on which occurs first
 	"a page of kilometres":              {document.NoOCR},
 	"only its head":                     {document.Damaged},
 	"its beginning":                     {document.Damaged},
@@ -154,7 +154,7 @@ func TestGVisor(t *testing.T) {
 	if failure := fails(t, e, pdftest.Encrypted("secret", "owner", "Some words."), Limits{}); failure.Code != document.Encrypted {
 		t.Errorf("got %+v", failure)
 	}
-	bomb := pdftest.Hostile()["a stream that swells"]
+	bomb := pdftest.Hostile()["a decompression bomb"]
 	if failure := fails(t, e, bomb, Limits{CPU: time.Second, Wall: time.Minute, Memory: 512 << 20}); failure.Code != document.LimitReached {
 		t.Errorf("a bomb: %+v", failure)
 	}

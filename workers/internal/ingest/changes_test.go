@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever a change in its organization's documents is published, as the
+// looking reads a document whenever a change to its organization's documents is published, as the
 // dashboard does.
 type looking struct {
 	*testEnv

@@ -104,7 +104,7 @@ func (r *testEnv) organization() string {
 	return account.Organization.ID
 }
 
-// send adds a document but does not publish a job message.
+// send adds a document without publishing a job message.
 func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
 	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MaxDocumentBytes)
@@ -123,8 +123,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. stop stops the ingester and waits until it has ended. If the test does
-// not call stop, the test's cleanup does.
+// start starts an ingester. stop stops the ingester and waits until it has ended. At the end of the
+// test, the ingester is stopped in any case.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -156,7 +156,7 @@ func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func
 	return stop
 }
 
-// await waits until a document satisfies the condition is.
+// await waits until is returns true for the document.
 func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -192,7 +192,7 @@ func (r *testEnv) exec(query string, args ...any) {
 }
 
 // ofAnOldServer changes the database so that leases can expire although its server has just
-// started. Normally, leases expire only after the server has run for the length of a lease.
+// started. Normally, leases expire only after the server has been up for the duration of a lease.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {
@@ -207,13 +207,13 @@ func (r *testEnv) ofAnOldServer() {
 	}
 }
 
-// loseLease expires the lease of a document.
+// loseLease makes the lease of a document expire.
 func (r *testEnv) loseLease(documentID string) {
 	r.Helper()
 	r.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1`, documentID)
 }
 
-// awaitPostponed waits until a document was requeued because of an error.
+// awaitPostponed waits until a document has been requeued because of an error.
 func (r *testEnv) awaitPostponed(documentID string, code document.Code) {
 	r.Helper()
 	r.await(r.org, documentID, "postponed", func(domain.Document) bool {

@@ -156,7 +156,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 	if d.Error != nil || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", d.Error, calls.Load())
 	}
-	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // the state in which the document would end without another claim
+	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // without another claim, the document ends in this state
 		t.Fatal(err)
 	}
 	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
@@ -189,8 +189,8 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, and then a few
-// of another. These few become ready quickly.
+// TestOneOrganizationsFloodDelaysNoOther sends many documents from one organization, and then a few
+// from another. These few become ready quickly.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -224,7 +224,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // half of the turns are random: the probability that the third document is later than this is one in four million
+	if read != 3 || floods > 70 { // half of the turns are random: later than this has a probability of one in four million
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }

@@ -20,7 +20,7 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
-			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // by this test's clock
+			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // measured by this test's clock
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)
 			began := time.Now()

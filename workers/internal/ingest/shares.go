@@ -27,11 +27,11 @@ const (
 //
 //   - An organization's debt is the processor time that its documents used lately.
 //   - A slot goes to an organization with less debt than others.
-//   - An organization gets all slots but one at most.
+//   - An organization gets at most all slots but one.
 //   - The last free slot is reserved for organizations that have no document in process and
 //     little debt.
 //   - The short lane is a few more slots for short documents of organizations with little debt.
-//     There, too, an organization gets all but one at most.
+//     There, too, an organization gets at most all slots but one.
 //
 // Debts are local to this worker. Other workers divide their slots in the same way, so an
 // organization that floods several workers has a debt at each.

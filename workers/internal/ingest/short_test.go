@@ -11,7 +11,7 @@ import (
 )
 
 // TestTheShortLane: while long documents fill all slots, the short lane reads short documents of
-// another organization. It reads no documents of organizations with too much debt. A document that
+// another organization. It skips documents of organizations with too much debt. A document that
 // reaches the lane's limits is requeued for a normal slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()

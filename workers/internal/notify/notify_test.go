@@ -52,7 +52,7 @@ type testEnv struct {
 	got    chan received
 	answer atomic.Pointer[http.HandlerFunc] // nil means status 204
 	allow  []string
-	log    bytes.Buffer // log about secrets that cannot be decrypted; read it only after the notifier has stopped
+	log    bytes.Buffer // log entries about secrets that cannot be decrypted; read only after the notifier has stopped
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -124,7 +124,7 @@ func (r *testEnv) endpoint(path string) string {
 	return made
 }
 
-// fail ends a run as failed.
+// fail finishes a run as failed and returns its id.
 func (r *testEnv) fail() (runID string) {
 	r.Helper()
 	run := queuedb.NewRun{
@@ -271,7 +271,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 }
 
 // A failed notification is retried with the same id and payload. It is not sent before the time
-// that the endpoint requests with Retry-After, and not retried forever.
+// that the endpoint requests with Retry-After, and retries end after a limited number.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -389,9 +389,9 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
-// A notification is not sent if its subject was erased before. If a run was erased at the end of
-// its retention, the notification gets a message that says so, and this does not count as a failure
-// of the endpoint. If a document was deleted, the notification is deleted, too.
+// A notification is not sent if its subject has been erased. If a run was erased at the end of its
+// retention, the notification gets a message that says so, and this does not count as a failure of
+// the endpoint. If a document was deleted, the notification is deleted, too.
 func TestNotificationsOfErasedSubjectsAreNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
@@ -479,7 +479,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	close(release)
 }
 
-// A URL is checked again each time that a notification is sent to it.
+// A URL is checked again each time a notification is sent to it.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

@@ -23,7 +23,7 @@ func cleanBlock(kind document.Kind, s string) string {
 	}
 }
 
-// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n as line ends.
+// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n for each line break.
 // It removes invisible characters, such as control characters, direction overrides and soft
 // hyphens.
 func Clean(s string) string {
@@ -34,7 +34,7 @@ func Clean(s string) string {
 	return norm.NFC.String(strings.Map(seen, s))
 }
 
-// plain reports whether a text needs no cleaning: it consists of printable ASCII, line ends and
+// plain reports whether a text needs no cleaning: it consists of printable ASCII, newlines and
 // tabs.
 func plain(s string) bool {
 	for i := range len(s) {
@@ -45,7 +45,7 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the character to write for r: the same character, a line end, or -1 if no character is written.
+// seen returns the character to write for r: the same character, a newline, or -1 if no character is written.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -175,7 +175,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns text with \n as its only line ends.
+// Lines returns text with \n for each line break.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

@@ -76,7 +76,7 @@ func (w *Writer) Heading(level int, text string) error {
 	return w.Put(document.Block{Kind: document.Heading, Level: level, Text: text})
 }
 
-// Paragraph writes a paragraph with its line ends.
+// Paragraph writes a paragraph with its newlines.
 func (w *Writer) Paragraph(text string) error {
 	return w.Put(document.Block{Kind: document.Paragraph, Text: text})
 }
@@ -91,7 +91,7 @@ func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
 
-// Verbatim writes text whose line ends and spaces matter.
+// Verbatim writes text whose newlines and spaces matter.
 func (w *Writer) Verbatim(text string) error {
 	return w.Put(document.Block{Kind: document.Verbatim, Text: text})
 }

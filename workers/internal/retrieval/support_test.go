@@ -101,8 +101,8 @@ func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage,
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLowerRanksReplaceOmittedPassages: if passages are omitted, passages with lower ranks take
-// their places, in the same order.
+// TestLowerRanksReplaceOmittedPassages: if passages are omitted, passages with lower ranks replace
+// them, in the same order.
 func TestLowerRanksReplaceOmittedPassages(t *testing.T) {
 	t.Parallel()
 	s := full()

@@ -16,7 +16,7 @@ import (
 const (
 	maxAnswer  = 8192 // maximum tokens of an answer, if a budget limits tokens or their cost
 	minAnswer  = 256  // if less is left in the budget, the limit is halved down to this
-	perMessage = 16   // overhead of a message or a tool in tokens, beyond its text, at most
+	perMessage = 16   // maximum overhead of a message or a tool in tokens, beyond its text
 	perPrompt  = 1024 // upper bound of a prompt's overhead in tokens
 
 	settleTime   = 5 * time.Second       // for writing a call's actual usage

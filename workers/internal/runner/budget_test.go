@@ -20,7 +20,7 @@ import (
 
 // fakeBudgets fakes budgets, or none, and records reservations and settlements.
 type fakeBudgets struct {
-	some    []bool // results of successive calls of Budgeted; the last one repeats
+	some    []bool // results of successive calls to Budgeted; the last result repeats
 	budgets int    // number of budgets that apply to a call
 	room    int64  // maximum tokens of a hold
 	holds   []budgetdb.Amounts

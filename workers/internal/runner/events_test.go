@@ -104,8 +104,8 @@ func TestEventsArePublishedImmediatelyAndSavedPeriodically(t *testing.T) {
 	})
 }
 
-// Runs that began at different times save their events at the same moments, so that their checkpoints
-// share statements. A run that finishes soon needs none.
+// Runs that began at different times save their events at the same moments, so that their
+// checkpoints share statements. A run that finishes soon saves no checkpoint.
 func TestRunsShareTheMomentsOfTheirCheckpoints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -74,12 +74,18 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
+		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
+		slow.Stop()
+
 		pause := time.Second
-		if err == nil {
-			if !claim.Locked {
-				return claim, asked, nil
-			}
+		switch {
+		case err != nil:
+			r.database.close()
+		case !claim.Locked:
+			r.database.reopen()
+			return claim, asked, nil
+		default:
 			pause = lockedRetry
 		}
 

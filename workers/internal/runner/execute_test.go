@@ -32,8 +32,8 @@ func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) 
 	return g.testEnv.Finish(ctx, endings)
 }
 
-// A runner saves a result before it publishes it. So if a worker dies in between, the result is not
-// lost, and no caller has seen an unsaved one.
+// A runner saves a result before it publishes it. If a worker dies in between, the result is not
+// lost, and no caller has seen an unsaved result.
 func TestAResultIsPublishedAfterItIsSaved(t *testing.T) {
 	t.Parallel()
 	agent, now := "ag_1", time.Now()

@@ -10,7 +10,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// An attempt ends with its lease, even if the heartbeat waits for a database that does not respond.
+// An attempt ends when its lease expires, even if the heartbeat waits for a database that does not
+// respond.
 func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,9 +16,10 @@ import (
 
 const inputMiB = 1 << 20
 
-// Runs wait for memory in the order of their arrival. A run of an organization that has used its
-// share lets others pass. A run of an organization with inputs in memory lets runs of organizations
-// without any pass. No run passes one of the latter that waits only for memory.
+// Runs wait for memory in the order of their arrival, with two exceptions: a run lets other runs
+// pass if its organization has used its share, and a run whose organization has inputs in memory
+// lets runs pass whose organizations have none. No run passes a run without inputs of its
+// organization in memory that waits only for memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

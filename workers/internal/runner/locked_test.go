@@ -24,7 +24,7 @@ import (
 // lockingEnv is an environment in which another transaction has locked runs for some time.
 type lockingEnv struct {
 	*testEnv
-	locked map[string]time.Time // by run: time at which its lock ends
+	locked map[string]time.Time // time at which the lock of each run ends
 	asked  []time.Duration      // times of calls to Extend
 
 	began time.Time
@@ -118,8 +118,8 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	}
 }
 
-// The result of a locked run is saved as soon as the lock is released. Results of other runs do not
-// wait for it.
+// The result of a locked run is saved as soon as the lock is released. The results of other runs
+// are saved without waiting for the lock.
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,9 +8,10 @@ import (
 // paceWindow is the time for which pieces of answers wait for others.
 const paceWindow = 4 * time.Millisecond
 
-// pace groups the pieces of all answers of a worker. A piece that comes alone is published at once
-// and begins a window. Pieces that come within the window are published at its end, which begins the
-// next one: the pieces of one run as one event, and those of all runs in one write to the bus.
+// pace groups the pieces of all answers of a worker. A piece that arrives outside of a window is
+// published immediately and begins one. Pieces that arrive within the window are published at its
+// end, which begins the next one: the pieces of one run as one event, and those of all runs in one
+// write to the bus.
 type pace struct {
 	mu      sync.Mutex
 	until   time.Time // end of the window

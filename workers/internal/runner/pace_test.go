@@ -29,8 +29,8 @@ func wantPublished(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// A piece that comes alone is published at once. Pieces that come together are one event, after at
-// most paceWindow.
+// A single piece is published immediately. Pieces that arrive together are one event, published
+// after at most paceWindow.
 func TestPiecesThatComeTogetherAreOneEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestPiecesThatComeTogetherAreOneEvent(t *testing.T) {
 	})
 }
 
-// Pieces of different runs that come together are published at the same moment.
+// Pieces of different runs that arrive together are published at the same moment.
 func TestRunsPublishTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestRunsPublishTogether(t *testing.T) {
 	})
 }
 
-// Whatever follows a piece is published after it: another event, the run's end, and a long text,
-// which does not wait.
+// Everything that follows a waiting piece is published after it: another event, the end of the run,
+// and a long text, which does not wait.
 func TestAPieceThatWaitsKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

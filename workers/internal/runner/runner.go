@@ -35,6 +35,7 @@ const (
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
 	noteTime       = 2 * time.Second  // for recording that another attempt has begun
 	announceTime   = 2 * time.Second  // for announcing slots
+	slowClaim      = 2 * time.Second  // the worker fetches no jobs while a claim takes longer
 	claimTime      = 10 * time.Second // how long a claim is repeated; the sweeper then publishes the job again
 )
 
@@ -173,9 +174,11 @@ type Runner struct {
 	held    *heldRuns
 	configs *configs.Cache
 	inputs  *inputs
-	metrics *metrics
-	epoch   time.Time // of the checkpoints of all runs
-	pace    pace
+	// database is open while the database answers.
+	database *gate
+	metrics  *metrics
+	epoch    time.Time // of the checkpoints of all runs
+	pace     pace
 }
 
 // Deps are a runner's dependencies.
@@ -211,6 +214,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		held:      &heldRuns{runs: map[string]*heldRun{}},
 		configs:   configs.New(deps.Records),
 		inputs:    newInputs(),
+		database:  newGate(),
 		epoch:     time.Now(),
 	}
 
@@ -298,6 +302,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))
 	for {
+		r.database.wait(ctx)
+
 		// Reserve slots before fetching: a fetched message without a slot would wait here while
 		// other workers are idle.
 		free := acquire(ctx, slots)

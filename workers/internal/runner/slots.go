@@ -82,13 +82,22 @@ func (r *Runner) announce(ctx, work context.Context) {
 		defer cancel()
 		if err := r.queue.AnnounceSlots(ctx, worker, n, lease.Lease); err != nil {
 			r.log.Warn().Err(err).Msg("cannot announce the worker's slots, retrying")
+			r.database.close()
 			return time.Second
 		}
+		r.database.reopen()
 		return heartbeatEvery
 	}
 
 	for ctx.Err() == nil {
-		_ = lifecycle.Sleep(ctx, write(r.cfg.Concurrency))
+		next := time.NewTimer(write(r.cfg.Concurrency))
+		select {
+		case <-ctx.Done():
+		case <-next.C:
+		case <-r.database.doubted: // find out whether the database answers again
+			_ = lifecycle.Sleep(ctx, time.Second)
+		}
+		next.Stop()
 	}
 
 	// The remaining runs still count as dispatched. Without their slots they would take those of other

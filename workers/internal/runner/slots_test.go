@@ -24,12 +24,14 @@ func (a *announcingEnv) AnnounceSlots(_ context.Context, _ string, n int, _ time
 	return nil
 }
 
-// A worker that stops announces as many slots as it has remaining attempts, and in the end none.
+// A worker that is stopping announces as many slots as it has remaining attempts, and finally none.
 func TestADrainingWorkerKeepsTheSlotsOfItsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		env := &announcingEnv{testEnv: &testEnv{}}
-		r := &Runner{cfg: Config{Concurrency: 50}, queue: env, held: &heldRuns{runs: map[string]*heldRun{}}, log: zerolog.Nop()}
+		r := &Runner{
+			cfg: Config{Concurrency: 50}, queue: env, held: &heldRuns{runs: map[string]*heldRun{}}, database: newGate(), log: zerolog.Nop(),
+		}
 		first, second := &heldRun{Held: lease.Held{RunID: "run_1"}}, &heldRun{Held: lease.Held{RunID: "run_2"}}
 		r.held.add(first)
 		r.held.add(second)

@@ -204,7 +204,7 @@ func TestClaimsDecide(t *testing.T) {
 		},
 		"a body that is none": func() (contract.SearchReply, error) { return s.ask(good, `{"query":7}`) },
 	} {
-		all.Go(func() { // each is offered for a while
+		all.Go(func() { // in parallel, because a refused search is offered to workers for a while
 			if got, err := ask(); !errors.Is(err, bus.ErrToolRefused) {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}

@@ -38,7 +38,8 @@ func newClockEnv(t *testing.T) *clockEnv {
 	return h
 }
 
-// timeless changes lost_runs so that it ignores that the test's server has just started.
+// timeless removes from lost_runs the condition that the server has been up for some time, because
+// the test's server has just started.
 func (h *clockEnv) timeless() {
 	h.Helper()
 	var definition string

@@ -30,7 +30,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 		}
 		heard, wait := 0, time.Second
 		if want > 0 {
-			wait = 20 * time.Second // at most
+			wait = 20 * time.Second // maximum duration
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard++; d.Ack() })
 		if err != nil || heard != want {
@@ -42,7 +42,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	}
 	s.stream = time.Unix(1, 0) // pretend that the last sweep saw another stream
 	rings(1)
-	rings(0) // they are not published again immediately
+	rings(0) // the messages are not published again immediately
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
@@ -63,7 +63,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 		var heard []string
 		wait := time.Second
 		if len(want) > 0 {
-			wait = 20 * time.Second // at most
+			wait = 20 * time.Second // maximum duration
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard = append(heard, d.RunID); d.Ack() })
 		if err != nil || !slices.Equal(heard, want) {

@@ -2,6 +2,7 @@ package toolserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -27,6 +28,7 @@ type call struct {
 	backend    tool.Backend
 	cancel     context.CancelFunc
 	log        zerolog.Logger
+	sender     string // distinguishes this execution from others of the same call
 
 	// mu guards sent: a backend may call Sending from another goroutine.
 	mu   sync.Mutex
@@ -60,7 +62,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 	defer cancel()
 
 	c := &call{
-		server: s, capability: capability, request: request, backend: backend, cancel: cancel,
+		server: s, capability: capability, request: request, backend: backend, cancel: cancel, sender: rand.Text(),
 		log: s.log.With().Str("tool", backend.Kind()).Str("org_id", capability.OrganizationID).
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
@@ -144,9 +146,9 @@ func (c *call) sending(ctx context.Context) error {
 	}
 
 	failpoint.Here(failpoint.SendBefore)
-	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
+	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID, c.sender)
 
-	// A failed BeginSend may have committed, which settle corrects later.
+	// A failed BeginSend may have committed, which settle reverses later.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -313,7 +313,7 @@ func (fourSlots) Serving() (slots, queue int) { return 4, 12 }
 // From then on, no organization uses more than its share.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	began, ends := make(chan string, 64), sync.Map{} // by organization
+	began, ends := make(chan string, 64), sync.Map{} // channels by organization
 	s := newService(t, fourSlots{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
 		began <- r.OrganizationID
 		end, _ := ends.Load(r.OrganizationID)
@@ -331,7 +331,7 @@ func TestSlotsAreShared(t *testing.T) {
 			m := sealed(t, c, contract.ToolRequest{Operation: contract.OperationCall, CallID: c.CallID, Name: "look", EffectKey: contract.EffectKey(c.RunID, c.CallID)})
 			go func() {
 				_, err := s.caller.Call(t.Context(), c.Kind, m.Capability, m.Body, m.Deadline)
-				for errors.Is(err, bus.ErrNoToolWorker) { // until the worker has subscribed
+				for errors.Is(err, bus.ErrNoToolWorker) { // fails until the worker has subscribed
 					_, err = s.caller.Call(t.Context(), c.Kind, m.Capability, m.Body, m.Deadline)
 				}
 				answered <- err

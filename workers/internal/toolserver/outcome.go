@@ -32,8 +32,8 @@ func failure(message string, retryable bool) contract.ToolReply {
 }
 
 // settle returns the reply for a finished call. If the request was sent, it records the outcome in
-// the ledger. It also records the outcome if the request was certainly not sent but the ledger may
-// claim that it was.
+// the ledger. If the request was certainly not sent but the ledger may claim that it was, settle
+// corrects the ledger, and the next attempt makes the call.
 func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent
@@ -50,11 +50,10 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 		c.recordOutcome(ctx, reply)
 		failpoint.Here(failpoint.OutcomeAfter)
 	case sent == sentUnsure && reply.Failure != nil:
-		over := failure("The call could not be recorded, so it was not made.", false)
-		if c.recordOutcome(ctx, over) {
-			return over // the ledger claimed that the request was sent, and now contains this outcome
-		}
-		reply.Failure.Retryable = true // the next attempt reads the ledger's state
+		c.write(ctx, "the sending of a tool call was not cancelled", func(ctx context.Context) (bool, error) {
+			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID, c.sender)
+		})
+		return failure("The call could not be recorded, so it was not made.", true)
 	}
 	return reply
 }
@@ -116,27 +115,33 @@ func cause(err error) error {
 	return err
 }
 
-// recordOutcome records a reply in the ledger. While the database is unreachable, it retries for at
-// most recordTime. It reports whether the ledger now contains this outcome.
-func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) bool {
-	// The outcome must be recorded even if the call was cancelled: the side effect may have
-	// happened.
+// recordOutcome records a reply in the ledger.
+func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
+	outcome := encodeReply(reply)
+	c.write(ctx, "the outcome of a tool call was not stored", func(ctx context.Context) (bool, error) {
+		return c.server.deps.Ledger.EndSend(ctx, c.held(), c.request.CallID, outcome)
+	})
+}
+
+// write makes a write to the ledger. While the database is unreachable, it retries for at most
+// recordTime, and logs failed if that is not enough.
+func (c *call) write(ctx context.Context, failed string, do func(context.Context) (bool, error)) {
+	// The write must be made even if the call was cancelled: the side effect may have happened.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	outcome := encodeReply(reply)
 	for {
-		kept, err := c.server.deps.Ledger.EndSend(ctx, c.held(), c.request.CallID, outcome)
+		_, err := do(ctx)
 		if err == nil {
-			return kept
+			return
 		}
-		c.log.Warn().Err(err).Msg("cannot store the outcome of a tool call, retrying")
+		c.log.Warn().Err(err).Msg("cannot write to the effect ledger, retrying")
 		timer := time.NewTimer(recordRetry)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.log.Error().Err(err).Msg("the outcome of a tool call was not stored")
-			return false
+			c.log.Error().Err(err).Msg(failed)
+			return
 		}
 	}
 }

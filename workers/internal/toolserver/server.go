@@ -70,11 +70,14 @@ type Documents interface {
 // Ledger is the effect ledger. It records the state of calls with a side effect.
 type Ledger interface {
 	// BeginSend returns true at most once for an entry that is ready, and only under the current
-	// fence.
-	BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error)
+	// fence. sender identifies the execution of the call.
+	BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 
 	// EndSend returns false if another attempt or a person has decided about the entry meanwhile.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
+
+	// CancelSend makes an entry ready again after a BeginSend of the same sender whose result is unknown.
+	CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 }
 
 // Verifier checks that a capability was signed for a body, and returns its claims.

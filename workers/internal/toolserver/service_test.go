@@ -126,7 +126,7 @@ func (s *service) call(callID string) (contract.ToolReply, error) {
 		Operation: contract.OperationCall, CallID: callID, Name: callID, Arguments: json.RawMessage(`{}`), EffectKey: contract.EffectKey(c.RunID, callID),
 	})
 	var reply contract.ToolReply
-	for { // until the worker has subscribed
+	for { // fails until the worker has subscribed
 		raw, err := s.caller.Call(s.Context(), c.Kind, m.Capability, m.Body, c.Expires)
 		if err == bus.ErrNoToolWorker && time.Until(c.Expires) > 10*time.Second { //nolint:errorlint // it is never wrapped
 			continue
@@ -163,10 +163,10 @@ func TestEffectsOnARealLedger(t *testing.T) {
 	}})
 	for _, c := range []struct {
 		call, want string
-		state      domain.EffectState // state in which the next attempt finds it
+		state      domain.EffectState // state in which the next attempt finds the effect
 	}{
 		{"pay", `{"text":"\u0000 ☾"}`, domain.EffectDone},
-		{"pay", "stale", domain.EffectDone}, // one outcome suffices
+		{"pay", "stale", domain.EffectDone}, // the effect has an outcome already
 		{"refused", "failed: The service refused the connection.", domain.EffectDone},
 		{"cut", "unknown", domain.EffectAwaiting},
 		{"long", "unknown", domain.EffectAwaiting},

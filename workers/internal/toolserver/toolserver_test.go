@@ -43,9 +43,9 @@ func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) {
 // faults contains the failures to simulate during a call.
 type faults struct {
 	noConfig error
-	stale    bool  // the run belongs to another worker
+	stale    bool  // whether the run belongs to another worker
 	noBegin  error // error of BeginSend
-	noEnd    int   // number of failures of EndSend
+	noEnd    int   // number of times that EndSend fails
 }
 
 // fakeEnv fakes the bus, the store and the ledger of a server under test.
@@ -64,6 +64,7 @@ type fakeEnv struct {
 	wanted   int
 	stopped  []string
 	state    string // state of the effect
+	sender   string
 	outcome  []byte
 	kept     []domain.Source
 	held     []lease.Held
@@ -118,14 +119,14 @@ func (o *fakeEnv) KeepSource(_ context.Context, held lease.Held, s domain.Source
 	return "src_1", !o.stale, nil
 }
 
-func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID string) (bool, error) {
+func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID, sender string) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
 	if callID != "call_1" || o.stale || o.state != "ready" {
 		return false, nil
 	}
-	o.state = "sending"
+	o.state, o.sender = "sending", sender
 	return o.noBegin == nil, o.noBegin // simulates a commit whose reply was lost
 }
 
@@ -141,6 +142,20 @@ func (o *fakeEnv) EndSend(ctx context.Context, held lease.Held, callID string, o
 		return false, ctx.Err()
 	}
 	o.state, o.outcome = "done", outcome
+	return true, nil
+}
+
+func (o *fakeEnv) CancelSend(ctx context.Context, _ lease.Held, callID, sender string) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.noEnd > 0 {
+		o.noEnd--
+		return false, errors.New("the database is away")
+	}
+	if ctx.Err() != nil || callID != "call_1" || o.state != "sending" || o.sender != sender {
+		return false, ctx.Err()
+	}
+	o.state = "ready"
 	return true, nil
 }
 
@@ -315,8 +330,8 @@ func TestOutcomes(t *testing.T) {
 		"before it was sent, ok": {call: gives(ok, nil), effect: true, want: `"ok"`, state: "ready"},
 		"panic before it":        {call: panics, effect: true, want: "failed: The tool failed.", state: "ready"},
 		"not held":               {call: sends(ok, nil), effect: true, with: faults{stale: true}, want: "stale", state: "ready"},
-		"sending not known":      {call: sends(ok, nil), effect: true, with: faults{noBegin: boom}, want: "failed: The call could not be recorded, so it was not made.", state: "done", kept: "failed: The call could not be recorded, so it was not made."},
-		"nothing known":          {call: sends(ok, nil), effect: true, with: faults{noBegin: boom, noEnd: 1000}, want: "again: The tool failed.", state: "sending"},
+		"sending not known":      {call: sends(ok, nil), effect: true, with: faults{noBegin: boom}, want: "again: The call could not be recorded, so it was not made.", state: "ready"},
+		"nothing known":          {call: sends(ok, nil), effect: true, with: faults{noBegin: boom, noEnd: 1000}, want: "again: The call could not be recorded, so it was not made.", state: "sending"},
 		"kept the second time":   {call: sends(ok, nil), effect: true, with: faults{noEnd: 2}, want: `"ok"`, state: "done", kept: `"ok"`},
 		"never kept":             {call: sends(ok, nil), effect: true, with: faults{noEnd: 1000}, want: `"ok"`, state: "sending"},
 		"no configuration":       {call: gives(ok, nil), with: faults{noConfig: boom}, want: "again: The tool is not available at the moment."},

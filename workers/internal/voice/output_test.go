@@ -156,7 +156,7 @@ func TestAhead(t *testing.T) {
 }
 
 // TestTakeOver: another worker continues an answer in the middle of a segment, and produces the
-// same audio as the first would have.
+// same audio as the first worker would have.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})

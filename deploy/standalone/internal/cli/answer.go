@@ -21,7 +21,7 @@ type answerWriter struct {
 func (t *answerWriter) delta(piece string) error {
 	t.text += console.Safe(piece)
 	if strings.HasPrefix(t.shown, t.text) {
-		return nil // so far only repeats text that was printed
+		return nil // the text so far only repeats text that was printed
 	}
 	return t.show()
 }
@@ -29,7 +29,7 @@ func (t *answerWriter) delta(piece string) error {
 // restarted discards the text of the previous attempt.
 func (t *answerWriter) restarted() { t.text = "" }
 
-// end prints the part of the whole text that was not printed yet, and a line end.
+// end prints the part of the whole text that was not printed yet, and a newline.
 func (t *answerWriter) end(whole string) error {
 	t.text = console.Safe(whole)
 	if t.shown != t.text {

@@ -277,7 +277,7 @@ func (t *turn) finish() error {
 // broken returns the error of an interrupted stream, with the state of the run added.
 func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.answer.freshLine() {
-		_ = t.answer.print("\n") // the error matters more
+		_ = t.answer.print("\n") // the interrupted stream's error matters more
 	}
 
 	after := ""

@@ -22,7 +22,7 @@ import (
 func TestRepeatedAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first, second []string // "-" between attempts
+		first, second []string // pieces of the first and the second attempt
 		whole, want   string
 		restarts      int
 	}{

@@ -77,7 +77,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column returns the number of characters before a text in the line that contains it.
+// column returns the number of characters before the text says, in the line that contains it.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -94,13 +94,13 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestLeaving checks the output after Ctrl-C, which is not an error.
+// TestLeaving checks the output after Ctrl-C: leaving a stream is not an error.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	in, typing := io.Pipe()
-	defer func() { _ = typing.Close() }() // ends the reader
+	defer func() { _ = typing.Close() }() // ends the goroutine that reads
 
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}

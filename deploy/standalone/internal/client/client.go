@@ -30,8 +30,8 @@ const (
 type Options struct {
 	BaseURL      string
 	Key          string
-	Organization string // for a user's key
-	Demo         bool   // as a demo visitor, without a key
+	Organization string // the organization that a user's key acts in
+	Demo         bool   // acts as a demo visitor, without a key
 
 	Dials    int                                        // attempts to reach a service that has not responded yet; 0: as many as Retries
 	Retries  int                                        // retries of a request

@@ -164,7 +164,7 @@ func TestProblemsNameEveryField(t *testing.T) {
 	}
 }
 
-// TestStreamsAreResumed cuts a stream once at every byte.
+// TestStreamsAreResumed interrupts a stream at every byte, each time once.
 func TestStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	frames := []string{

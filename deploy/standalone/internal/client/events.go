@@ -54,7 +54,7 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 				failures = 0
 				if id, err := domain.ParseEventID(e.ID); err == nil {
 					if !id.After(last) {
-						return true // replayed by a proxy
+						return true // a proxy has replayed the event
 					}
 					last = id
 				}

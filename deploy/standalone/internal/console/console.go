@@ -113,8 +113,8 @@ func (c *Console) width() int {
 // OneLine joins a foreign text into one line and removes control characters.
 func OneLine(text string) string { return strings.Join(strings.Fields(Safe(text)), " ") }
 
-// Safe removes characters that control a terminal, except line ends and tabs, and those that
-// reorder letters (bidirectional controls), so that a name looks like its characters.
+// Safe removes characters that control a terminal, except newlines and tabs, and those that reorder
+// letters (bidirectional controls), so that a name looks like its characters.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

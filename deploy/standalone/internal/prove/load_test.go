@@ -15,7 +15,7 @@ import (
 type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
-	tries []int // statuses; 0 breaks the connection
+	tries []int // statuses; 0 means that the connection breaks
 }
 
 func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,10 +89,10 @@ func TestReplayIsTheCurrentAnswer(t *testing.T) {
 
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // two were sent before
+	f.tries = []int{200, 200, 503, 500, 200} // the first two statuses were returned during the run
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first replay = %s", got) // rejected at first, then a different answer
+		t.Errorf("the first replay = %s", got) // the service first returned 503, then another answer
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second replay = %s", got)

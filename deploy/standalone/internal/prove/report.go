@@ -103,7 +103,7 @@ func (t *reporter) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.bar != nil {
-		_ = t.bar.Clear() // as above
+		_ = t.bar.Clear() // the bar is not essential
 		t.bar = nil
 	}
 }

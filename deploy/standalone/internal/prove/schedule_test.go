@@ -10,7 +10,8 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed pins the kills for a seed, because a seed must reproduce a fault in another build, too.
+// TestScheduleOfASeed checks the kills for one seed against a fixed list, because a seed must
+// reproduce a fault in another build, too.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -48,7 +49,8 @@ func TestScheduleOfASeed(t *testing.T) {
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime checks with many seeds the rules that every schedule obeys.
+// TestEveryScheduleHitsEverythingInTime checks with many seeds the rules that every schedule must
+// obey.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -86,8 +88,8 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	}
 }
 
-// TestRunsThatWaitForLeasesAreAMinority checks the sizes. Otherwise no answers would arrive, and no
-// kill would be due, before the leases expire.
+// TestRunsThatWaitForLeasesAreAMinority checks the number of such runs. If there were more, no
+// answers would arrive, and no kill would be due, before the leases expire.
 func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	t.Parallel()
 	strikesPerWorker := times[slices.IndexFunc(times, func(k struct {

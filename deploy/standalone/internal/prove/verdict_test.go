@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(e *Evidence)
-		want  Verdict // without triggers, and without answers, runs and effects where they equal the triggers
+		want  Verdict // omits the triggers, and those numbers of answers, runs and effects that equal the triggers
 		says  string
 	}{
 		"proved": {func(*Evidence) {}, Verdict{}, ""},

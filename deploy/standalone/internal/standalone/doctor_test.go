@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy returns a machine on which all programs are installed, except the named ones.
+// healthy returns a machine on which all programs except the named ones are installed.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {
@@ -54,7 +54,7 @@ func instead(m machine, list ...workers.Capability) machine {
 	return m
 }
 
-// sound returns the default settings.
+// sound returns a Doctor with the default settings.
 func sound() Doctor {
 	d := Doctor{}
 	d.SandboxKind = config.SandboxBubblewrap

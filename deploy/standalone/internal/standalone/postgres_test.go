@@ -41,7 +41,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				broken = other.PingContext(t.Context()) != nil
 				_ = other.Close()
 			}
-			do(`ALTER SYSTEM RESET session_preload_libraries`) // in the file; the running server keeps the setting until it is restarted
+			do(`ALTER SYSTEM RESET session_preload_libraries`) // removes the setting from the file; the running server keeps it until it is restarted
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,8 @@ func TestPostgresIsRestarted(t *testing.T) {
 	}
 }
 
-// awaitRestart waits until new connections work and the server is younger than this test.
+// awaitRestart waits until new connections work and the server has been started after the test
+// began.
 func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 	t.Helper()
 	began := time.Now()

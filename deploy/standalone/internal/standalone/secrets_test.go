@@ -33,7 +33,8 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// TestSecretsRetireAKey retires a key: its values are counted and re-encrypted, and then the key can be removed.
+// TestSecretsRetireAKey retires a key: the values that the key encrypts are counted and
+// re-encrypted, and then the key can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

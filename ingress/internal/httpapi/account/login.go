@@ -270,7 +270,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
-	// Only wrong passwords count, but neither correct passwords nor failures of the service.
+	// Only wrong passwords count. Correct passwords and failures of the service do not.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}

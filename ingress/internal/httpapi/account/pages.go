@@ -62,7 +62,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
-		if h.redirectLoggedIn(c, shown.Next) { // probably by this very link
+		if h.redirectLoggedIn(c, shown.Next) { // the person was probably logged in by this very link
 			return
 		}
 		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")

@@ -131,7 +131,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Unverified { // always counts: whether rejected, cut or incomplete
+		if who.Unverified { // a delivery always counts, whether it is rejected, aborted or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)

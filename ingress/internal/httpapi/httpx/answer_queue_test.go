@@ -32,7 +32,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 				mu.Unlock()
 				<-time.After(100 * time.Millisecond)
 				made()
-				made() // no effect
+				made() // a second call has no effect
 			})
 			synctest.Wait()
 		}
@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Before the large response come 160 responses of 6 ms each, and half a second for each
-			// 4 MiB that its organization has read before.
+			// The large response waits for 160 responses of 6 ms each, and for half a second for each 4 MiB
+			// that its organization has read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -139,7 +139,7 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		for range maxQueued {
-			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
+			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn never comes
 		}
 		synctest.Wait()
 		if _, err := m.wait(t.Context(), "red", 2<<20); apierr.CodeFor(err) != apierr.RateLimited {

@@ -84,8 +84,8 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 
 	now := time.Now()
 
-	// Slow responses of other organizations make room. A response larger than the whole limit may
-	// be sent alone.
+	// To make room, the connections of slow responses of other organizations are closed. A response
+	// larger than the whole limit may be sent alone.
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
@@ -174,7 +174,8 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	return nil
 }
 
-// extend sets the write deadline for the next piece. It returns overloaded if the response was cut.
+// extend sets the write deadline for the next piece. It returns overloaded if the response was
+// aborted.
 func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

@@ -43,14 +43,14 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 		t.Errorf("another organization: %q", code)
 	}
 	first.Leave()
-	first.Leave() // no effect
+	first.Leave() // a second call has no effect
 	if code := codeOfEnter(all, "red", 100); code != "" || all.total != 0 {
 		t.Errorf("after the large response: %q, %d bytes are counted", code, all.total)
 	}
 }
 
-// If the total limit is reached, a slow response of another organization is cut. Responses to fast
-// clients are never cut.
+// If the total limit is reached, a slow response of another organization is aborted. Responses to
+// fast clients are never aborted.
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ type demoBudget struct {
 
 	mu sync.Mutex
 
-	known int64 // tokens at the time at
+	known int64 // number of tokens that were spent when they were counted at the time at
 	at    time.Time
 }
 

@@ -113,7 +113,7 @@ func TestAStreamSendsPings(t *testing.T) {
 	})
 }
 
-// Writes within a second share a deadline, so that each has WriteTime, less a second at most.
+// Writes within a second share a deadline, so each write has WriteTime minus at most one second.
 func TestWritesShareADeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 			}
 			w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
 			sendAs(t, &timedSource{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
-			want := "1m1s" // at the end of the run
+			want := "1m1s" // the end of the run
 			if tc.ends != "" {
 				want = tc.ends
 			}

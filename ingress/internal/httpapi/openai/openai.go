@@ -194,7 +194,8 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 			return nil, err
 		case !permit.Holds(now):
 			return nil, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
-		case result.Ended || now.Before(until) || !now.Before(deadline): // a wait that returns early without a result does so for a reason
+		// An early return without a result means that the run waits for a person or the service is stopping.
+		case result.Ended || now.Before(until) || !now.Before(deadline):
 			return result, nil
 		}
 	}

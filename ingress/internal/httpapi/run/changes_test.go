@@ -14,7 +14,8 @@ import (
 	"parley/shared/domain"
 )
 
-// tickingSource reports a change of runs at regular intervals, and a change of documents with every third of these.
+// tickingSource reports a change of runs at regular intervals. Every third report is accompanied by
+// a change of documents.
 type tickingSource struct {
 	every time.Duration
 	left  int

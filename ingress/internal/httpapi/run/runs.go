@@ -102,10 +102,10 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	return f, found.Err()
 }
 
-// runRequest is what a request for one run asks for.
+// runRequest contains the parameters of a request for one run.
 type runRequest struct {
 	streamed bool
-	reader   uistream.Reader // of a stream
+	reader   uistream.Reader // for a stream
 	timeline bool
 	wait     time.Duration
 }
@@ -126,7 +126,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 	}
 }
 
-// requestedRun reads what is requested of a run.
+// requestedRun reads the parameters of a request for one run.
 func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	found, asked := &httpx.Problems{}, &runRequest{}
 	asked.streamed, asked.reader = requestedEvents(found, c)

@@ -38,8 +38,8 @@ func (p *pipeListener) Close() error { close(p.done); return nil }
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveFile serves a content as the ingress does. It returns the connection of a client that has
-// sent the request, and a channel with the duration of the response.
+// serveFile serves content as the ingress does. It returns the connection of a client that has sent
+// the request, and a channel with the duration of the response.
 func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionCheck) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)

@@ -205,8 +205,8 @@ func TestSlowClientsGiveWay(t *testing.T) {
 	}
 }
 
-// An upload that keeps the pace is never cut, however many newcomers there are. An upload that has
-// become slow is cut. The required pace is higher while all slots are taken.
+// An upload that is fast enough is never aborted, however many newcomers there are. An upload that
+// has become slow is aborted. The required pace is higher while all slots are taken.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -274,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes of counting numbers, so that the content of a part shows its position.
+// numbers returns n bytes of consecutive numbers, so that any part of them shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -283,7 +283,7 @@ func numbers(n int) []byte {
 	return out[:n]
 }
 
-// reader returns the owner of the transfers made with a key of an organization.
+// reader returns the owner of transfers that are authenticated by the given key of an organization.
 func reader(org, key int) Owner {
 	name := strconv.Itoa(org)
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}

@@ -142,7 +142,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	}
 }
 
-// An upload that was cut in favor of another gets an error that says so.
+// An upload that was aborted in favor of another gets an error that says so.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
 	p := takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))

@@ -144,8 +144,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestAnyPromptIsSent sends unusual prompts, as they come from callers and from models of other
-// providers. The stub rejects the same prompts as the real API.
+// TestAnyPromptIsSent sends unusual prompts that callers and models of other providers can produce.
+// The stub rejects the same prompts as the real API.
 func TestAnyPromptIsSent(t *testing.T) {
 	t.Parallel()
 	result := func(id string) llm.Message {

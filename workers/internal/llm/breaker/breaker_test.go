@@ -26,7 +26,8 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing is a model that counts its calls. They return its error, or succeed if it is nil.
+// failing is a model that counts its calls. The calls return its error, or succeed if the error is
+// nil.
 type failing struct {
 	err   error
 	calls int
@@ -57,7 +58,7 @@ func call(t *testing.T, p llm.Provider, name string) *llm.Error {
 	return e
 }
 
-// fail makes calls of the model "m" and checks that they fail.
+// fail calls the model "m" and checks that each call fails.
 func fail(t *testing.T, p llm.Provider, calls int) {
 	t.Helper()
 	for range calls {
@@ -140,7 +141,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
 			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
-		giveUp() // a canceled call says nothing about the provider, so the next call is let through again
+		giveUp() // a canceled call does not show whether the provider works, so the next call is let through, too
 		synctest.Wait()
 		begun, stop := context.WithCancel(t.Context())
 		go probe(begun)

@@ -14,7 +14,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider with a single model. The model's calls fail if its name requests that.
+// one is a provider with a single model. The model's calls fail if the model's name requests a
+// failure.
 type one struct{ name string }
 
 // Model returns the model.
@@ -23,7 +24,7 @@ func (one) Model(name string) (llm.Model, error) { return one{name}, nil }
 // Info describes the model.
 func (o one) Info() llm.Info { return llm.Info{Name: "stub/" + o.name} }
 
-// Stream answers.
+// Stream returns a fixed answer or fails.
 func (o one) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if o.name == "broken" {
 		return llm.Response{}, llm.NewError(llm.KindRateLimited, nil)

@@ -58,7 +58,7 @@ func TestCitationsHold(t *testing.T) {
 			}
 			for _, c := range out.Citations {
 				supported := string([]rune(out.Text)[c.StartIndex:c.EndIndex])
-				if supported == "" || strings.ContainsAny(supported, "\n[") || !stands(sources, c.CitedText) {
+				if supported == "" || strings.ContainsAny(supported, "\n[") || !contains(sources, c.CitedText) {
 					t.Errorf("%q is supported by %q", supported, c.CitedText)
 				}
 			}
@@ -66,8 +66,8 @@ func TestCitationsHold(t *testing.T) {
 	}
 }
 
-// stands reports whether a quote occurs in one of the sources.
-func stands(sources search, quote string) bool {
+// contains reports whether one of the sources contains the quote.
+func contains(sources search, quote string) bool {
 	for _, s := range sources {
 		if strings.Contains(s.CitedText, quote) {
 			return true

@@ -66,6 +66,7 @@ func TestPrograms(t *testing.T) {
 }
 
 // TestNothingIsComputedThatIsNotSaid uses messages that look like computations but are ambiguous.
+// The model computes nothing.
 func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -83,7 +84,7 @@ func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	}
 }
 
-// TestAnotherToolComputes: for a message that names another tool, only that tool is called. Without
+// TestAnotherToolComputes: if a message names another tool, only that tool is called. Without
 // codeExecution, the answer is the same.
 func TestAnotherToolComputes(t *testing.T) {
 	t.Parallel()
@@ -134,7 +135,8 @@ func TestFilesOfABlock(t *testing.T) {
 	}
 }
 
-// TestBlocksOfOtherLanguages: such blocks are not executed, but another tool may receive them.
+// TestBlocksOfOtherLanguages: code blocks in other languages are not executed, but another tool may
+// receive them.
 func TestBlocksOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "crm_findOrder\n```json\n{\"id\": 7}\n```"); got != `crm_findOrder {"id":7}` {

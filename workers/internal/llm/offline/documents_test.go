@@ -134,8 +134,8 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 }
 
 // TestCitationsOfDocuments answers a question with the turn loop. Each citation names document and
-// page, quotes words of the document, and refers to the words of the answer that it supports. A
-// second answer in the session does the same.
+// page, quotes words of the document, and refers to the words of the answer that it supports. The
+// same holds for a second answer in the session.
 func TestCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	page7 := "Ladders are inspected every 90 days. Damaged ones are tagged."

@@ -30,12 +30,12 @@ type protocol struct {
 	endpoint   string
 	make       func(openai.Config) (llm.Provider, func(), error)
 	stub       func() stub
-	// Server-sent events of an answer: the first, one with the text "x", the last, and a
-	// keep-alive.
+	// Server-sent events of an answer: the first event, an event with the text "x", the last event,
+	// and a keep-alive.
 	first, piece, last, alive string
 
 	environment map[string]string // variables that the SDK's own client reads
-	headers     []string          // headers that it would send
+	headers     []string          // headers that the SDK's own client would send
 	faults      map[string]fault
 	answers     map[string]string // expected answers by recording
 	failures    map[string]failure

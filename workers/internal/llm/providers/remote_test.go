@@ -220,7 +220,7 @@ func (p *protocol) piped(t *testing.T, handler http.Handler, limits remote.Limit
 	return p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: llmtest.Serve(t, handler), Limits: limits}, "m")
 }
 
-// trickle sends one event first, and then others at intervals until the client leaves.
+// trickle sends one event first, and then others at intervals until the client disconnects.
 func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -248,9 +248,9 @@ func TestLimits(t *testing.T) {
 			for _, tt := range []struct {
 				name   string
 				prompt string
-				serve  http.HandlerFunc // instead of the stub
+				serve  http.HandlerFunc // replaces the stub
 				took   time.Duration
-				kind   llm.Kind // "" for an answer
+				kind   llm.Kind // "" if the call succeeds
 			}{
 				{name: "slow but in time", prompt: "sleep 29s: hi", took: 29 * time.Second},
 				{name: "first token", prompt: "sleep 31s: hi", took: 30 * time.Second, kind: llm.KindTimeout},
@@ -337,7 +337,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 			t.Parallel()
 			for name, tt := range map[string]struct {
 				serve http.Handler
-				read  time.Duration // time that the caller takes for each piece
+				read  time.Duration // time that the caller spends on each piece
 			}{
 				"written without end": {trickle(p.first, p.piece, 10*time.Second), 0},
 				"read slowly":         {p.stub(), 50 * time.Second},

@@ -216,7 +216,7 @@ func wide(content []byte) encoding.Encoding {
 }
 
 // detectWide detects UTF-16 and UTF-32 without a byte order mark. It looks for spaces, digits and
-// line ends, which texts in all languages contain: their other bytes are zero.
+// newlines, which texts in all languages contain: their other bytes are zero.
 func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
@@ -270,7 +270,7 @@ func controls(head []byte) int {
 }
 
 // utf16Text returns a score for the given byte order. It counts the ASCII characters; spaces and
-// line ends count a hundred times, because in the wrong byte order they become characters that
+// newlines count a hundred times, because in the wrong byte order they become characters that
 // texts do not contain. The score is 0 if the text contains invalid characters.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0

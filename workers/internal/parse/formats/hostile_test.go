@@ -115,7 +115,7 @@ type hostileCase struct {
 	has        string // text that the failure's message or the document must contain
 }
 
-// Limits for reading a malicious document: several times the actual usage.
+// These are limits for reading a malicious document. They are several times the actual usage.
 const (
 	maxTime   = 2 * time.Minute
 	maxMemory = 2 << 30 // bytes allocated in total

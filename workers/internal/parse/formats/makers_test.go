@@ -141,7 +141,7 @@ func words(s string) []string {
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for pattern, whole := range map[string]bool{ // whole: each word of the file must be a word of the text
+	for pattern, whole := range map[string]bool{ // whole: the file consists of words of the text
 		"/usr/share/doc/*/*.html": false, "/usr/share/doc/*/html/index.html": false, "/usr/share/doc/*/*.md": false,
 		"/usr/share/doc/*/README": true, "/usr/share/doc/*/copyright": true,
 	} {

@@ -45,8 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose pages are not needed yet waits when its memory is full. It continues when pages are
-// taken from it.
+// A range whose pages are not needed yet pauses when its memory is full. It continues when pages
+// are taken from it.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)

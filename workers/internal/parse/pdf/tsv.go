@@ -101,7 +101,7 @@ const (
 
 // scanner reads the rows that pdftotext -tsv and tesseract print. There is a row for each page,
 // block, line and word, and the rows for its parts follow. The scanner does not trust the output,
-// because the words in a document may contain line ends and tabs.
+// because the words in a document may contain newlines and tabs.
 type scanner struct {
 	in    *bufio.Reader
 	unit  float64 // size of the program's unit of length, in points
@@ -113,7 +113,7 @@ type scanner struct {
 	flow       []byte // flow of the last row
 	block      bool   // the next word begins a block
 	line       bool   // the next word begins a line
-	insideWord bool   // the last row was a word that continues after a line end
+	insideWord bool   // the last row was a word that continues after a newline
 }
 
 // newScanner returns a scanner. first is the number of the first page, and unit the size of the
@@ -186,7 +186,7 @@ func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	}
 }
 
-// continueWord appends a row to the last word, because a line end in the word's text split the row.
+// continueWord appends a row to the last word, because a newline in the word's text split the row.
 func (s *scanner) continueWord(p *page, row []byte) {
 	if s.insideWord {
 		p.text = append(append(p.text, ' '), row...)
@@ -232,7 +232,7 @@ func (s *scanner) place(cells *[tsvColumns][]byte) box {
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
 }
 
-// row returns the next row without its line end. It is valid until the next call.
+// row returns the next row without its newline. It is valid until the next call.
 func (s *scanner) row() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

@@ -75,7 +75,7 @@ type records struct {
 
 func (r *records) more() bool { return r.text != "" }
 
-// next reads a row. A quoted cell may contain delimiters, line ends and doubled quotes.
+// next reads a row. A quoted cell may contain delimiters, newlines and doubled quotes.
 func (r *records) next() []string {
 	var cells []string
 	for {

@@ -24,7 +24,7 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
 		t.Helper()
-		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // without CLOEXEC, like a careless library
+		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // this process has a descriptor of a file from which bytes were read
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ print(json.dumps({
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatalf("%v: %s%s", err, text, x.Stderr())
 		}
-		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets it
+		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets this variable
 		devices := "[full null random shm urandom zero]"
 		if b.groups == nil {
 			devices = "[full null random shm urandom]" // shared mappings of /dev/zero would not be counted

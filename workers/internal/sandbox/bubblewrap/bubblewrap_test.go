@@ -74,7 +74,8 @@ func code(text string, args ...string) sandbox.Command {
 	return sandbox.Command{Args: append([]string{python3, "-I", "-S", "-c", text}, args...)}
 }
 
-// said returns the complete output of a sandbox. The sandbox must end in time.
+// said returns the complete output of a sandbox. It fails the test if the sandbox does not end in
+// time.
 func said(tb testing.TB, x *box) string {
 	tb.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -89,7 +90,8 @@ func said(tb testing.TB, x *box) string {
 	return string(text)
 }
 
-// until calls yes repeatedly until the result is true. It fails the test if that is not the case within patience.
+// until calls yes repeatedly until the result is true. It fails the test if that takes longer than
+// patience.
 func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

@@ -117,7 +117,7 @@ func TestKillEndsEverything(t *testing.T) {
 		if left := marked(t, name); len(left) > 0 {
 			t.Errorf("%d processes live", len(left))
 		}
-		x.Kill() // again
+		x.Kill() // a second call has no effect
 		if _, err := io.WriteString(neighbour.Stdin(), "unharmed\n"); err != nil {
 			t.Error(err)
 		}
@@ -142,7 +142,8 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	})
 }
 
-// A program runs as the same user as bwrap, the first process of its namespace, but cannot kill bwrap.
+// A program runs as the same user as bwrap, the first process of the program's namespace, but
+// cannot kill bwrap.
 func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -245,12 +246,12 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 			t.Error("no process is marked")
 		}
 		_ = worker.Process.Kill()
-		_ = worker.Wait() // it was killed
+		_ = worker.Wait() // the worker was killed
 		until(t, testkit.Within(3*time.Second), fmt.Sprintf("nothing is left of %d sandboxes", count), func() bool { return len(marked(t, name)) == 0 })
 	}
 }
 
-// A worker may die before the kernel has registered that bwrap must die with it. Then bwrap
+// A worker may die before the kernel has registered that bwrap must die with the worker. Then bwrap
 // continues with the input that it has received.
 func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,7 @@ func TestSandboxesHaveUsersOfTheirOwn(t *testing.T) {
 	if uid := o.take(); uid != firstOwner+5 {
 		t.Errorf("%d, though another is free", uid)
 	}
-	o.take() // with more sandboxes than users, some share one
+	o.take() // if there are more sandboxes than users, some share a user
 	for uid := range seen {
 		o.giveBack(uid)
 	}

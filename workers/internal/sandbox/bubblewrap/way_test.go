@@ -36,7 +36,7 @@ func TestLongProgramsGiveWay(t *testing.T) {
 		}
 		own, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		its, err := unix.Getpriority(unix.PRIO_PROCESS, commandFor(x.cmd.Process.Pid))
-		if err != nil || givesWay && its != 20-lowPriority || !givesWay && its != own { // the kernel's encoding, which is never negative
+		if err != nil || givesWay && its != 20-lowPriority || !givesWay && its != own { // the kernel encodes priorities as 20 - nice
 			t.Errorf("gives way %t: %d, and this process %d: %v", givesWay, its, own, err)
 		}
 		x.Kill()

@@ -89,7 +89,7 @@ func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, thread := range threads { // no thread of this process remains in the group
-		own, _ := os.ReadFile(thread) // it may have ended
+		own, _ := os.ReadFile(thread) // the thread may have ended
 		for _, dir := range g.dirs {
 			if place := filepath.Join(filepath.Base(filepath.Dir(dir)), filepath.Base(dir)); strings.Contains(string(own), place+"\n") {
 				t.Errorf("%s: %s", thread, own)
@@ -168,7 +168,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if said := c.says(); said != "ready" {
 		t.Fatal(said)
 	}
-	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the child's own copy and its runtime
+	if u := usage(t, g); u.Memory > 100<<20 || u.OutOfMem { // the child's own copy and its runtime take less than this
 		t.Errorf("%+v", u)
 	}
 	hostile := begin(t, g, "file", 512)
@@ -307,7 +307,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	openRoot(t)
-	t.Cleanup(func() { // runs after the owners have ended, so that the test leaves nothing
+	t.Cleanup(func() { // runs after the owners have ended, so that the test leaves no groups
 		if r, err := Open(); err == nil {
 			_ = r.Close()
 		}

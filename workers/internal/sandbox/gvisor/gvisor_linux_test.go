@@ -35,7 +35,8 @@ func limits() sandbox.Limits {
 	return sandbox.Limits{Memory: 128 << 20, Processes: 16, Files: 4 << 20}
 }
 
-// TestWithoutCgroups tests usage and cleanup where the kernel enforces no limits.
+// TestWithoutCgroups tests how usage is measured and processes are removed if the kernel enforces
+// no limits.
 func TestWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
@@ -171,7 +172,7 @@ func TestNotRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = program.Close() }() // it is only read
+	defer func() { _ = program.Close() }() // the file was only read
 	writeProgram(t, self, program)
 	if err := os.Chown(folder, nobody, nobody); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func readsFull(r io.Reader, into []byte) bool {
 	return err == nil
 }
 
-// endsForWantOfMemory makes the program exhaust its memory. It reads the usage continuously until
+// endsForWantOfMemory makes the program exhaust its memory. It reads the usage repeatedly until
 // after the sandbox has ended. Each read must succeed.
 func endsForWantOfMemory(t *testing.T, x *box) {
 	t.Helper()

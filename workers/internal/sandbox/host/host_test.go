@@ -33,7 +33,7 @@ func TestOutputIsThereAfterTheEnd(t *testing.T) {
 	if _, err := reading.Read(first); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("the pipe is open still: %v", err)
 	}
-	o.Settle() // again
+	o.Settle() // a second call has no effect
 	if rest, err := io.ReadAll(o); err != nil || string(rest) != strings.Repeat("x", 5000) {
 		t.Errorf("%d bytes are left, %v", len(rest), err)
 	}
@@ -102,7 +102,7 @@ func TestThreadEnds(t *testing.T) {
 	}
 	close(free)
 	thread.End()
-	thread.End() // again
+	thread.End() // a second call has no effect
 }
 
 func TestWhatIsShown(t *testing.T) {

@@ -43,7 +43,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 		n      int
 		attr   *syscall.SysProcAttr
 		before func(*exec.Cmd)
-		least  int // processes
+		least  int // number of processes
 	}{
 		"one":                             {what: "wait", least: 1},
 		"one that ignores signals":        {what: "stubborn", least: 1},
@@ -88,8 +88,8 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 	}
 }
 
-// If the pid of the first process was reused, the tree has ended, and the other process is not
-// killed.
+// If the pid of the first process was reused, the tree counts as ended, and the process that now
+// has the pid is not killed.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, cmd, _ := begin(t, "stubborn", 0, nil)
@@ -190,7 +190,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	_ = cmd.Wait() // killed
 }
 
-// A program chooses its process name.
+// A program can choose its process name, which must not confuse the parser.
 func TestLinesOfProcWithHostileNames(t *testing.T) {
 	t.Parallel()
 	rest := ` S 7 1 1 0 -1 4194304 1 2 3 4 100 50 25 5 20 0 3 0 12345 1 2 3`

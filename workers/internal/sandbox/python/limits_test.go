@@ -91,13 +91,13 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	}
 }
 
-// TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before the watch
-// notices that. The program then ends, and the outcome names the limit.
+// TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before the watcher
+// notices the excess. The program then ends, and the outcome names the limit.
 func TestTimeOfSubprocesses(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
 	limits.CPU = 300 * time.Millisecond
-	i, err := Open(newBare(t), Config{Limits: limits}) // the bare backend has no watch
+	i, err := Open(newBare(t), Config{Limits: limits}) // the bare backend has no watcher
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ os._exit(%d)`
 func TestLessTime(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 3 * time.Second}) // the box is created within that time
+	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 3 * time.Second}) // the time includes the creation of the sandbox
 	if took := time.Since(began); o.Limit != sandbox.LimitWall || o.Stdout != "seen\n" || took < 3*time.Second || o.Took > 20*time.Second {
 		t.Errorf("in all %v: %+v", took, o)
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 // TestLongProgramsGiveWay compares the priorities of programs with the priority of this process,
-// which sandboxes inherit. If that priority is already lower, it is kept.
+// which sandboxes inherit. An inherited priority that is already lower is kept.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := 20 - raw // the kernel's encoding, which is never negative
+	own := 20 - raw // the kernel encodes priorities as 20 - nice
 	began := time.Now()
 	o := run(t, Program{Code: fmt.Sprintf(`import os, time
 first, at = os.nice(0), time.time()

@@ -89,7 +89,7 @@ func TestStartsThatFail(t *testing.T) {
 	backend, i := openBare(t, 1, func(err error) { reported <- err })
 	waitReady(t, i)
 	backend.failWith(failure)
-	print1(t, i) // by the warm sandbox
+	print1(t, i) // runs in the warm sandbox
 	if err := <-reported; !errors.Is(err, failure) {
 		t.Error(err)
 	}

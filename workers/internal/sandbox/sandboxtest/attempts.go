@@ -23,7 +23,7 @@ var (
 // attempt is an action that must be refused in a sandbox.
 type attempt struct {
 	name string
-	// probe is a function of the program, call a system call. args are their arguments.
+	// Either probe, a function of the program, or call, a system call, is set. args are its arguments.
 	probe, call string
 	args        []any
 	// must is the required refusal: the name of an error number, or "SIGSYS"; "" accepts any refusal.

@@ -14,7 +14,7 @@ import (
 )
 
 // TestControls makes the attempts without isolation, where each must succeed. An attempt that fails
-// there would also fail in a sandbox that does not isolate.
+// there would not show that a sandbox isolates.
 func TestControls(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("PARLEY_CANARY", h.canary)

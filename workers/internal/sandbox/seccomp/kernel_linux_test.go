@@ -39,7 +39,7 @@ type call struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
-	want   syscall.Errno // expected result under the filter; without the filter, a refused call must have another result
+	want   syscall.Errno // expected result under the filter; without the filter, a call that the filter refuses has another result
 }
 
 const refused = syscall.EPERM

@@ -36,7 +36,7 @@ func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 	t.Parallel()
 	free := map[uint32]bool{}
 	for name := range strings.FieldsSeq(`clone personality prlimit64 madvise fcntl mknod mknodat mmap preadv2 pwritev2 sendto recvfrom
-		sendmsg recvmsg sendmmsg recvmmsg`) { // 0 is among their values
+		sendmsg recvmsg sendmmsg recvmmsg`) { // the rules of these calls allow arguments that are 0
 		if number, is := numbers[name]; is {
 			free[number] = true
 		}
@@ -73,9 +73,9 @@ func TestUncountedMemoryIsRefused(t *testing.T) {
 	for flags, want := range map[uint64]struct{ counted, watched int }{
 		private | anonymous:                 {retAllow, retAllow},
 		private | anonymous | fixed:         {retAllow, retAllow},
-		private | anonymous | 1<<40:         {retAllow, retAllow}, // not a flag for the kernel
+		private | anonymous | 1<<40:         {retAllow, retAllow}, // the kernel defines no such flag
 		private:                             {retAllow, retAllow},
-		shared:                              {retAllow, retAllow}, // of a file
+		shared:                              {retAllow, retAllow}, // maps a file
 		validate:                            {retAllow, retAllow},
 		shared | anonymous:                  {retAllow, refuse},
 		shared | anonymous | fixed:          {retAllow, refuse},

@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			if name == "nothing in time" { // the others need more time
+			if name == "nothing in time" { // the other cases need more time
 				cfg.Limits = remote.Limits{FirstToken: 100 * time.Millisecond}
 			}
 			listener, speaker := pair(t, cfg)
@@ -268,7 +268,7 @@ func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit; the call must nevertheless succeed
+			<-time.After(700 * time.Millisecond) // longer than the limit; the call succeeds nevertheless
 		}
 		return nil
 	})

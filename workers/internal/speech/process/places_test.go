@@ -20,8 +20,8 @@ func turn(name rune) process.Turn {
 	return process.Turn{Organization: small, Long: small != string(name)}
 }
 
-// TestOrganizationsTakeTurns: calls arrive one after the other. Then calls with a slot end in the
-// same order, so that the waiting calls get slots.
+// TestOrganizationsTakeTurns: the calls arrive one after the other. Then the calls that have a slot
+// end in the same order, so that the waiting calls get slots.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -63,7 +63,7 @@ func TestAProgramGetsNothingOfThisProcess(t *testing.T) {
 		t.Error(err)
 	}
 	for line := range strings.Lines(said) {
-		if name, _, is := strings.Cut(line, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // the shell's own
+		if name, _, is := strings.Cut(line, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // set by the shell itself
 			t.Errorf("it got %s", line)
 		}
 	}

@@ -63,7 +63,7 @@ func TestStoredFilesAreListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   string
 		stdout string
-		least  int // minimum number of stored files
+		least  int // minimum number of stored files that are listed
 	}{
 		"plain":                {"table-%03d.csv", "done\n", 100},
 		"and much was printed": {"plot-%03d.png", strings.Repeat("x", 100_000), 75},

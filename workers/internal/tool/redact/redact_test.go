@@ -55,7 +55,8 @@ func TestEncodedSecrets(t *testing.T) {
 				"hex": hex.EncodeToString(plain), "upper hex": strings.ToUpper(hex.EncodeToString(plain)),
 			} {
 				got := r.Text("got " + encoded + ".")
-				// At each end, at most one character remains that also encodes a neighbouring byte.
+				// The characters at both ends of the secret may also encode a neighbouring byte. At most one
+				// such character remains at each end.
 				left := strings.Replace(got, "***", "", 1)
 				limit := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
 				if !strings.Contains(got, "***") || len(left) > limit {

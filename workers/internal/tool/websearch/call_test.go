@@ -251,8 +251,8 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestProviderIsNotAPage: the operator's search engine must not be read as a page if it is in the
-// results, although the provider's client may connect to it.
+// TestProviderIsNotAPage: if the results contain the address of the operator's search engine, it
+// must not be read as a page, although the provider's client may connect to it.
 func TestProviderIsNotAPage(t *testing.T) {
 	t.Parallel()
 	var asked []string

@@ -207,7 +207,7 @@ func TestLongTextsAreCut(t *testing.T) {
 }
 
 // bombs contains pages that are as slow to parse as possible. Each has an eighth of the maximum
-// size. That is enough to reveal costs that grow faster than the size of the page.
+// size, which is enough to reveal costs that grow faster than the size of the page.
 func bombs() map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, maxPage/8/len(s)) }
 	many := func(n int, s string) string { return strings.Repeat(s, n) }

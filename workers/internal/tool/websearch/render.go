@@ -18,7 +18,7 @@ func render(n *html.Node) string {
 
 type renderer struct {
 	out    strings.Builder
-	lines  int  // line ends to write before the next word
+	lines  int  // newlines to write before the next word
 	space  bool // a space must be written before the next word
 	pre    int  // nesting depth of preformatted text
 	tight  int  // nesting depth of items and cells, which contain no empty lines
@@ -66,7 +66,7 @@ func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
 	}
-	r.lineEnds(blocks[n.Data])
+	r.newlines(blocks[n.Data])
 	switch n.Data {
 	case "br":
 		r.lines, r.space = min(r.lines+1, 2), false
@@ -86,17 +86,17 @@ func (r *renderer) end(n *html.Node) {
 	case "pre":
 		r.pre--
 	case "li", "td", "th":
-		r.lineEnds(blocks[n.Data])
+		r.newlines(blocks[n.Data])
 		r.tight--
 	}
-	r.lineEnds(blocks[n.Data])
+	r.newlines(blocks[n.Data])
 }
 
 // mark writes the mark of a list item, or the separator before a table cell.
 func (r *renderer) mark(parent, child *html.Node, item int) {
 	switch {
 	case child.Data == "li":
-		r.lineEnds(1)
+		r.newlines(1)
 		if empty(child) {
 			return
 		}
@@ -124,8 +124,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// lineEnds requests that n line ends be written before the next text.
-func (r *renderer) lineEnds(n int) {
+// newlines requests that n newlines be written before the next text.
+func (r *renderer) newlines(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
 	}

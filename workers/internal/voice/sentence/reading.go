@@ -25,7 +25,7 @@ const (
 type end struct {
 	kind   ending
 	spaced bool // white space follows
-	lines  int  // number of line ends that followed
+	lines  int  // number of newlines that followed
 }
 
 // reading is the state of reading one segment.
@@ -40,8 +40,8 @@ type reading struct {
 
 	fresh    bool // the line so far contains only white space
 	code     bool // between backticks
-	ticks    int  // back quotes just read
-	opened   int  // back quotes that opened the code
+	ticks    int  // backticks just read
+	opened   int  // backticks that opened the code
 	brackets int
 	link     bool // in the target of a link
 	before   rune
@@ -157,7 +157,7 @@ func (r *reading) joined(was end, c rune) bool {
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
-// enough returns the minimum length of a segment that ends with the given number of line ends, or
+// enough returns the minimum length of a segment that ends with the given number of newlines, or
 // with a sentence if lines is 0.
 func (r *reading) enough(lines int) int {
 	switch {

@@ -5,7 +5,7 @@ _parley() {
   while read -r line; do
     COMPREPLY+=("${line%%$'\t'*}")
   done < <(parley complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  # A flag that takes its value behind an equals sign is to be gone on with.
+  # If the only completion ends with an equals sign, its value follows, so no space is added.
   if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then
     compopt -o nospace 2>/dev/null
   fi

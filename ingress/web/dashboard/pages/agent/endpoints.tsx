@@ -22,7 +22,7 @@ export const effects: readonly Choice<SideEffect>[] = [
 export const effectMeanings: Record<SideEffect, string> = {
   none: "Repeating a call has no further effect. A failed call is retried.",
   idempotent: "Repeating a call with the same Idempotency-Key has no further effect. A failed call is retried with that key.",
-  unsafe: "A repeated call acts twice. A call is sent at most once. If its outcome is unknown, a person decides.",
+  unsafe: "Repeating a call repeats its effect. Parley sends each call at most once; if the outcome is unknown, a person decides.",
 };
 
 export function Endpoints({ editor }: { editor: Editor }) {

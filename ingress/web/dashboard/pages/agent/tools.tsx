@@ -68,7 +68,7 @@ const approvals: readonly Choice<Approval>[] = [
 
 const meanings: Record<Approval, string> = {
   never: "Calls are made immediately, without a decision.",
-  unsafe: "The run waits for a person's decision before a call whose side effect is unsafe: repeating such a call acts twice.",
+  unsafe: "The run waits for a person's decision before a call whose side effect is unsafe: repeating such a call repeats its effect.",
   always: "The run waits up to 24 hours for a person's decision before each call to this tool.",
 };
 

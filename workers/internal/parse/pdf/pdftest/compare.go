@@ -38,7 +38,7 @@ func Compare(plain, ours string) (all, found int, missing []string) {
 
 // words counts the words of a text for the comparison:
 //
-//   - without direction marks, vowel marks and hyphens, which poppler drops at line ends,
+//   - without direction marks, vowel marks and hyphens, which poppler drops at the ends of lines,
 //   - with letters instead of their presentation forms,
 //   - each letter of a script without spaces separately,
 //   - without surrounding punctuation, which poppler misplaces in Arabic.

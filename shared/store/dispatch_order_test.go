@@ -23,18 +23,18 @@ func (b *testEnv) queue(first, last, n int, head string) {
 		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
 }
 
-func (b *testEnv) handOver(places int) []string {
+func (b *testEnv) dispatch(slots int) []string {
 	b.Helper()
-	jobs, err := b.s.Queue.DispatchNext(b.Context(), queuedb.FreedSlots{automationsFor(b.org): {Slots: places, Waiting: true}})
+	jobs, err := b.s.Queue.DispatchNext(b.Context(), queuedb.FreedSlots{automationsFor(b.org): {Slots: slots, Waiting: true}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return ids(jobs)
 }
 
-// pages returns the number of pages that are read to dispatch the next runs. The dispatch is rolled
-// back.
-func (b *testEnv) pages(function string, places int) int {
+// pages returns the number of pages that PostgreSQL reads to dispatch the next runs. The dispatch
+// is rolled back.
+func (b *testEnv) pages(function string, slots int) int {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *testEnv) pages(function string, places int) int {
 	}
 	var raw []byte
 	err = tx.QueryRowContext(b.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT run_id FROM `+function+`(ARRAY[$1], ARRAY['automation'], ARRAY[$2::int], '1 minute')`,
-		b.org, places).Scan(&raw)
+		b.org, slots).Scan(&raw)
 	var plan []struct {
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`
@@ -68,25 +68,25 @@ func (b *testEnv) pages(function string, places int) int {
 func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.handOver(1) // makes PostgreSQL plan the statement while the tables are empty
+	b.dispatch(1) // makes PostgreSQL plan the statement while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
-	if got := b.handOver(2); len(got) != 0 {
-		t.Errorf("handed over %v", got)
+	if got := b.dispatch(2); len(got) != 0 {
+		t.Errorf("dispatched %v", got)
 	}
 	b.queue(3, 5, 2, "waiting")
-	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // newer than all others
-	got := append(b.handOver(2), b.handOver(5)...)
+	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // makes these runs newer than all others
+	got := append(b.dispatch(2), b.dispatch(5)...)
 	if slices.Sort(got); !slices.Equal(got, []string{"z_run_000001_3", "z_run_000001_4", "z_run_000001_5"}) {
-		t.Errorf("handed over %v", got)
+		t.Errorf("dispatched %v", got)
 	}
-	if got := b.handOver(5); len(got) != 0 {
+	if got := b.dispatch(5); len(got) != 0 {
 		t.Errorf("and once more: %v", got)
 	}
 	for _, stats := range []string{"none", "up to date"} {
-		for _, places := range []int{1, 100} {
-			if n := b.pages("dispatch_runs", places); n > 5000 {
-				t.Errorf("statistics %s, %d slots: it reads %d pages", stats, places, n)
+		for _, slots := range []int{1, 100} {
+			if n := b.pages("dispatch_runs", slots); n > 5000 {
+				t.Errorf("statistics %s, %d slots: it reads %d pages", stats, slots, n)
 			}
 		}
 		b.exec(`ANALYZE open_runs`)
@@ -104,13 +104,13 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	if n := b.pages("dispatch_runs", 8); n > 1000 {
 		t.Errorf("it reads %d pages", n)
 	}
-	got := b.handOver(8)
+	got := b.dispatch(8)
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
-		t.Errorf("handed over %v, want %s", got, want)
+		t.Errorf("dispatched %v, want %s", got, want)
 	}
 	b.setSlots(10)
 	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}); err != nil || len(got) != 2 {
-		t.Errorf("handed over %v, %v beyond the slots", ids(got), err)
+		t.Errorf("dispatched %v, %v beyond the slots", ids(got), err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestDispatchAmongParkedRuns(t *testing.T) {
 	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked by the previous release")
 	seen := map[string]bool{}
 	for range 9 {
-		for _, id := range b.handOver(5) {
+		for _, id := range b.dispatch(5) {
 			seen[id] = true
 		}
 	}
