@@ -2,7 +2,7 @@ package ingress_test
 
 import "testing"
 
-// TestErasedAutomation replays an automation after its session was erased.
+// An automation is replayed after its session was erased.
 func TestErasedAutomation(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -25,7 +25,7 @@ import (
 )
 
 // testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
-// There are no workers: echo finishes the runs instead, over the real bus and in the real tables.
+// There are no workers. Instead, echo finishes the runs, over the real bus and in the real tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner

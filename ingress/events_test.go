@@ -79,7 +79,7 @@ func (w *watcher) settle() {
 	}
 }
 
-// expectAfter calls do and expects exactly these kinds of events soon after it.
+// expectAfter calls do and expects exactly these kinds of events soon after the call.
 func (w *watcher) expectAfter(do func(), kinds ...string) {
 	w.Helper()
 	w.settle()
@@ -103,7 +103,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.otherOrganization("grace@example.com")
-	stranger := r.watch(grace) // she acts in her own organization
+	stranger := r.watch(grace) // grace acts in her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
 	_, token, _ := strings.Cut(invited.URL, "?token=")
@@ -169,7 +169,7 @@ func TestChangeStreamsEnd(t *testing.T) {
 		t.Errorf("the stream of a revoked key sent %q", got)
 	}
 	if took := time.Since(revoked); took > 15*time.Second {
-		t.Errorf("it ended after %s", took)
+		t.Errorf("the stream ended after %s", took)
 	}
 
 	url, stop := r.serve(defaults(), zerolog.Nop())

@@ -79,9 +79,9 @@ func hardened(t *testing.T) *testEnv {
 const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond, unless the machine is busy
 
 // Requests that two parsers could split differently are rejected and their connection is closed, or
-// else they are parsed in the only way that RFC 9112 allows. A chunked request always closes its
-// connection: RFC 9112 requires that if the request also has a Content-Length, which net/http does
-// not report.
+// they are parsed in the only way that RFC 9112 allows. The connection is closed after every
+// chunked request: RFC 9112 requires that for a request that also has a Content-Length, but
+// net/http does not report whether it has one.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)

@@ -22,6 +22,7 @@ import (
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi"
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -124,7 +125,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
+		BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer, Late: lateBox(cfg, box),
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.readers = readers.New(deps.Bus.NewInbox(), deps.Bus, dispatch.ReadRuns{Dispatcher: i.dispatch}, func(runID string) bool {
@@ -144,6 +145,14 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	return i, nil
 }
 
+// lateBox returns the box that seals runs for late acceptance, or nil if the setting is off.
+func lateBox(cfg Config, box *secrets.Box) *secrets.Box {
+	if !cfg.LateAcceptance {
+		return nil
+	}
+	return box
+}
+
 // httpDeps returns the dependencies of the HTTP handlers.
 func (i *Ingress) httpDeps(
 	limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, client *outbound.Client,
@@ -158,7 +167,8 @@ func (i *Ingress) httpDeps(
 		Checks: map[string]func(context.Context) error{
 			"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping, "jobs": deps.Bus.CheckJobs,
 		},
-		Draining: i.draining.Load, Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
+		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute,
+		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,

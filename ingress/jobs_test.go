@@ -14,8 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// smallNATS runs a NATS server whose streams may have a total size of at most size. resize restarts
-// the server with another limit.
+// smallNATS runs a NATS server that limits the total size of its streams to size bytes. resize
+// restarts the server with another limit.
 func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
@@ -72,7 +72,7 @@ func dependencies(metrics string) string {
 }
 
 // A NATS server with a full store responds but does not accept jobs. /readyz and the metrics report
-// this, and report the recovery once there is space, without a restart.
+// this state. Once there is space, they report the recovery, without a restart of the ingress.
 func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
 	server, _ := smallNATS(t, "24M")
@@ -101,9 +101,9 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// If a NATS server has less space than the smallest job stream reserves, it responds but has no job
-// stream. After NATS has restarted with more space, the stream is created without a restart of the
-// ingress.
+// If a NATS server has less space than the smallest job stream reserves, the server responds but
+// has no job stream. After NATS has restarted with more space, the stream is created without a
+// restart of the ingress.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
 	server, resize := smallNATS(t, "4M")

@@ -8,8 +8,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// An ingress that starts before NATS creates the job stream as soon as NATS responds, even without
-// a worker.
+// If an ingress starts before NATS, it creates the job stream as soon as NATS responds, even
+// without a worker.
 func TestTheJobStreamIsCreatedOnceNATSStarts(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, "")

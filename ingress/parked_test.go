@@ -14,7 +14,7 @@ import (
 )
 
 // park parks the run until a person approves a tool call, as a worker does: it saves the state,
-// then publishes it. If silent is set, it publishes nothing.
+// then publishes the state unless silent is set.
 func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -74,9 +74,9 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// The long poll may have read the run after it was parked. It then waits for the next
-			// change, so it is checked last, and its duration is not measured. Package dispatch
-			// tests long polls without this race.
+			// The long poll may have read the run after it was parked. The poll then waits for the
+			// next change, so it is checked last, and its duration is not measured. Package
+			// dispatch tests long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -89,7 +89,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 				run := got.run(c.status)
 				if run.ID != runID || run.Status != domain.RunRequiresAction || run.RequiredAction == nil || run.RequiredAction.ToolCallID != "call_1" ||
 					run.RequiredAction.Name != "publish" || string(run.RequiredAction.Input) != `{"text":"hi"}` {
-					t.Errorf("%s gave %s", what, got.body)
+					t.Errorf("%s = %s", what, got.body)
 				}
 				if c.status == 202 && got.header.Get("Location") != "/api/runs?id="+runID {
 					t.Errorf("%s: headers %v", what, got.header)
@@ -97,7 +97,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			}
 			again := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting).run(202)
 			if again.Status != domain.RunRequiresAction {
-				t.Errorf("a later retry gave %s", again.Status)
+				t.Errorf("a later retry = %s", again.Status)
 			}
 		})
 	}
@@ -133,7 +133,8 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// awaitRequests returns once n requests are in progress, in addition to its own.
+// awaitRequests returns once n requests are in progress, not counting its own request for the
+// metrics.
 func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
@@ -144,7 +145,8 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams report that result like any other.
+// If a decision finishes a run, waiting requests and streams report the result like any other
+// result.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -170,7 +172,7 @@ func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 		t.Errorf("the abandoned run is %+v", run)
 	}
 	if got := (<-polled).run(200); got.Status != domain.RunFailed {
-		t.Errorf("a long poll gave %+v", got)
+		t.Errorf("a long poll = %+v", got)
 	}
 	if frames := f.all(); len(frames) == 0 || frames[len(frames)-1].kind != "run.failed" {
 		t.Errorf("the stream sent %s", summary(frames))

@@ -164,10 +164,10 @@ func TestARunThatExceedsTheWaitIsAccepted(t *testing.T) {
 	go func() { polled <- r.call("GET", "/api/runs?wait=10&id="+run.ID, r.asKey(), "").run(200) }()
 	r.echo()
 	if got := <-polled; got.Status != domain.RunCompleted {
-		t.Errorf("the long poll gave %s", got.Status)
+		t.Errorf("the long poll = %s", got.Status)
 	}
 	if far := r.call("POST", runPath, r.asKey("Prefer", "wait=10000000000"), trigger(r.agent, `,"idempotencyKey":"a b \ud83d\udc69\u200d\ud83d\udcbb"`)).run(200); far.Status != domain.RunCompleted {
-		t.Errorf("a very long wait gave %s", far.Status)
+		t.Errorf("status after a very long wait = %s", far.Status)
 	}
 	if replay := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), keyed); replay.run(200).ID != run.ID || replay.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("replay of a finished run: %s", replay.body)
@@ -183,7 +183,7 @@ func TestCancelEndsARunForEveryWaiter(t *testing.T) {
 	go func() { waited <- r.call("POST", runPath, r.asKey(), keyed).run(200) }()
 	first := r.call("POST", "/api/runs?action=cancel&id="+run.ID, r.asKey(), "").want(200)
 	if first.run(200).Status != domain.RunCancelled || (<-waited).Status != domain.RunCancelled {
-		t.Errorf("cancel gave %s", first.body)
+		t.Errorf("cancel = %s", first.body)
 	}
 	if again := r.call("POST", "/api/runs?action=cancel&id="+run.ID, r.asKey(), ""); again.body != first.body {
 		t.Errorf("cancelling again changed the run: %s", again.body)
@@ -321,11 +321,11 @@ func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {
 	}
 	late := r.follow("POST", second+runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, "")).res
 	if late.StatusCode != http.StatusAccepted || !late.Close {
-		t.Errorf("a late request is answered with %d; its connection ends: %t", late.StatusCode, late.Close)
+		t.Errorf("a late request got status %d; its connection ends: %t", late.StatusCode, late.Close)
 	}
 	<-stopped
 	if took := time.Since(began); took < cfg.StopGrace {
-		t.Errorf("it has ended after %s", took)
+		t.Errorf("the ingress ended after %s", took)
 	}
 }
 

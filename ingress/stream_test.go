@@ -340,8 +340,8 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A reader that disconnects after every event and resumes on the other ingress misses nothing, even
-// across attempts.
+// A reader that disconnects after every event and resumes on the other ingress misses no event,
+// even across attempts.
 func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -583,7 +583,7 @@ func TestAnErasedRunHasNoEvents(t *testing.T) {
 		r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), streamed),
 	} {
 		if p := a.problem(410); p.Code != "erased" {
-			t.Errorf("an erased run gave %s", a.body)
+			t.Errorf("an erased run = %s", a.body)
 		}
 	}
 }
@@ -687,8 +687,8 @@ func TestAnAcceptedChatIsStreamedWhileItsLogCannotBeRead(t *testing.T) {
 	f.until("run.completed")
 }
 
-// A revoked key ends its streams on other ingresses, too. The ingress that revokes it ends them
-// immediately.
+// When a key is revoked, its streams end on every ingress. On the ingress that revokes the key,
+// they end immediately.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

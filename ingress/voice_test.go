@@ -17,7 +17,8 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// serveVoice runs a voice worker until the test ends. The worker reports only that it is alive.
+// serveVoice runs a voice worker until the test ends. The worker only announces itself and handles
+// no sessions.
 func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
@@ -117,7 +118,7 @@ func (v *voice) until(kind string) event {
 	}
 }
 
-// ends expects an error event with this code, then the close frame with this status.
+// ends expects an error event with this code, then a close frame with this status.
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
@@ -143,7 +144,7 @@ func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	one.ends("session_expired", websocket.StatusNormalClosure)
 	other.ends("session_idle", websocket.StatusNormalClosure)
 	if took := time.Since(began); took < 3*time.Second || took > 60*time.Second {
-		t.Errorf("they lasted %s", took)
+		t.Errorf("the sessions lasted %s", took)
 	}
 }
 

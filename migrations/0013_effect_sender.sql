@@ -1,7 +1,13 @@
 -- +goose Up
 -- The execution of a call that made the last check before the effect was sent. Only this execution may report that it sent
 -- nothing.
-ALTER TABLE effects ADD COLUMN sender text NOT NULL DEFAULT '';
+-- +goose StatementBegin
+DO $$
+BEGIN
+  PERFORM set_config('lock_timeout', '2s', true);
+  ALTER TABLE effects ADD COLUMN IF NOT EXISTS sender text NOT NULL DEFAULT '';
+END $$;
+-- +goose StatementEnd
 
 -- +goose Down
 ALTER TABLE effects DROP COLUMN sender;

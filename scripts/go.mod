@@ -22,6 +22,7 @@ require (
 	golang.org/x/text v0.43.0
 	google.golang.org/protobuf v1.36.12
 	parley/migrations v0.0.0
+	parley/sdk/go v0.0.0
 	parley/shared v0.0.0
 )
 
@@ -143,3 +144,5 @@ replace parley/workers => ../workers
 replace parley/shared => ../shared
 
 replace parley/migrations => ../migrations
+
+replace parley/sdk/go => ../sdk/go

@@ -86,7 +86,8 @@ func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	}
 }
 
-// A program may run for as long as its budget allows, and its run time is charged to the budget.
+// A program may run for as long as its budget allows, and the program's run time is charged to the
+// budget.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)

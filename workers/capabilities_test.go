@@ -111,7 +111,8 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Only the configured sandbox is opened. If it does not work, the survey reports that.
+// Only the configured sandbox is opened. If the configured sandbox does not work, the survey
+// reports that.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := defaultConfig()

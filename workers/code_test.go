@@ -18,8 +18,7 @@ const runsCode = "```python\nopen('a.csv', 'w').write('x' * 1000)\nprint('done')
 
 func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}} }
 
-// TestAWorkerWithoutItsSandboxRunsNoCode: if gVisor is configured but unavailable, no other sandbox
-// runs code or reads documents.
+// If gVisor is configured but unavailable, no other sandbox runs code or reads documents.
 func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
@@ -33,12 +32,11 @@ func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s to find that out", took)
+		t.Errorf("the worker needed %s to report that no sandbox works", took)
 	}
 }
 
-// TestFilesBeyondTheSettingAreNotKept checks that the setting FILES_PER_ORGANIZATION limits the
-// file store.
+// The setting FILES_PER_ORGANIZATION limits the number of stored files.
 func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -53,8 +51,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	}
 }
 
-// TestACallHasTheTimeOfItsProgramAndOfTheQueue checks that the setting SANDBOX_WALL determines the
-// time limit of a tool call.
+// The setting SANDBOX_WALL determines the time limit of a tool call.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)

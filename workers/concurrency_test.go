@@ -2,7 +2,7 @@ package workers
 
 import "testing"
 
-// The default concurrency fits into a quarter of the memory.
+// Runs at the default concurrency fit into a quarter of the machine's memory.
 func TestDefaultConcurrencyFitsIntoMemory(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

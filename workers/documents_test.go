@@ -68,7 +68,7 @@ func book(n int) []byte {
 	return pdf.Write(pages...)
 }
 
-// TestDocumentsAreProcessed processes real documents in the configured sandbox.
+// Real documents are processed in the configured sandbox.
 func TestDocumentsAreProcessed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleIngest)

@@ -74,7 +74,7 @@ func withKnowledge(k domain.KnowledgeTool) domain.Tools {
 
 const asksForLadders = "How often are ladders inspected?"
 
-// TestAnswersCiteTheirPages: an answer from page 7 cites page 7, with words from that page.
+// An answer that uses page 7 cites page 7, with words from that page.
 func TestAnswersCiteTheirPages(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
@@ -118,7 +118,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	}
 }
 
-// TestIngressesSearch: a tool worker handles searches that an ingress has signed.
+// A tool worker handles searches that an ingress has signed.
 func TestIngressesSearch(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleTool)
@@ -161,8 +161,8 @@ func TestIngressesSearch(t *testing.T) {
 	}
 }
 
-// TestCodeReadsDocuments: a program can read the original file of a document only if its agent may
-// read the document.
+// A program can read the original file of a document only if the program's agent may read the
+// document.
 func TestCodeReadsDocuments(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// TestNoOtherSandboxIsOpened configures a sandbox that does not work. No other sandbox is opened,
-// even if this machine supports another one.
+// If the configured sandbox does not work, no other sandbox is opened, even if this machine
+// supports another one.
 func TestNoOtherSandboxIsOpened(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, func(error) {})

@@ -51,7 +51,8 @@ next:
 }
 
 // If a tool's secrets can only be decrypted with a key that was removed, the run, the log and the
-// metrics report that. After the secrets are encrypted with another key, the tool works again.
+// metrics report the missing key. After the secrets are encrypted with another key, the tool works
+// again.
 func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())

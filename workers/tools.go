@@ -6,6 +6,7 @@ import (
 
 	"parley/shared/secrets"
 	"parley/shared/store/sealdb"
+	"parley/workers/internal/checkserver"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/httprequest"
 	"parley/workers/internal/tool/knowledge"
@@ -38,11 +39,13 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up the document search: %w", err)
 	}
 
-	backends := []tool.Backend{search, httprequest.New(client, open), mcp.New(client, open), knowledge.New(documents)}
+	servers := mcp.New(client, open)
+	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}
 
+	w.toolChecks = checkserver.NewTools(search, servers, client, w.checkDeps(signer))
 	st := w.deps.Store
 	w.tools, err = toolserver.New(toolserver.Config{
 		Concurrency: w.cfg.ToolConcurrency, FilesPerOrganization: w.cfg.FilesPerOrganization,
@@ -51,6 +54,13 @@ func (w *Workers) setUpTools() error {
 		Verifier: signer, Backends: backends, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
+}
+
+// checkDeps returns the dependencies of a server that checks the connections of agents.
+func (w *Workers) checkDeps(signer *secrets.Signer) checkserver.Deps {
+	return checkserver.Deps{
+		Bus: w.deps.Bus, Records: w.deps.Store.Executions, Verifier: signer, Tracer: w.deps.Tracer, Log: w.deps.Log,
+	}
 }
 
 // setUpSandbox opens the configured sandbox. If the sandbox does not work, this process logs the

@@ -45,7 +45,8 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 	return line
 }
 
-// report waits for a report of the given type. It also returns the audio that arrives before it.
+// report waits for a report of the given type. It also returns the audio that arrives before the
+// report.
 func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
@@ -82,7 +83,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
 	can := r.work.Capabilities()
 	if want := (workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}); len(can) != 1 || can[0] != want {
-		t.Errorf("it can %+v", can)
+		t.Errorf("capabilities = %+v", can)
 	}
 	const words = "The answer is twelve."
 	line := openLine(t, r.bus)
@@ -122,7 +123,7 @@ func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
 	if can := r.work.Capabilities(); len(can) != 1 || can[0] != (workers.Capability{Name: "voice", State: "off"}) {
-		t.Errorf("it can %+v", can)
+		t.Errorf("capabilities = %+v", can)
 	}
 	caller, err := r.bus.NewVoiceCaller()
 	if err != nil {

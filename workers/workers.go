@@ -25,6 +25,7 @@ import (
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/checkserver"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/ingest"
 	"parley/workers/internal/llm"
@@ -98,6 +99,9 @@ type Workers struct {
 	caller *bus.ToolCaller      // of the role agent; otherwise nil
 	tools  *toolserver.Server   // of the role tool; otherwise nil
 	search *searchserver.Server // nil without the role tool
+
+	toolChecks  *checkserver.Server // nil without the role tool
+	modelChecks *checkserver.Server // nil without the role agent
 
 	isolation *isolation       // set for the roles tool and ingest; otherwise nil
 	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
@@ -309,6 +313,12 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
 
+	w.modelChecks = checkserver.NewModels(w.models, w.checkDeps(signer))
+	box, err := secrets.NewBox(w.cfg.SecretsKey)
+	if err != nil {
+		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
@@ -318,7 +328,9 @@ func (w *Workers) setUpAgent() error {
 		},
 		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, OnAnswer: budget.Earn,
 	}, runner.Deps{
-		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
+		Runs: st.Executions, Late: st.Executions,
+		OpenLate: func(sealed []byte, runID string) ([]byte, error) { return box.OpenBytes(sealed, []byte(runID)) },
+		Queue:    st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
@@ -348,6 +360,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)
+		group.Add("tool checks", w.toolChecks.Run)
 	}
 	if w.speech != nil && w.speech.server != nil {
 		group.Add("voice", w.speech.server.Run)
@@ -359,6 +372,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		group.Add("notify", w.notifier.Run)
 	}
 	if w.runner != nil {
+		group.Add("model checks", w.modelChecks.Run)
 		group.Add("agent", w.runner.Run)
 	}
 	if w.has(RoleSweep) {

@@ -71,7 +71,7 @@ type envConfig struct {
 	metrics    *prometheus.Registry
 }
 
-// newTestEnvOn uses an existing database, which may already contain an organization.
+// newTestEnvOn starts a worker on an existing database, which may already contain an organization.
 func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	st, err := store.Open(on.dsn, 16)
@@ -221,7 +221,7 @@ func TestWorkersGiveASessionItsHistoryInOrder(t *testing.T) {
 	for _, runID := range runs {
 		run := r.result(runID)
 		if run.Status != domain.RunCompleted || run.StartedAt.Before(last.Time) {
-			t.Errorf("run %s started %v, its predecessor ended %v", run.Status, run.StartedAt, last)
+			t.Errorf("run %s started %v, but the previous run ended %v", run.Status, run.StartedAt, last)
 		}
 		last = *run.FinishedAt
 	}

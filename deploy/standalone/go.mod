@@ -10,6 +10,7 @@ require (
 	golang.org/x/term v0.47.0
 	parley/ingress v0.0.0
 	parley/migrations v0.0.0
+	parley/sdk/go v0.0.0
 	parley/shared v0.0.0
 	parley/workers v0.0.0
 )
@@ -188,3 +189,5 @@ replace parley/workers => ../../workers
 replace parley/shared => ../../shared
 
 replace parley/migrations => ../../migrations
+
+replace parley/sdk/go => ../../sdk/go

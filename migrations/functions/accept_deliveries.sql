@@ -13,10 +13,13 @@
 --
 -- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows of waiting_lanes are
 -- locked last.
+DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
+    int[], text[], text[], text[], text[], bigint[], bytea[], text[], text[],
+    text[], text[], text[], bytea[], bytea[], text[], text[], int[], boolean, interval);
 CREATE OR REPLACE FUNCTION accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
     int[], text[], text[], text[], text[], bigint[], bytea[], text[], text[],
     text[], text[], text[], bytea[], bytea[], text[], text[], int[], boolean, interval)
-  RETURNS TABLE (place bigint, received_at timestamptz, created_at timestamptz, dispatched boolean)
+  RETURNS TABLE (place bigint, received_at timestamptz, created_at timestamptz, dispatched boolean, version int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -72,5 +75,5 @@ BEGIN
     SELECT org_id, lane, min(run_id) FROM fresh WHERE run_id <> '' AND NOT dispatch GROUP BY org_id, lane ORDER BY org_id COLLATE "C", lane
     ON CONFLICT DO NOTHING
   )
-  SELECT n, received_at, created_at, dispatch FROM fresh;
+  SELECT n, received_at, created_at, dispatch, coalesce(version, 0) FROM fresh;
 END $$;

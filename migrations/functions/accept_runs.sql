@@ -1,6 +1,7 @@
 -- Accepts runs and returns those that were inserted. $1 contains the runs, and $2 their organizations without
 -- repetition. $3[turn + 1] is the number of free slots in the lane of the run with that turn. $4 is the time until the
--- first redispatch. A run's hold is its delay in milliseconds: 0 for none, -1 until it is released.
+-- first redispatch. $5[turn + 1] is the previous_run of the run with that turn. A run's hold is its delay in milliseconds:
+-- 0 for none, -1 until it is released.
 --
 -- A run is not returned if its agent is missing or refuses the caller, or if another run has its idempotency key. The
 -- caller has counted the slots. A run takes no slot if it is delayed or if it is not the first of its session. The
@@ -8,8 +9,9 @@
 --
 -- The joins are on single columns, and both checks are written so that the planner does not recognize them as anti
 -- joins. Otherwise it expects one row and compares each row of the batch with every other, or reads all open runs.
-CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval)
-  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
+DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval);
+CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval, text[] DEFAULT '{}')
+  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -18,7 +20,8 @@ BEGIN
   RETURN QUERY
   WITH batch AS MATERIALIZED (
     SELECT id, org_id, agent_id, template_id, caller_kind, principal, session_id, session_key, trigger_type, automation_id, key, key_hash,
-      fingerprint, input, lane, dedupe, reply_to, traceparent, retention, deadline, hold, key_id, turn AS n, ($3)[turn + 1] AS slots
+      fingerprint, input, lane, dedupe, reply_to, traceparent, retention, deadline, hold, key_id, turn AS n, ($3)[turn + 1] AS slots,
+      ($5)[turn + 1] AS previous
     FROM unnest($1)
   ), eligible AS MATERIALIZED (
     SELECT b.*, coalesce(a.version, t.version) AS config_version
@@ -46,10 +49,12 @@ BEGIN
     SELECT *, head AND count(*) FILTER (WHERE head) OVER (PARTITION BY org_id, lane ORDER BY n) <= slots AS dispatch FROM headed
   ), inserted AS (
     INSERT INTO runs (id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, principal, caller_kind,
-      trigger_type, automation_id, idempotency_key, idempotency_hash, fingerprint, input, retention, sweep_after, created_at, key_id)
+      trigger_type, automation_id, idempotency_key, idempotency_hash, fingerprint, input, retention, sweep_after, created_at, key_id,
+      previous_run)
     SELECT id, org_id, agent_id, template_id, config_version, ref, seq, session_id, principal, caller_kind, trigger_type,
       automation_id, key, key_hash, fingerprint, input, retention,
-      CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, date_trunc('milliseconds', clock_timestamp()), key_id
+      CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, date_trunc('milliseconds', clock_timestamp()), key_id,
+      previous
     FROM placed ORDER BY key_hash, id
     ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING
     RETURNING id, created_at
@@ -67,5 +72,5 @@ BEGIN
     GROUP BY p.org_id, p.lane ORDER BY p.org_id COLLATE "C", p.lane
     ON CONFLICT DO NOTHING
   )
-  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched FROM inserted i JOIN placed p ON p.id = i.id;
+  SELECT i.id AS run_id, i.created_at, p.dispatch AS dispatched, p.config_version FROM inserted i JOIN placed p ON p.id = i.id;
 END $$;

@@ -1,8 +1,9 @@
 -- Accepts runs of agents that each have a new session to themselves and are not delayed. Most runs are accepted by this
 -- function, with the arguments of accept_runs. org_no is the position of the run's organization in $2, counted from 1.
 -- Rows of waiting_lanes are locked last, in order.
+DROP FUNCTION IF EXISTS accept_single_runs(new_run[], text[], int[], interval);
 CREATE OR REPLACE FUNCTION accept_single_runs(new_run[], text[], int[], interval)
-  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
+  RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean, version int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -18,9 +19,9 @@ BEGIN
     FROM unnest($1) u JOIN agents a ON a.id = u.agent_id AND a.org_id = u.org_id AND a.deleted_at IS NULL AND u.caller_kind = ANY (a.allowed_callers)
     ORDER BY u.key_hash, u.id
     ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING
-    RETURNING id, session_ref, created_at
+    RETURNING id, session_ref, created_at, config_version
   ), fresh AS (
-    SELECT u.*, i.session_ref, i.created_at,
+    SELECT u.*, i.session_ref, i.created_at, i.config_version,
       row_number() OVER (PARTITION BY u.org_no, u.lane ORDER BY u.turn) <= ($3)[u.turn + 1] AS dispatch
     FROM unnest($1) u JOIN inserted i ON i.id = u.id
   ), session AS (
@@ -38,5 +39,5 @@ BEGIN
     SELECT f.org_id, f.lane, min(f.id) FROM fresh f WHERE NOT f.dispatch GROUP BY f.org_id, f.lane ORDER BY f.org_id COLLATE "C", f.lane
     ON CONFLICT DO NOTHING
   )
-  SELECT id, created_at, dispatch FROM fresh;
+  SELECT id, created_at, dispatch, config_version FROM fresh;
 END $$;

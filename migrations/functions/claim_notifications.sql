@@ -1,8 +1,8 @@
 -- Claims up to `most` due notifications for a lease and returns them with the address and secrets of their endpoint. An
 -- endpoint has at most `at_once` notifications in progress, or one if its last attempt failed. Endpoints with the fewest
 -- in progress come first, so an endpoint that is slow or unreachable delays no other. A disabled endpoint gets only
--- pings. The texts of a run whose retention is over are null. Claims wait for each other, so that their counts are
--- correct.
+-- pings. The texts of a run whose retention period has ended are null. Claims wait for each other, so that their
+-- counts are correct.
 --
 -- The recursive parts skip from endpoint to endpoint, however many notifications wait for each: first from an enabled
 -- endpoint to the next one with a pending notification, passing over disabled ones, and then along the endpoints with

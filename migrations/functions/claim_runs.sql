@@ -7,11 +7,12 @@
 -- predecessor finishes in the meantime, its finish dispatches the run again.
 --
 -- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds no index entries.
+DROP FUNCTION IF EXISTS claim_runs(text[], interval);
 CREATE OR REPLACE FUNCTION claim_runs(text[], interval)
   RETURNS TABLE (run_id text, org_id text, agent_id text, template_id text, config_version int, session_ref bigint, seq int,
     session_id text, trigger_type text, automation_id text, idempotency_key text, input json, caller_kind text, retention int,
     fence bigint, attempts int, deaths int, last_error json, created_at timestamptz, started_at timestamptz, deadline timestamptz,
-    db_now timestamptz, caller_allowed boolean, locked boolean)
+    db_now timestamptz, caller_allowed boolean, locked boolean, previous_run text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
@@ -33,12 +34,13 @@ BEGIN
   SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.session_ref, c.seq, r.session_id, r.trigger_type,
     r.automation_id, r.idempotency_key, r.input, r.caller_kind, r.retention, c.fence, c.attempts, c.deaths, c.last_error,
     r.created_at, c.started_at, c.deadline, clock_timestamp() AS db_now,
-    r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed, false AS locked
+    r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed, false AS locked,
+    r.previous_run
   FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id
   UNION ALL
   SELECT o.run_id, o.org_id, NULL, NULL, 0, o.session_ref, o.seq, '', '', NULL, NULL, NULL, '', 0, o.fence, o.attempts, o.deaths, NULL,
-    clock_timestamp(), clock_timestamp(), o.deadline, clock_timestamp(), false, true
-  FROM open_runs o WHERE o.run_id = ANY ($1) AND NOT EXISTS (SELECT FROM want w WHERE w.run_id = o.run_id);
+    clock_timestamp(), clock_timestamp(), o.deadline, clock_timestamp(), false, true, NULL
+  FROM open_runs o WHERE o.run_id = ANY ($1) AND o.run_id NOT IN (SELECT w.run_id FROM want w);
 END $$;
 REVOKE EXECUTE ON FUNCTION claim_runs FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION claim_runs TO parley_app;

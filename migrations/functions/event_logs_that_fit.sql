@@ -1,11 +1,12 @@
 -- Returns event logs of runs. $1 contains organizations, $2 their runs, $3 and $4 the fence and number of the last event
 -- that the reader has, and $5 limits the bytes of the batch. Logs that do not fit are returned with deferred set,
 -- without chunks and result. The first log always fits, and so do small logs.
+DROP FUNCTION IF EXISTS event_logs_that_fit(text[], text[], bigint[], int[], bigint);
 CREATE OR REPLACE FUNCTION event_logs_that_fit(text[], text[], bigint[], int[], bigint)
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
     automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,
     attempts int, created_at timestamptz, started_at timestamptz, finished_at timestamptz, expires_at timestamptz, required_action json,
-    place bigint, end_fence bigint, end_n int, fence bigint, first_ns int[], last_ns int[], chunks text[], deferred boolean)
+    config_version int, place bigint, end_fence bigint, end_n int, fence bigint, first_ns int[], last_ns int[], chunks text[], deferred boolean)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -17,7 +18,7 @@ BEGIN
     r.status IS NOT NULL AS ended, CASE WHEN z.fits THEN r.result END AS result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
     coalesce(o.started_at, r.started_at,
       CASE WHEN r.end_fence IS NULL AND r.result IS NOT NULL AND z.fits
-        THEN (r.result::json->>'startedAt')::timestamptz END) AS started_at, r.finished_at, r.expires_at, o.required_action,
+        THEN (r.result::json->>'startedAt')::timestamptz END) AS started_at, r.finished_at, r.expires_at, o.required_action, r.config_version,
     z.place, CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_fence, z.fence + 1, 1) END AS end_fence,
     CASE WHEN r.status IS NULL THEN 0 ELSE coalesce(r.end_n, CASE WHEN z.fence IS NOT NULL THEN 1 WHEN r.answer IS NULL THEN 2 ELSE 3 END) END AS end_n,
     coalesce(z.fence, 0) AS fence, l.first_ns, l.last_ns, l.chunks, NOT z.fits AS deferred

@@ -1,6 +1,8 @@
 -- Renews leases for the time $3. $1 contains runs, $2 their fences, and $4 the organizations. A run that is not returned
 -- was taken from its worker. A run that another transaction has locked is returned with locked set, and is not renewed; the
 -- caller tries again.
+--
+-- NOT IN hashes the renewed runs. The planner expects few runs, so for NOT EXISTS it would compare each run with each other.
 CREATE OR REPLACE FUNCTION extend_leases(text[], bigint[], interval, text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$
@@ -19,5 +21,5 @@ BEGIN
   SELECT e.run_id, false FROM extended e
   UNION ALL
   SELECT o.run_id, true FROM open_runs o JOIN unnest($1, $2) h (run_id, fence) USING (run_id, fence)
-  WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine m WHERE m.run_id = o.run_id);
+  WHERE o.status = 'running' AND o.run_id NOT IN (SELECT m.run_id FROM mine m);
 END $$;

@@ -1,5 +1,5 @@
--- Adds notifications about finished runs. Whoever finishes a run, the transaction that writes the result also deletes the
--- open row. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
+-- Adds notifications about finished runs. Every transaction that writes an accepted run's result deletes its open row, which
+-- fires this trigger. Erased runs have no result and are not reported. Without endpoints the cost is one index lookup.
 CREATE OR REPLACE FUNCTION notify_runs_ended() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

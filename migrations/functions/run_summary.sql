@@ -1,6 +1,6 @@
 -- Returns a part of a run object, as a JSON object: the number of its citations, its first 129 tool calls by name, status
--- and duration, its usage, its error and its counts. It omits long tool names, which only a model can have invented.
--- Programs may return U+0000, which PostgreSQL refuses to read; it becomes U+FFFD.
+-- and duration, its usage, its error, its finish reason and its counts. It omits long tool names, which only a model can
+-- have invented. Programs may return U+0000, which PostgreSQL refuses to read; it becomes U+FFFD.
 CREATE OR REPLACE FUNCTION run_summary(result text) RETURNS json
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT json_object_agg(f.key, CASE f.key
@@ -12,5 +12,5 @@ CREATE OR REPLACE FUNCTION run_summary(result text) RETURNS json
       WHERE c.n <= 129)
     ELSE f.value END)
   FROM json_each(replace($1, '\u0000', '\ufffd')::json) f
-  WHERE f.key IN ('citations', 'toolCalls', 'usage', 'error', 'omittedTurns', 'citationsRemoved')
+  WHERE f.key IN ('citations', 'toolCalls', 'usage', 'error', 'finishReason', 'omittedTurns', 'citationsRemoved')
 $$;

@@ -29,5 +29,5 @@ BEGIN
   )
   SELECT DISTINCT m.run_id, false FROM mine m
   UNION ALL
-  SELECT l.run_id, true FROM open_runs l WHERE l.run_id = ANY ($1) AND NOT EXISTS (SELECT FROM open o WHERE o.run_id = l.run_id);
+  SELECT l.run_id, true FROM open_runs l WHERE l.run_id = ANY ($1) AND l.run_id NOT IN (SELECT o.run_id FROM open o);
 END $$;

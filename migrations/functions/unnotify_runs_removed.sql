@@ -1,11 +1,11 @@
--- Removes the texts from notifications about runs whose retention is over. Pending notifications fail, except those that
--- a worker is sending: the worker records their outcome.
+-- Removes the texts from notifications about runs whose retention period has ended. Pending notifications fail,
+-- except those that a worker is sending: the worker records their outcome.
 CREATE OR REPLACE FUNCTION unnotify_runs_removed() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE notifications n SET data = NULL, source = NULL,
     status = CASE WHEN u.over THEN 'failed' ELSE n.status END,
-    error = CASE WHEN u.over THEN 'The run''s retention was over before it could be reported.' ELSE n.error END
+    error = CASE WHEN u.over THEN 'The run''s retention period ended before the run could be reported.' ELSE n.error END
   FROM (SELECT p.id, p.status = 'pending' AND (p.lease_until > clock_timestamp()) IS NOT TRUE AS over FROM notifications p
     WHERE p.subject_id = ANY (ARRAY(SELECT g.id FROM gone g)) ORDER BY p.id FOR UPDATE) u
   WHERE n.id = u.id;

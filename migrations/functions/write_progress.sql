@@ -76,5 +76,5 @@ BEGIN
   UNION ALL
   SELECT a.run_id, true, NULL, NULL, NULL, NULL, NULL, NULL, false
   FROM asked a JOIN open_runs l ON l.run_id = a.run_id AND l.org_id = a.org_id
-  WHERE NOT EXISTS (SELECT FROM open o WHERE o.run_id = a.run_id);
+  WHERE a.run_id NOT IN (SELECT o.run_id FROM open o);
 END $$;

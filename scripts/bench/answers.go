@@ -15,8 +15,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// answers measures streamed chats with a model that takes 1.1 s for 50 pieces. Parley has its
-// default settings, and all clients belong to one organization.
+// answers measures the throughput, latency and cost of streamed chats with a model that streams 50
+// pieces in 1.1 s. Parley has its default settings, and all clients belong to one organization.
 //
 //	direct   client ──▶ model
 //	floor    client ──▶ gin ──▶ NATS ──▶ worker ──▶ model; the pieces return over core NATS
@@ -26,10 +26,10 @@ type answers struct {
 	Each    int   `default:"5" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
 	Rounds  int   `default:"3" help:"Rounds of each side at each number of clients."`
 
-	Every time.Duration `default:"20ms" help:"Time between two of the 50 pieces of an answer. With 100ms two cores can serve 2,000 clients."`
+	Every time.Duration `default:"20ms" help:"Time between two of an answer's 50 pieces. With 100ms, two cores can serve 2,000 clients."`
 }
 
-// answerSide is one of the ways to the model.
+// answerSide is one of the three ways to reach the model: direct, floor or parley.
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec
@@ -37,7 +37,7 @@ type answerSide struct {
 	postgres  bool           // whether PostgreSQL belongs to the side
 }
 
-// Measure measures the three ways in turn.
+// Measure measures the throughput, latency and cost of the three sides in turn.
 func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 	if a.Each < 2 {
 		return errors.New("--each must be at least 2")
@@ -78,7 +78,7 @@ func (a *answers) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// directChat is a load of requests to the model itself.
+// directChat returns the load that sends requests directly to the model.
 func directChat(provider *model.PacedProvider) load.StreamSpec {
 	return load.StreamSpec{
 		Address: provider.Address(), Path: "/v1/chat/completions",
@@ -87,7 +87,7 @@ func directChat(provider *model.PacedProvider) load.StreamSpec {
 	}
 }
 
-// round measures one side once.
+// round sends the requests of one round to one side, and returns the figures.
 func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, clients int) (values, error) {
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func startPeak(ctx context.Context, group *process.Group) (stop func() map[strin
 	}
 }
 
-// report adds the rows of a number of clients.
+// report adds the rows for one number of clients to the report.
 func (*answers) report(s *loadEnv, clients int, rounds [][]values) {
 	goals := map[string]*goal{
 		"first piece p50 ms": addsAtMost(20), "first piece p99 ms": addsAtMost(250), "answer CPU ms": ratioAtMost(1.5),

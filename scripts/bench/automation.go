@@ -12,12 +12,14 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// automation measures run-automation of an echo agent, each request with its own key.
+// automation measures the throughput, latency and cost of run-automation requests to an echo agent.
+// Each request has its own idempotency key.
 type automation struct {
 	closedLoop
 }
 
-// Measure compares it with the floor: one grouped insert, a job and its reply.
+// Measure compares Parley with the floor, which does one grouped insert and sends a job and its
+// reply.
 func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
 	if err != nil {

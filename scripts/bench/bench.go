@@ -24,20 +24,20 @@ import (
 // options are the flags of all loads.
 type options struct {
 	JSON    string `name:"json" default:"bin/bench.json" type:"path" help:"File for the report as JSON."`
-	Dir     string `default:".cache/bench" type:"path" help:"Directory for the servers' data, emptied before and after; on a disk, not in memory."`
+	Dir     string `default:".cache/bench" type:"path" help:"Directory for the servers' data, which is emptied before and after. It must be on a disk, not in memory."`
 	NATS    string `name:"nats-server" env:"PARLEY_NATS_SERVER" default:"bin/nats-server" type:"path" help:"The nats-server binary."`
-	Ingress string `type:"existingfile" help:"An ingress binary to measure instead of this tree's; with --worker."`
-	Worker  string `type:"existingfile" help:"A worker binary to measure instead of this tree's; with --ingress."`
+	Ingress string `type:"existingfile" help:"An ingress binary to measure instead of this repository's; requires --worker."`
+	Worker  string `type:"existingfile" help:"A worker binary to measure instead of this repository's; requires --ingress."`
 	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into this directory. Slows both a little."`
 
 	Statements bool `help:"Also report what each of Parley's SQL statements costs (pg_stat_statements). Slows PostgreSQL a little."`
 }
 
-// Validate is called by kong.
+// Validate returns an error if the flags contradict each other. Kong calls it after parsing.
 func (o *options) Validate() error {
 	switch {
 	case (o.Ingress == "") != (o.Worker == ""):
-		return errors.New("--ingress and --worker go together")
+		return errors.New("--ingress and --worker must be set together")
 	case o.Ingress != "" && o.Profile != "":
 		return errors.New("--profile needs binaries that the bench builds: omit --ingress")
 	}
@@ -49,7 +49,7 @@ type Load interface {
 	Measure(ctx context.Context, s *loadEnv) error
 }
 
-// namedLoad has the name of the command and of the report's rows.
+// namedLoad is a load with its name, which its command and its rows in the report share.
 type namedLoad struct {
 	name string
 	Load
@@ -76,7 +76,7 @@ type loadEnv struct {
 	stops   []func() error // stop functions of everything that the load has started
 }
 
-// measure measures the loads and writes the report. If a load fails, the report contains the loads
+// measure executes the loads and writes the report. If a load fails, the report contains the loads
 // before it.
 func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 	unlock, err := o.prepare()
@@ -123,7 +123,7 @@ func (o *options) prepare() (unlock func() error, err error) {
 	return func() error { return errors.Join(clean(), lock.Unlock()) }, nil
 }
 
-// find finds this program, and builds Parley unless its binaries were named.
+// find finds the path of this program, and builds Parley unless flags name its binaries.
 func (b *bench) find(ctx context.Context) (err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -137,7 +137,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 	return err
 }
 
-// measureLoad measures a load on separate servers.
+// measureLoad executes a load on servers that no other load uses.
 func (b *bench) measureLoad(ctx context.Context, load namedLoad) (err error) {
 	s := &loadEnv{bench: b, load: load.name, dir: filepath.Join(b.Dir, load.name)}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
@@ -196,7 +196,7 @@ func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
 	return nil
 }
 
-// floor starts processes of the floor and returns their database's address. They run until the end of the load.
+// floor starts the floor's processes and returns the address of their database. They run until the end of the load.
 func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, "floor"); err != nil {
 		return nil, "", err
@@ -226,10 +226,10 @@ func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedP
 	return p, err
 }
 
-// parley starts Parley on a database of that name and returns the database's address. It fills in
-// the configuration's servers, binaries and directories.
+// parley starts Parley on a new database with the given name and returns the database's address. It
+// fills in the configuration's servers, binaries and directories.
 //
-// Parley runs until the end of the load, unless the load stops it. Two deployments at a time need
+// Parley runs until the end of the load, unless the load stops it. Two concurrent deployments need
 // separate nats-servers, because their workers would take each other's jobs.
 func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
@@ -273,5 +273,5 @@ func (s *loadEnv) inspect(ctx context.Context, p *parley.Parley, database string
 	return p.WriteProfiles(ctx)
 }
 
-// progressf says on standard error what the bench is doing.
+// progressf writes a progress message to standard error.
 func progressf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

@@ -14,10 +14,10 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// code measures calls of codeExecution, as reported by the runs that make them.
+// code measures how long calls to codeExecution take, as reported by the runs that make the calls.
 type code struct {
-	Calls  int           `default:"60" help:"Calls in a round."`
-	Rounds int           `default:"3" help:"Rounds."`
+	Calls  int           `default:"60" help:"Number of calls in a round."`
+	Rounds int           `default:"3" help:"Number of rounds."`
 	Pause  time.Duration `default:"50ms" help:"Time between two calls."`
 }
 
@@ -27,7 +27,7 @@ const (
 	unmeasured = 3 // calls at the beginning of a round
 )
 
-// Measure measures the median call of each round.
+// Measure measures the median duration of a call in each round.
 func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		return errNoSandbox
@@ -62,11 +62,11 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		p50s = append(p50s, load.Millis(took, 50))
 	}
-	s.add("warm sandbox", "p50 ms of a call", nil, p50s, atMost(10))
+	s.add("warm sandbox", "call p50 ms", nil, p50s, atMost(10))
 	return nil
 }
 
-// runCode makes a run that calls the tool once, and returns the duration of the call.
+// runCode starts a run that calls the tool once, and returns the duration of the call.
 func runCode(ctx context.Context, p *parley.Parley, agent string) (time.Duration, error) {
 	var run struct {
 		ToolCalls []struct {
@@ -81,7 +81,7 @@ func runCode(ctx context.Context, p *parley.Parley, agent string) (time.Duration
 		return 0, err
 	}
 	if len(run.ToolCalls) != 1 || strings.TrimSpace(run.ToolCalls[0].Output.Stdout) != printed {
-		return 0, fmt.Errorf("the run of a program is %+v", run)
+		return 0, fmt.Errorf("a run that calls codeExecution is %+v", run)
 	}
 	return time.Duration(run.ToolCalls[0].DurationMS) * time.Millisecond, nil
 }

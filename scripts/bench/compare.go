@@ -19,7 +19,7 @@ const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
 	reportedIn = 1100 * time.Millisecond  // delay after which a connection's next commit reports its commits
-	idleIn     = 10500 * time.Millisecond // delay after which an idle connection has reported them
+	idleIn     = 10500 * time.Millisecond // delay after which an idle connection has reported its commits
 )
 
 // closedLoop configures a comparison: numbers of clients, rounds and durations. Clients send the
@@ -27,7 +27,7 @@ const (
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
-	Seconds float64 `default:"2" help:"Measured time of a round; a quarter of it is warm-up besides."`
+	Seconds float64 `default:"2" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
 
 // side is one of two services that are compared.
@@ -50,9 +50,9 @@ type comparison struct {
 
 	unit  string  // of a request: "run"
 	sides [2]side // the second one is Parley
-	// goal returns the goal of a measure, or nil.
+	// goal returns the goal for a measure, or nil.
 	goal   func(clients int, measure string) *goal
-	settle time.Duration // before commits are read; reportedIn if it is 0
+	settle time.Duration // wait before commits are read; 0 means reportedIn
 	idle   float64       // commits per second without requests, which are subtracted
 	more   []string      // measures that derive adds
 	// derive adds figures that need both sides of a round. It may be nil.
@@ -70,7 +70,7 @@ type values map[string]float64
 //
 //	  checkpoint │ read │ warm-up │ measured │ a second │ nudge │ read
 //
-// The sides take turns so that other work of the machine affects both equally. A connection of PostgreSQL reports its commits
+// The sides take turns so that other work on the machine affects both equally. A connection of PostgreSQL reports its commits
 // when it commits, at most once a second. The commits are therefore read late: after a second, a nudge of a few requests makes
 // the connections report. The nudge's requests are counted, too. With many connections that are seldom used, settle is idleIn,
 // and the commits of an idle database are subtracted.
@@ -109,7 +109,7 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// addRows adds a row for each measure of a number of clients.
+// addRows adds a row for each measure at one number of clients.
 func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
 	for n := range rounds[1] {
 		if c.derive != nil {
@@ -162,7 +162,7 @@ func column(rounds []values, measure string) (out []float64) {
 	return out
 }
 
-// round measures one side once.
+// round sends the requests of one round to one side, and returns the figures.
 func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
 	side := c.sides[i]
 	if err := s.servers.Checkpoint(ctx); err != nil {
@@ -261,7 +261,8 @@ func (s *loadEnv) send(
 	return result, used, nil
 }
 
-// client sends requests from this process and returns the result and the CPU time it took.
+// client sends requests from this process and returns the result and the CPU time that sending
+// took.
 func (s *loadEnv) client(
 	ctx context.Context, spec load.Spec, clients int, warmUp, duration time.Duration,
 ) (*load.Result, time.Duration, error) {

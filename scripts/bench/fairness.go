@@ -13,21 +13,22 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// fairness measures streamed chats of one organization while another organization has thousands of
-// runs, whose answers take a minute each. Parley has its default settings.
+// fairness measures the latency of one organization's streamed chats while another organization has
+// thousands of runs, whose answers take a minute each. Parley has its default settings.
 type fairness struct {
 	Flood   int `default:"5000" help:"Runs of the other organization."`
 	Clients int `default:"16" help:"Clients of the measured organization, each with one chat at a time."`
 	Each    int `default:"16" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
-	Rounds  int `default:"3" help:"Rounds, alone and during the flood in turn."`
+	Rounds  int `default:"3" help:"Number of rounds. Each round measures first without and then with the runs of the other organization."`
 }
 
 const (
-	floodClients = 64  // that submit the other organization's runs
-	fairRatio    = 1.5 // goal of the p99 during the flood, relative to alone
+	floodClients = 64  // clients that submit the other organization's runs
+	fairRatio    = 1.5 // goal for the p99 during the flood, relative to the p99 without it
 )
 
-// Measure measures the organization alone and during the flood, in turn.
+// Measure measures the first organization's latency without and with the other organization's runs
+// (the flood), in turn.
 func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.paced(ctx, model.PieceEvery)
 	if err != nil {
@@ -60,11 +61,11 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 		if active == 0 {
 			return errors.New("the flood ended before the chats; raise --flood")
 		}
-		progressf("fairness, round %d of %d: p99 of the first piece %.0f ms alone, %.0f ms beside %d runs, %d of them in flight",
+		progressf("fairness, round %d of %d: first piece p99 %.0f ms alone, %.0f ms during %d runs of another organization (%d in flight)",
 			n+1, f.Rounds, quiet["p99 ms"], beside["p99 ms"], f.Flood, active)
 		alone, flooded = append(alone, quiet), append(flooded, beside)
 
-		provider.Release() // the rest of the flood ends at once
+		provider.Release() // the remaining runs of the flood finish immediately
 		err = until(ctx, nil, func() (bool, error) {
 			unfinished, err := count(ctx, dsn, `SELECT count(*) FROM runs WHERE status IN ('queued', 'running')`)
 			return unfinished == 0, err
@@ -80,7 +81,7 @@ func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// chats measures the chats of the first organization.
+// chats measures the latency of the first organization's chats.
 func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) {
 	got, err := load.ReadStreams(ctx, p.Streams(p.Agent, model.Answer),
 		load.StreamClients{Clients: f.Clients, Each: f.Each, Spread: model.AnswerTime(model.PieceEvery), Nonce: rand.Text()[:10]})

@@ -8,14 +8,15 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// hooks measures signed webhook deliveries, each accepted with a run.
+// hooks measures how fast Parley accepts signed webhook deliveries. Each delivery creates a run.
 type hooks struct {
 	closedLoop
 }
 
 const hookSecret = "the secret of the bench"
 
-// Measure compares it with a process that verifies the signature and inserts a row. No worker runs: the measured path ends with the 202.
+// Measure compares Parley with a process that verifies the signature and inserts a row. No worker is started, because the
+// measured path ends with the 202 response.
 func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
 	bare, _, err := s.floor(ctx, floor.Config{Secret: hookSecret}, floor.Hooks)
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// inflight measures how many streamed runs of one organization are in flight at a time with
-// Parley's default settings, and the memory that each takes. The model stops in the middle of its
-// answers until all runs are in flight.
+// inflight measures how many streamed runs of one organization can be in flight at a time with
+// Parley's default settings, and how much memory each run takes. The model pauses in the middle of
+// each answer until all runs are in flight.
 type inflight struct {
 	Runs   int `default:"5000" help:"Streamed chats that are open at a time."`
-	Rounds int `default:"3" help:"Rounds, each with new processes."`
+	Rounds int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
 const (
-	startRate     = 1000            // chats that are opened a second
-	steadyFor     = 3 * time.Second // runs are in flight once their number has not grown for so long
-	warmClients   = 20              // clients of an ingress before it is measured
-	warmRequests  = 10              // of each of them
-	warmTime      = time.Second     // or so long
-	maxRunKiB     = 60              // in the worker
-	maxStreamKiB  = 30              // in the ingress
-	filesOfClient = 2               // the bench is both client and model
+	startRate     = 1000            // chats opened per second
+	steadyFor     = 3 * time.Second // all runs are in flight if their number has not grown for this time
+	warmClients   = 20              // clients that warm up an ingress before it is measured
+	warmRequests  = 10              // requests of each of these clients
+	warmTime      = time.Second     // time of a warm-up that is not limited by requests
+	maxRunKiB     = 60              // goal for the worker's memory per run
+	maxStreamKiB  = 30              // goal for the ingress's memory per stream
+	filesOfClient = 2               // open files of the bench per client: the client's and the model's connection
 )
 
-// Measure measures Parley in each round.
+// Measure measures the runs in flight and the memory per run in each round.
 func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 	runs, err := clientsWithin(f.Runs, filesOfClient)
 	if err != nil {
@@ -50,18 +50,18 @@ func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 
 	name := fmt.Sprintf("%d chats", runs)
 	s.add(name, "runs in flight", nil, active, atLeast(float64(runs)))
-	s.add(name, "KiB of a run in the worker", nil, worker, atMost(maxRunKiB))
-	s.add(name, "KiB of a stream in the ingress", nil, ingress, atMost(maxStreamKiB))
+	s.add(name, "KiB per run in the worker", nil, worker, atMost(maxRunKiB))
+	s.add(name, "KiB per stream in the ingress", nil, ingress, atMost(maxStreamKiB))
 	return nil
 }
 
-// inflightRound is a fresh Parley.
+// inflightRound is one round: a newly started Parley and its figures.
 type inflightRound struct {
 	*loadEnv
 
 	runs            int
 	active          int     // runs in flight
-	worker, ingress float64 // KiB of each
+	worker, ingress float64 // KiB per run
 }
 
 func (r *inflightRound) measure(ctx context.Context, name string) error {

@@ -1,9 +1,9 @@
-// Command bench compares Parley to the floor of the performance page. Both run as real processes on
-// loopback: `make bench`.
+// Command bench compares Parley with the floor, the baseline that docs/performance.md defines. Both
+// run as real processes on loopback: `make bench`.
 //
 // Each measurement is a Load in its own file. A Load has exclusive PostgreSQL and NATS servers and
-// adds rows to the report: Parley's figure, the floor's figure of the same run, their ratio, and
-// the goal.
+// adds rows to the report: Parley's figure, the floor's figure from the same round, their ratio,
+// and the goal.
 //
 // A hidden command runs the floor's processes, so that the bench is one binary.
 package main
@@ -27,18 +27,19 @@ type commands struct {
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
 	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
-	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, directly and beside the floor: first piece, CPU time, memory."`
+	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with the floor and with direct requests: first piece, CPU time, memory."`
 	Inflight   inflight   `cmd:"" help:"Streamed runs in flight at a time with default settings, and the memory of each."`
-	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, beside the same chats alone."`
-	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, beside runs without tools."`
-	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
-	Waiting    waiting    `cmd:"" help:"Memory of requests that wait for a run, beside a bare handler."`
-	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, beside a process that verifies the signature and inserts a row."`
-	Replay     replay     `cmd:"" help:"Requests whose run has finished, beside a process that reads the answer by an index."`
-	Scale      scale      `cmd:"" help:"Runs a second of several workers, beside that many times one worker's."`
-	Code       code       `cmd:"" help:"Calls of codeExecution, beside a bare bubblewrap with Python."`
-	Search     searches   `cmd:"" help:"Recall and latency of searches, beside PostgreSQL's ts_rank."`
-	Growth     growth     `cmd:"" help:"The cost of a run in a database that holds many, beside one that holds few."`
+	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
+	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`
+	Automation automation `cmd:"" help:"run-automation compared with the floor: runs/s, latency, commits and CPU time per run."`
+	Late       late       `cmd:"" help:"run-automation with late acceptance, compared with run-automation without it."`
+	Waiting    waiting    `cmd:"" help:"Memory per request that waits for a run, compared with a bare handler."`
+	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, compared with a process that verifies the signature and inserts a row."`
+	Replay     replay     `cmd:"" help:"Requests whose run has finished, compared with a process that reads the answer through an index."`
+	Scale      scale      `cmd:"" help:"Runs per second with several workers, compared with a multiple of one worker's."`
+	Code       code       `cmd:"" help:"Duration of calls to codeExecution."`
+	Search     searches   `cmd:"" help:"Recall and latency of searches, compared with PostgreSQL's ts_rank."`
+	Growth     growth     `cmd:"" help:"Cost of a run in a database with many runs, compared with a database with few."`
 
 	Floor floorProcess `cmd:"" hidden:""`
 }
@@ -51,6 +52,7 @@ func (c *commands) loads() []namedLoad {
 		{"fairness", &c.Fairness},
 		{"tools", &c.Tools},
 		{"automation", &c.Automation},
+		{"late", &c.Late},
 		{"waiting", &c.Waiting},
 		{"hooks", &c.Hooks},
 		{"replay", &c.Replay},
@@ -82,7 +84,7 @@ type floorProcess struct {
 // Run serves until ctx ends.
 func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, f.Kind, f.Config) }
 
-// run runs the command that was selected.
+// run executes the selected command.
 func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
 	switch name := parsed.Command(); name {
 	case "all":
@@ -102,7 +104,7 @@ func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
 
 func main() {
 	var c commands
-	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Parley beside the least that it could cost."))
+	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Compares Parley with a baseline that does as little work as possible."))
 	ctx, stop := lifecycle.Context(context.Background())
 	err := c.run(ctx, parsed)
 	stop()

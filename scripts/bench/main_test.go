@@ -35,7 +35,7 @@ func quick(t *testing.T) *options {
 	return &options{JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: nats}
 }
 
-// quickLoads finish in seconds; their figures are meaningless.
+// quickLoads returns loads that finish in seconds; their figures are meaningless.
 func quickLoads() []namedLoad {
 	brief := closedLoop{Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15}
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
@@ -70,17 +70,17 @@ func readReport(t *testing.T, o *options) (r report) {
 // measures are the required rows of each load, with a value above zero.
 var measures = map[string][]string{
 	"answers":    {"first piece p50 ms", "first piece p99 ms", "answers/s", "answer CPU ms", "worker MiB"},
-	"inflight":   {"runs in flight", "KiB of a run in the worker", "KiB of a stream in the ingress"},
+	"inflight":   {"runs in flight", "KiB per run in the worker", "KiB per stream in the ingress"},
 	"fairness":   {"first piece p99 ms"},
 	"tools":      {"runs/s", "calls/s", "commits/call"},
 	"automation": {"runs/s", "run p50 ms", "run p99 ms", "commits/run", "run CPU µs, ingress", "run CPU µs, worker", "run CPU µs, client"},
-	"waiting":    {"KiB of a waiting request"},
+	"waiting":    {"KiB per waiting request"},
 	"hooks":      {"requests/s", "request p50 ms"},
 	"replay":     {"replays/s", "replay p99 ms"},
 	"scale":      {"runs/s, of linear"},
-	"code":       {"p50 ms of a call"},
+	"code":       {"call p50 ms"},
 	"search":     {"recall@5", "p99 ms"},
-	"growth":     {"runs/s", "replays/s", "p50 ms of a page of runs"},
+	"growth":     {"runs/s", "replays/s", "page of runs p50 ms"},
 }
 
 func TestBenchMeasuresEverything(t *testing.T) {
@@ -117,7 +117,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	}
 }
 
-// loadFunc is a load of a test.
+// loadFunc is a load that a test defines.
 type loadFunc func(ctx context.Context, s *loadEnv) error
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
@@ -138,7 +138,7 @@ func TestReportOutlivesFailure(t *testing.T) {
 
 	failing := loadFunc(func(context.Context, *loadEnv) error { return failure })
 	if err := o.measure(t.Context(), namedLoad{"test", measured}, namedLoad{"test", failing}); !errors.Is(err, failure) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error = %v, want %v", err, failure)
 	}
 
 	r := readReport(t, o)

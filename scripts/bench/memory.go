@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	spareFiles  = 1000 // open files of the bench besides its connections
+	spareFiles  = 1000 // open files of the bench in addition to its connections
 	sampleEvery = 50 * time.Millisecond
-	sampleCount = 6           // that must agree within 1 %
-	settleTime  = time.Second // after which the last sample is taken
+	sampleCount = 6           // consecutive samples that must agree within 1 %
+	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
 )
 
 var errTooFewFiles = errors.New("no client can connect; raise the limit of open files (ulimit -Hn)")
@@ -31,7 +31,7 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 		return 0, errTooFewFiles
 	}
 	if maximum < wanted {
-		progressf("%d clients instead of %d, because %d files and connections may be open (ulimit -Hn)", maximum, wanted, allowed)
+		progressf("%d clients instead of %d, because the limit of open files is %d (ulimit -Hn)", maximum, wanted, allowed)
 	}
 	return min(maximum, wanted), nil
 }

@@ -12,14 +12,15 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// replay measures requests whose run has finished, which are answered from the database.
+// replay measures the throughput and latency of repeated requests. Their runs have finished, so
+// Parley reads the results from the database.
 type replay struct {
 	closedLoop
 
-	Keys int `default:"3000" help:"Finished runs, any of which is requested again."`
+	Keys int `default:"3000" help:"Number of finished runs. Each measured request repeats the request that created one of them."`
 }
 
-// Measure compares it with a process that reads answers of the same size by an index.
+// Measure compares Parley with a process that reads answers of the same size through an index.
 func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 		return err
 	}
 	if n, err := count(ctx, ours, `SELECT count(*) FROM runs`); err != nil || n != int64(r.Keys) {
-		return errors.Join(err, fmt.Errorf("%d runs after %d keys were requested again", n, r.Keys))
+		return errors.Join(err, fmt.Errorf("%d runs in the database after requests with %d keys were repeated", n, r.Keys))
 	}
 	return s.inspect(ctx, p, "parley")
 }

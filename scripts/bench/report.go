@@ -15,7 +15,7 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
-// report is one run of the bench: one table.
+// report contains the results of one run of the bench.
 type report struct {
 	Setup      setup               `json:"setup"`
 	Rows       []row               `json:"rows"`
@@ -38,7 +38,7 @@ type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
 	Measure string  `json:"measure"`
-	Direct  *figure `json:"direct,omitempty"` // of clients that call the model themselves
+	Direct  *figure `json:"direct,omitempty"` // of clients that call the model directly
 	Floor   *figure `json:"floor,omitempty"`
 	Parley  figure  `json:"parley"`
 	Ratio   float64 `json:"ratio,omitempty"` // of the medians
@@ -51,8 +51,8 @@ type figure struct {
 	Rounds []float64 `json:"rounds"`
 }
 
-// goal is a bound from the performance page on the ratio, on Parley's value, or on its difference
-// to the floor's value.
+// goal is a bound from docs/performance.md on the ratio, on Parley's value, or on its difference to
+// the floor's value.
 type goal struct {
 	On      string  `json:"on"`
 	AtLeast bool    `json:"atLeast"` // else at most
@@ -128,7 +128,7 @@ func (r *report) writeJSON(path string) error {
 	return nil
 }
 
-// writeText writes the report for people.
+// writeText writes the report as tables for people.
 func (r *report) writeText(w io.Writer) error {
 	s := r.Setup
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -162,7 +162,7 @@ func (r *report) writeText(w io.Writer) error {
 	}
 
 	if len(r.Statements) > 0 {
-		fmt.Fprintln(out, "\nload\tms in all\tcalls\trows\tWAL bytes\tstatement")
+		fmt.Fprintln(out, "\nload\ttotal ms\tcalls\trows\tWAL bytes\tstatement")
 	}
 
 	for _, st := range r.Statements {

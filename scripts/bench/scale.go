@@ -12,19 +12,20 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// scale measures several worker processes behind one ingress.
+// scale measures the throughput of one ingress with several worker processes.
 //
-// Each worker has few slots, so that slots are the limit and not the machine. Like real agents,
-// runs spend most of their time waiting for the model.
+// Each worker has few slots, so that the slots, not the machine, limit the throughput. Like real
+// agents, runs spend most of their time waiting for the model.
 type scale struct {
-	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, rising."`
-	Slots   int           `default:"4" help:"Runs that a worker runs at a time."`
-	Answer  time.Duration `default:"100ms" help:"Time that the model takes."`
-	Rounds  int           `default:"3" help:"Rounds of each number of workers."`
-	Seconds float64       `default:"5" help:"Measured time of a round; a quarter of it is warm-up besides."`
+	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, in ascending order."`
+	Slots   int           `default:"4" help:"Runs that a worker executes at a time."`
+	Answer  time.Duration `default:"100ms" help:"Time that the model takes for an answer."`
+	Rounds  int           `default:"3" help:"Rounds at each number of workers."`
+	Seconds float64       `default:"5" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
 
-// Measure measures the numbers of workers in turn, with twice as many clients as slots, so that a run always waits for a slot.
+// Measure measures the throughput with each number of workers in turn, with twice as many clients as slots, so that a run always
+// waits for a slot.
 func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, c.Answer)
 	if err != nil {

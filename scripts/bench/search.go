@@ -34,7 +34,7 @@ const (
 // searchFunc returns the texts of the passages for a question, best first.
 type searchFunc func(ctx context.Context, question string) ([]string, error)
 
-// Measure measures quality, and then latency with more copies of the documents.
+// Measure measures recall, and then latency with more copies of the documents.
 func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 	module, err := parley.Module(ctx, "parley/shared")
 	if err != nil {
@@ -126,7 +126,7 @@ func upload(ctx context.Context, p *parley.Parley, documents ...search.Document)
 	return nil
 }
 
-// searcher searches over HTTP.
+// searcher returns a function that searches through Parley's HTTP API.
 func searcher(p *parley.Parley) searchFunc {
 	return func(ctx context.Context, question string) (texts []string, err error) {
 		var got struct {

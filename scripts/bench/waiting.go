@@ -23,10 +23,10 @@ import (
 // Then the model answers, and each client must receive an answer.
 type waiting struct {
 	Waiters int `default:"10000" help:"Requests that wait at one ingress; fewer if the limit of open files requires it."`
-	Rounds  int `default:"3" help:"Rounds, each with new processes."`
+	Rounds  int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
-// Measure measures the bare handler once, then Parley in each round.
+// Measure measures the memory per request in the bare handler once, and in Parley in each round.
 func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	waiters, err := clientsWithin(w.Waiters, filesOfClient)
 	if err != nil {
@@ -50,11 +50,11 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 		progressf("waiting, round %d of %d: %.1f KiB", n+1, w.Rounds, kib)
 		requests = append(requests, kib)
 	}
-	s.add(fmt.Sprintf("%d clients", waiters), "KiB of a waiting request", []float64{parked}, requests, ratioAtMost(1.3))
+	s.add(fmt.Sprintf("%d clients", waiters), "KiB per waiting request", []float64{parked}, requests, ratioAtMost(1.3))
 	return nil
 }
 
-// parkedMemory returns the memory of a request in a bare handler in KiB.
+// parkedMemory returns the memory per waiting request, in KiB, in a bare handler.
 func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, err error) {
 	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
 	if err != nil {
@@ -74,7 +74,7 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	return kib, errors.Join(err, server.Stop())
 }
 
-// waitingMemory returns the memory of a waiting request of a fresh Parley in KiB.
+// waitingMemory returns the memory per waiting request, in KiB, in a newly started Parley.
 func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name string, waiters int) (kib float64, err error) {
 	p, dsn, err := s.parley(ctx, name, parley.Config{Model: model.Name, Settings: provider.Settings()})
 	if err == nil {
@@ -106,8 +106,8 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	return kib, errors.Join(err, p.Err(), p.Stop())
 }
 
-// heldMemory starts requests that are not answered until release, and returns the memory of each in
-// a process in KiB. held counts the requests that wait.
+// heldMemory starts requests that wait until release is called, and returns a process's memory per
+// waiting request in KiB. held returns the number of waiting requests.
 func heldMemory(
 	ctx context.Context, p *process.Process, spec load.Spec, waiters int, held func() (int, error), release func() error,
 ) (kib float64, err error) {

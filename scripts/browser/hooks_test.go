@@ -53,7 +53,8 @@ func TestWebhook(t *testing.T) {
 	}
 
 	p.click("link", "Deliveries")
-	row := p.in("row", "…, delivery…")
+	p.in("row", "…, delivery rejected:…").sees("the signature does not match")
+	row := p.in("row", "…, delivery sha256:…")
 	row.sees("accepted")
 	row.sees("received 2 times")
 	p.inspect("hook-deliveries")

@@ -55,7 +55,7 @@ func short() form {
 		needs: []string{
 			"kills of agent", "kills of tool", "kills of ingress", "kills of nats", "kills of sweep", "kills of postgres",
 			linksHarmed, deletion, truncate, lock,
-			"answers that were replays", "keys answered more than once",
+			lateRuns, "answers that were replays", "keys answered more than once",
 		},
 	}
 }
@@ -69,7 +69,8 @@ func long(total time.Duration) form {
 		frozen: 34 * time.Second, links: 5 * time.Second, store: 40 * time.Second, disks: 70 * time.Second, clocks: 40 * time.Second, clock: *chaosClock,
 		locks: 6 * time.Second,
 	}
-	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over", "runs rung for again")
+	f.needs = append(f.needs, cut, requests, replies, delay, reset, restart, freeze, snapshot, beside, "runs taken over",
+		"runs with repeated job messages")
 	if total >= wholeRun {
 		f.needs = append(f.needs, "decisions of a person", "attempts that woke up and were void", "bills sent again, idempotent", blocksCut, lockedOut, judged, judgedLong)
 	}
@@ -109,7 +110,10 @@ type trial struct {
 	person  *person
 	names   map[string]string // of organizations, by ID
 	notDone []string
+	late    int // runs that were stored with their result
 }
+
+const lateRuns = "runs stored with their result"
 
 func newTrial(t *testing.T, f form, seed uint64) *trial {
 	t.Helper()
@@ -118,7 +122,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	receiver, provider := newLedger(t, r.past), newModel(t, r.past)
 	f.options.Settings = []string{
 		"OPENAI_BASE_URL=" + provider.url, "OPENAI_API_KEY=chaos", "OUTBOUND_ALLOW=" + receiver.host,
-		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000",
+		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000", "LATE_ACCEPTANCE=true",
 		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
 	}
 
@@ -211,7 +215,7 @@ func (r *trial) run(t *testing.T) {
 	r.past.note(func(all *evidence) { all.LoadUntil = time.Now() })
 	r.striker.restore()
 	began := time.Now()
-	r.progress("the faults are over; waiting for runs in progress")
+	r.progress("all faults have ended; waiting for runs in progress")
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
 		t.Errorf("%s did not restart: %s", p.Name, p.History().LastFailure)
 	}
@@ -271,6 +275,11 @@ func (r *trial) collect(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// Their start is their acceptance.
+	if err := r.cluster.DB.QueryRowContext(ctx, "SELECT count(*) FROM runs WHERE started_at = created_at").Scan(&r.late); err != nil {
+		t.Fatal(err)
+	}
+
 	r.past.note(func(all *evidence) {
 		all.Open, all.Rows = left, rows
 		for _, p := range r.cluster.Parts {
@@ -316,13 +325,14 @@ func (r *trial) figures(v *verdict) map[string]int {
 		}
 	}
 
-	all["runs rung for again"] = len(r.watcher.rungAgain)
+	all[lateRuns] = r.late
+	all["runs with repeated job messages"] = len(r.watcher.rungAgain)
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks
 	for _, p := range r.cluster.Parts {
 		history := p.History()
 		all["starts"] += history.Starts
-		all["starts that failed while servers were away"] += history.FailedStarts
+		all["starts that failed while servers were down"] += history.FailedStarts
 	}
 	return all
 }

@@ -74,9 +74,9 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 		told[r.Run] = true
 		checked("accepted runs")
 		if found, known := rows[r.Run]; !known {
-			wrong("run %s for %s was accepted with %d and is not in the database", r.Run, r.Key, r.Status)
+			wrong("run %s for %s was accepted with status %d, but is not in the database", r.Run, r.Key, r.Status)
 		} else if !terminal(found.Status) {
-			wrong("run %s for %s was accepted with %d and has not finished: %q", r.Run, r.Key, r.Status, found.Status)
+			wrong("run %s for %s was accepted with status %d, but has not finished: %q", r.Run, r.Key, r.Status, found.Status)
 		}
 	}
 
@@ -201,9 +201,9 @@ func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string
 	for id, before := range e.Seen {
 		checked("terminal rows watched")
 		if now, known := rows[id]; !known {
-			wrong("run %s had finished, and its row is gone", id)
+			wrong("run %s had finished, but its row is gone", id)
 		} else if now.Print != before {
-			wrong("run %s had finished, and its row has changed: %s, before: %s", id, now.Print, before)
+			wrong("run %s had finished, but its row has changed: %s, before: %s", id, now.Print, before)
 		}
 	}
 }
@@ -353,10 +353,10 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 		case 429, 503:
 			checked("refusals with Retry-After")
 			if !r.RetryAfter {
-				wrong("a request for %s got %d without Retry-After", r.Key, r.Status)
+				wrong("a request for %s got status %d without Retry-After", r.Key, r.Status)
 			}
 		default:
-			wrong("a request for %s got %d: %s", r.Key, r.Status, r.Problem)
+			wrong("a request for %s got status %d: %s", r.Key, r.Status, r.Problem)
 		}
 	}
 }

@@ -78,7 +78,7 @@ type turn struct {
 	Before  []int // earlier turns of the session in the model call
 }
 
-// sample is the resource usage of a process at a moment.
+// sample is the resource usage of a process at one time.
 type sample struct {
 	Part        string
 	PID         int

@@ -35,13 +35,14 @@ type striker struct {
 	counts map[string]int
 }
 
-// linksHarmed counts faults in links, of any kind. In the short form, the part at the chosen link may be down.
+// linksHarmed counts link faults of any kind. The short form requires only this total, because the part at a chosen link may be
+// down.
 const linksHarmed = "links harmed"
 
 // reach bounds the wait for a part that is starting.
 const reach = 15 * time.Second
 
-// all injects the faults of a schedule and returns when the last one is over.
+// all injects the faults of a schedule and returns when the last fault has ended.
 func (s *striker) all(ctx context.Context, faults []fault) {
 	for _, f := range faults {
 		wait(ctx, time.Until(s.began.Add(f.At)))
@@ -139,7 +140,7 @@ func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	}
 }
 
-// The number of executing runs with which an agent worker is frozen, and the time to wait for that number.
+// An agent worker is frozen when at least minRunning runs are executing, or after runningTimeout.
 const (
 	minRunning     = 6
 	runningTimeout = 5 * time.Second
@@ -179,7 +180,7 @@ func (s *striker) kill(ctx context.Context, p *cluster.Part, meanwhile func()) b
 	return eventually(ctx, func() bool { return p.Kill9(meanwhile) })
 }
 
-// lasting injects a fault and undoes it when its duration is over.
+// lasting injects a fault and undoes it after the fault's duration.
 func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo func()) bool {
 	key := f.Part + " " + f.Link
 	if _, taken := s.busy.LoadOrStore(key, true); taken {
@@ -316,7 +317,7 @@ var lockable = []string{
 // Names of effects that are counted: a statement waited for the locked row; the snapshot delayed vacuum.
 const (
 	lockedOut = "locked rows that a statement waited for"
-	beside    = "transactions beside a long snapshot"
+	beside    = "transactions during a long snapshot"
 )
 
 // lock locks a row in a separate transaction when there is a suitable row, and checks whether a

@@ -38,6 +38,7 @@ type asked struct {
 	kind    string
 	account account
 	chat    bool // through the chat endpoint instead of run-automation
+	late    bool // the run may finish before its acceptance
 	key     string
 	session string
 	message string
@@ -78,8 +79,9 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 
 // kinds lists the clients' activities in order. Each activity uses all accounts with the same key.
 var kinds = []string{
-	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
-	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
+	"late", "pay none", "pay unsafe", "late repeated", "pay idempotent", "repeated", "turn", "plain", "late", "no key", "pay unsafe", "left",
+	"chat", "late repeated", "plain", "pay none", "repeated", "pay idempotent", "pay unsafe", "late", "turn", "repeated", "plain", "no key",
+	"pay idempotent",
 }
 
 // one performs one activity of a client.
@@ -95,6 +97,13 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	switch a.kind {
 	case "plain":
 		l.until(ctx, a, via)
+	case "late":
+		a.late, a.message = true, fmt.Sprintf("number %d", n)
+		l.until(ctx, a, via)
+	case "late repeated":
+		a.late, a.message = true, fmt.Sprintf("number %d", n)
+		l.simultaneously(ctx, a)
+		l.again.Store(n, a)
 	case "repeated":
 		l.simultaneously(ctx, a)
 		l.again.Store(n, a)
@@ -114,7 +123,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	l.revisit(ctx, via)
 }
 
-// revisit requests again a key that was used before.
+// revisit sends a request with a key that was used before.
 func (l *load) revisit(ctx context.Context, via int) {
 	l.again.Range(func(n, value any) bool {
 		if _, mine := l.again.LoadAndDelete(n); mine {
@@ -160,7 +169,7 @@ func (l *load) follow(ctx context.Context, a asked, via int) {
 	}
 }
 
-// leave makes a request and aborts it.
+// leave sends a request and aborts it.
 func (l *load) leave(ctx context.Context, a asked, via int) {
 	ctx, cancel := context.WithTimeout(ctx, leaves)
 	defer cancel()
@@ -193,7 +202,11 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	} else {
 		url += "/api/internal/run-automation"
 		header["x-trigger-type"], header["x-automation-id"] = "schedule", "chaos"
-		body = map[string]any{"target": a.account.agent, "input": map[string]any{"message": a.message}}
+		target := a.account.agent
+		if a.late {
+			target = a.account.echo
+		}
+		body = map[string]any{"target": target, "input": map[string]any{"message": a.message}}
 		if a.key != "" {
 			body["idempotencyKey"] = a.key
 		}
@@ -218,7 +231,7 @@ func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	return got
 }
 
-// send makes a request and records it.
+// send sends a request and records its outcome.
 func (l *load) send(ctx context.Context, a asked, via int, method, url string, header map[string]string, body any) request {
 	r := request{
 		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,

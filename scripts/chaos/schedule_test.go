@@ -170,8 +170,8 @@ func (p plan) spared(part string, at time.Duration) bool {
 	return first && at >= p.total/2 || second && at < p.total/2
 }
 
-// of draws a process of a kind, except processes that may not be killed at that time.
-func (p plan) of(r *rand.Rand, kind string, at time.Duration) string {
+// process draws a process of a kind, except processes that must not be killed at that time.
+func (p plan) process(r *rand.Rand, kind string, at time.Duration) string {
 	var found []string
 	for _, part := range p.parts {
 		if part[:len(part)-2] == kind && !p.spared(part, at) {
@@ -190,7 +190,7 @@ func (p plan) kill(r *rand.Rand, at time.Duration) fault {
 		if w.kind == cluster.NATS {
 			return fault{Kind: kill, Part: cluster.NATS}
 		}
-		return fault{Kind: kill, Part: p.of(r, w.kind, at)}
+		return fault{Kind: kill, Part: p.process(r, w.kind, at)}
 	}
 	return fault{}
 }
@@ -267,7 +267,7 @@ func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if kind == cluster.Sweep && r.IntN(2) == 0 {
 		by = []time.Duration{-time.Hour, time.Hour}[r.IntN(2)]
 	}
-	return fault{Kind: skew, Part: p.of(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}
+	return fault{Kind: skew, Part: p.process(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}
 }
 
 // some draws a duration below a bound.

@@ -156,9 +156,13 @@ func (l *ledger) times(name string) int {
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
 
 // account is an organization with a key and an agent.
-type account struct{ name, key, agent string }
+type account struct {
+	name, key string
+	agent     string
+	echo      string // an agent whose runs may finish before their acceptance
+}
 
-// send makes a request and returns the status and the body.
+// send sends a request and returns the response's status and body.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
 	var payload io.Reader
 	if body != nil {
@@ -226,6 +230,10 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	})
 
 	a.agent = made.ID
+	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
+		"name": "Echo", "systemPrompt": "Repeat.", "model": "offline/echo", "allowedCallers": []string{"system"},
+	})
+	a.echo = made.ID
 	return a
 }
 

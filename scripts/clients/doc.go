@@ -7,6 +7,8 @@
 // The tests share one Parley, one ledger and one installation of the npm packages, which the first test creates (env_test.go).
 // If the machine lacks a program, a test is skipped with "NOT TESTED: … because …".
 //
+// Each test records what its client can do (matrix_test.go). The table of docs/clients.md has these outcomes.
+//
 // Clients of the Realtime API require TLS. They use a TLS proxy in front of the service, and trust its certificate.
 //
 // The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY,

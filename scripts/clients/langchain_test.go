@@ -63,6 +63,10 @@ func TestLangChain(t *testing.T) {
 	checkFailed(t, output.Unknown, "model_not_found")
 	checkFailed(t, output.Unauthenticated, "invalid_api_key")
 	checkFailed(t, output.Tools, "unsupported_parameter")
+	if !t.Failed() {
+		proves(t, "`@langchain/openai`", works, "answers", "streams", "history", "retries", "errors")
+		proves(t, "`@langchain/openai`", refused, "tools")
+	}
 	// There is one request for each of the fourteen calls: failed calls were not retried.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())

@@ -21,7 +21,21 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		code = 1
 	}
+	if err := theMatrix.end(ranAll() && code == 0); err != nil {
+		fmt.Fprintln(os.Stderr, "clients:", err)
+		code = 1
+	}
 	os.Exit(code)
+}
+
+// ranAll reports whether no flag selected some of the tests.
+func ranAll() bool {
+	for _, name := range []string{"test.run", "test.skip"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // patience bounds the run time of a client's script.

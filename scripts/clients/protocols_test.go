@@ -2,6 +2,7 @@ package clients
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -72,5 +73,18 @@ func TestAGUI(t *testing.T) {
 	decode(t, []byte(s.node(t, "agui.mjs", protocolAgents(t, s)...)), &got)
 	if got.RunID == "" || got.Code == "" || got.Cited == 0 {
 		t.Errorf("%+v", got)
+	}
+
+	// Each message of the seeded thread is in the prompt once.
+	prompt := ""
+	for _, r := range s.model.Requests() {
+		if n := len(r.Messages); n > 0 && r.Messages[n-1].Content == "AGUI-SEEDED two" {
+			prompt = string(r.Body)
+		}
+	}
+	for _, text := range []string{"Be formal.", "My name is Ada.", `"Good day, Ada."`, `"AGUI-SEEDED one"`, "AGUI-SEEDED two"} {
+		if strings.Count(prompt, text) != 1 {
+			t.Errorf("%q is not in the prompt once: %s", text, prompt)
+		}
 	}
 }

@@ -89,7 +89,10 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 func (s *testEnv) pythonScript(t *testing.T, env []string, script string, args ...string) string {
 	t.Helper()
 	dir, interpreter := s.pythonProject(t)
-	return s.python(t, interpreter, dir, env, append([]string{pythonFile(t, script)}, args...)...)
+	features := filepath.Join(t.TempDir(), "features")
+	printed := s.python(t, interpreter, dir, append(env, "FEATURES="+features), append([]string{pythonFile(t, script)}, args...)...)
+	provesAll(t, features)
+	return printed
 }
 
 func pythonFile(t *testing.T, name string) string {
@@ -259,11 +262,16 @@ func TestPythonSurface(t *testing.T) {
 	for _, script := range []string{"surface.py", "surface_async.py"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			books := s.books(t, nil)
+			books, door := s.books(t, nil), s.faults(t).Pass()
 			s.call(t, "PUT", "/api/agents?id="+books, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"approval": "always"}}}, nil)
-			if printed := s.pythonScript(t, []string{"BOOKS_WITH_APPROVAL=" + books}, script); printed != "all of it\n" {
+			if printed := s.pythonScript(t, []string{"BOOKS_WITH_APPROVAL=" + books, "PARLEY_BASE_URL=" + door.URL}, script); printed != "all of it\n" {
 				t.Errorf("%q", printed)
 			}
+			if script != "surface.py" {
+				return
+			}
+			s.pythonScript(t, []string{"LEDGER=" + s.ledger.url, "PARLEY_BASE_URL=" + door.URL}, "resources.py")
+			checkRequested(t, door.Requests())
 		})
 	}
 }

@@ -96,7 +96,10 @@ func (s *testEnv) typeScriptScript(t *testing.T, script string, env ...string) s
 	t.Helper()
 	dir := s.typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
-	return succeed(t, dir, s.env(env...), needsNode(t), script)
+	features := filepath.Join(t.TempDir(), "features")
+	printed := succeed(t, dir, s.env(append(env, "FEATURES="+features)...), needsNode(t), script)
+	provesAll(t, features)
+	return printed
 }
 
 func save(t *testing.T, dir, name, text string) {
@@ -271,13 +274,16 @@ func installedTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSurface calls every method of the client.
+// TestTypeScriptSurface calls every method of the client, which sends every operation of the list of surfaces.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
-	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
+	door := s.faults(t).Pass()
+	s.typeScriptScript(t, "surface.mjs", "PARLEY_BASE_URL="+door.URL, "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
+	s.typeScriptScript(t, "resources.mjs", "PARLEY_BASE_URL="+door.URL, "LEDGER="+s.ledger.url)
+	checkRequested(t, door.Requests())
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
 		t.Errorf("the rejected call was executed %d times", requests)
 	}

@@ -141,15 +141,22 @@ func (b *testEnv) url() string { return "http://127.0.0.1:" + b.port }
 // signUp creates an organization with an agent that pays.
 func (b *testEnv) signUp() {
 	b.Helper()
-	var made struct{ Token, Key, ID string }
+	var made struct{ Token, Key string }
 	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
 	b.send(http.MethodPost, "/api/auth/signup", nil, user).into(b.T, http.StatusCreated, &made)
 	b.send(http.MethodPost, "/api/keys", map[string]string{"Authorization": "Bearer " + made.Token},
 		map[string]any{"name": "crash", "scope": "organization"}).into(b.T, http.StatusCreated, &made)
 	b.key = made.Key
-	b.send(http.MethodPost, "/api/agents", nil, map[string]any{
+	b.useAgent(map[string]any{
 		"name": "Payer", "systemPrompt": "Pay.", "model": "openai/till", "allowedCallers": []string{"user", "system"}, "tools": endpoints(b.till.host),
-	}).into(b.T, http.StatusCreated, &made)
+	})
+}
+
+// useAgent creates an agent for the next calls.
+func (b *testEnv) useAgent(agent map[string]any) {
+	b.Helper()
+	var made struct{ ID string }
+	b.send(http.MethodPost, "/api/agents", nil, agent).into(b.T, http.StatusCreated, &made)
 	b.agentID = made.ID
 }
 

@@ -1,8 +1,10 @@
 package crashpoints
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
@@ -22,6 +24,7 @@ type row struct {
 	tool    string // the tool of the affected call; empty: payOnce
 	asked   bool   // a person must decide about the effect
 	crowded bool   // the other calls exist earlier, and the organization's dispatch limit is one run
+	late    bool   // the run may finish before its acceptance; it calls no tool
 	short   bool   // included with -short
 }
 
@@ -69,6 +72,12 @@ var rows = []row{
 	{name: "a freed slot is not used", strikes: []strike{{agent, failpoint.HandOverBefore, "kill"}}, crowded: true},
 	{name: "a freed slot is used, without a job message", strikes: []strike{{agent, failpoint.HandOverAfter, "kill"}}, crowded: true},
 
+	{name: "late: after the job message", strikes: []strike{{ingress, failpoint.PublishJobAfter, "kill:100ms"}}, late: true},
+	{name: "late: before the insert", strikes: []strike{{agent, failpoint.LateBefore, "kill"}}, late: true, short: true},
+	{name: "late: after the insert, before the reply", strikes: []strike{{agent, failpoint.LateAfter, "kill"}}, late: true, short: true},
+	{name: "late: ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}, late: true},
+	{name: "late: zombie before the insert", strikes: []strike{{agent, failpoint.LateBefore, "stop"}}, late: true, short: true},
+
 	{name: "zombie with a claim", strikes: []strike{{agent, failpoint.ClaimAfter, "stop"}}},
 	{name: "zombie with a model response", strikes: []strike{{agent, failpoint.TurnBefore, "stop"}}},
 	{name: "zombie with an effect row", strikes: []strike{{agent, failpoint.EffectAfter, "stop"}}},
@@ -101,6 +110,10 @@ func (r row) run(t *testing.T) {
 		o.armed[s.role] = string(s.at) + "=" + s.does
 	}
 
+	if r.late {
+		r.runLate(t, o)
+		return
+	}
 	if r.crowded {
 		o.settings = []string{"WORKER_CONCURRENCY=1"}
 	}
@@ -130,6 +143,32 @@ func (r row) run(t *testing.T) {
 	if got := all[0]; got.asked > 0 != r.asked {
 		t.Errorf("a person decided %d times: %s", got.asked, got.body)
 	}
+}
+
+// runLate is run for a run that may finish before its acceptance.
+func (r row) runLate(t *testing.T, o options) {
+	t.Helper()
+	o.settings = []string{"LATE_ACCEPTANCE=true", "LOG_LEVEL=debug"}
+	b := newTestEnv(t, o)
+	b.useAgent(map[string]any{"name": "Echo", "systemPrompt": "Repeat.", "model": "offline/echo", "allowedCallers": []string{"system"}})
+
+	// Until the ingress knows of the worker's slots, runs are accepted in the ordinary way.
+	var calls []<-chan settled
+	var last time.Time
+	b.eventually("a run reaches "+string(r.strikes[0].at), func() bool {
+		if time.Since(last) > time.Second {
+			last, calls = time.Now(), append(calls, b.begin(call{name: fmt.Sprintf("struck-%d", len(calls))}))
+		}
+		return reached(b.parts[r.strikes[0].role], r.strikes[0].at)
+	})
+	zombies := b.replaceStruck(r.strikes, func() { calls = append(calls, b.begin(plain)) })
+	b.settleAll(func() []settled {
+		for _, z := range zombies {
+			z.Cont()
+			b.eventually("the zombie declines its run", func() bool { return strings.Contains(z.Output(), "late acceptance declined") })
+		}
+		return []settled{b.await(b.begin(call{name: "afterwards"}))}
+	}, calls...)
 }
 
 // zombie is a frozen process; another process has taken over its role.

@@ -51,7 +51,7 @@ func TestCostsAndCaps(t *testing.T) {
 	owner.post(t.Context(), trigger{message: "endless"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "turn_limit" {
-		t.Errorf("the run was not ended: %+v", r)
+		t.Errorf("the run was not stopped by its limit: %+v", r)
 	}
 
 	// Canceling a run does not hide the costs it has already caused.
@@ -74,6 +74,6 @@ func TestCostsAndCaps(t *testing.T) {
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "cost_limit" {
-		t.Errorf("the run was not ended: %+v", r)
+		t.Errorf("the run was not stopped by its limit: %+v", r)
 	}
 }

@@ -213,7 +213,7 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 		r = waitingRun{}
 		a.get(t.Context(), "/api/runs?id="+id).want(t, http.StatusOK).into(t, &r)
 		if r.terminal() {
-			t.Fatalf("it ended: %+v", r)
+			t.Fatalf("the run ended instead of waiting for a person: %+v", r)
 		}
 		return r.RequiredAction != nil
 	})

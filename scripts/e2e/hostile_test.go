@@ -22,7 +22,7 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// The WebSocket close codes of a conversation.
+// The WebSocket close codes of a voice session.
 const (
 	closeUnsupported = 1003
 	closePolicy      = 1008
@@ -35,7 +35,7 @@ type attack struct {
 	do   func(t *testing.T, owner account, in *edge)
 }
 
-// attacks run in parallel during another organization's conversation.
+// attacks run in parallel during another organization's voice session.
 var attacks = []attack{
 	{"malformed events", noEvents},
 	{"binary messages", noText},
@@ -50,14 +50,14 @@ var attacks = []attack{
 }
 
 const (
-	// seats is an organization's maximum number of concurrent conversations. It suffices for all attacks: they open 25 in
+	// seats is an organization's maximum number of concurrent voice sessions. It suffices for all attacks: they open 25 in
 	// parallel, and a client may reconnect before the service notices that the old connection is gone.
 	seats = 32
 	// unread is the number of clients that never read.
 	unread = 12
 )
 
-// TestVoiceHostileClients has clients of one organization misbehave while another organization's conversation continues.
+// TestVoiceHostileClients has clients of one organization misbehave while another organization's voice session continues.
 func TestVoiceHostileClients(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -96,7 +96,7 @@ func TestVoiceHostileClients(t *testing.T) {
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is an automatic conversation that records how long its answers take.
+// chatter is an automatic voice session that records how long its answers take.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -108,7 +108,7 @@ type chatter struct {
 	fault error
 }
 
-// chatter starts a conversation that asks a question at most once a second.
+// chatter starts a voice session that asks a question at most once a second.
 func (a account) chatter(t *testing.T, in *edge) *chatter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -174,11 +174,11 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	b.mu.Lock()
 	want := len(b.took) + n
 	b.mu.Unlock()
-	eventually(t, 2*time.Minute, "the other conversation continues", func() bool {
+	eventually(t, 2*time.Minute, "the other voice session continues", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.fault != nil {
-			t.Fatalf("the other conversation ended: %v", b.fault)
+			t.Fatalf("the other voice session ended: %v", b.fault)
 		}
 		if len(b.took) < want {
 			return false
@@ -207,14 +207,14 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
 	// The attackers use the same two cores and may delay single turns.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
-		t.Error("the other conversation was disturbed")
+		t.Error("the other voice session was disturbed")
 	}
 	if b.hurt > time.Duration(len(disturbed))*waited {
 		t.Errorf("a listener had to wait for %s", b.hurt)
 	}
 }
 
-// memory is the memory of a process.
+// memory checks the resident memory of a process.
 type memory struct {
 	pid    int
 	before int
@@ -222,7 +222,8 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size, which must not grow: it compares later sizes with the first.
+// resident returns the resident size in bytes. It fails the test if the size has grown too far
+// beyond the first returned one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
 	const room = 96 << 20 // for garbage that is not collected yet
@@ -249,7 +250,7 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	return kib << 10
 }
 
-// allSeats opens as many conversations as the organization may have. This shows that earlier conversations have released their
+// allSeats opens as many voice sessions as the organization may have. This shows that earlier voice sessions have released their
 // slots. A slot becomes free when the service notices that a client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
@@ -282,7 +283,7 @@ func (k *talk) wantError(code, param string) {
 	}
 }
 
-// wantClosed reads to the end of the conversation, which must be closed with this code.
+// wantClosed reads to the end of the voice session, which must be closed with this code.
 func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
@@ -292,12 +293,12 @@ func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	return all
 }
 
-// raw sends a message. It returns false if the service has closed the conversation.
+// raw sends a message. It returns false if the service has closed the voice session.
 func (k *talk) raw(kind websocket.MessageType, raw []byte) bool {
 	return k.SendRaw(k.t.Context(), kind, raw) == nil
 }
 
-// alive checks that the conversation continues after errors.
+// alive checks that the voice session continues after errors.
 func (k *talk) alive() {
 	k.t.Helper()
 	k.ask("Are you there?")
@@ -317,7 +318,7 @@ func noEvents(t *testing.T, owner account, _ *edge) {
 		strings.Repeat("[", 100_000),
 	} {
 		if !k.raw(websocket.MessageText, []byte(malformed)) {
-			t.Fatalf("%.40q ended the conversation", malformed)
+			t.Fatalf("%.40q ended the voice session", malformed)
 		}
 		if e, _ := k.until("error"); e.Error.Message == "" || e.Error.Type != "invalid_request_error" {
 			t.Errorf("%.40q: %s", malformed, e.Raw)
@@ -540,7 +541,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// tooMany occupies all slots and tries to open a thousand more conversations.
+// tooMany occupies all slots and tries to open a thousand more voice sessions.
 func tooMany(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	open := owner.allSeats(t, "the hostile")
@@ -563,7 +564,7 @@ func tooMany(t *testing.T, owner account, in *edge) {
 	close(refused)
 	for err := range refused {
 		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
-			t.Fatalf("opening a connection too many: %v", err)
+			t.Fatalf("opening one connection too many: %v", err)
 		}
 	}
 

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept is a document in the API.
+// kept is a document as the API returns it.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`

@@ -132,7 +132,7 @@ func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: "answer " + strconv.Itoa(nth), Delay: delays[nth-1]}, true
 }
 
-// of returns the calls with one of the prompts in their order.
+// of returns the calls with any of the prompts, in order.
 func (l *ledger) of(prompts ...string) []call {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 )
 
 // load is a set of callers that each post one trigger after the other and wait for every response,
-// until end.
+// until end is called.
 type load struct {
 	post    func(ctx context.Context, caller, n int) answer
 	stop    context.CancelFunc
@@ -53,7 +53,7 @@ func (l *load) start(t *testing.T, callers int) {
 	}
 }
 
-// await waits for more responses.
+// await waits for the given number of further responses.
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
@@ -100,8 +100,8 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound returns the limit of a measured value. Usually that is promised. It is busy if more than
-// two processes wait for each core before the test begins, because the measurements are then
+// bound returns the limit of a measured value: usually promised, but busy if more than two
+// processes wait for each core before the test begins, because the measurements are then
 // unreliable.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()

@@ -99,7 +99,7 @@ func TestChaosParleyProve(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveCanFail sabotages a promise, a different one each time. The proof must fail.
+// TestChaosParleyProveCanFail sabotages one promise after another. Each proof must fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
 	for sabotage, seen := range map[string]func(proveResult) bool{
@@ -120,8 +120,8 @@ func TestChaosParleyProveCanFail(t *testing.T) {
 	}
 }
 
-// TestParleyProveOutOfTime has too many triggers for its time. Unanswered triggers are faults, and
-// the evidence is kept.
+// TestParleyProveOutOfTime sends more triggers than can be answered within the time limit.
+// Unanswered triggers are faults, and the evidence is kept.
 func TestParleyProveOutOfTime(t *testing.T) {
 	t.Parallel()
 	got, code := prove(t, "--triggers=50000", "--timeout=1s", "--kill=ingress")
@@ -130,8 +130,8 @@ func TestParleyProveOutOfTime(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveEndsWhole interrupts a proof. After Ctrl-C nothing is left, after kill -9 no
-// process.
+// TestChaosParleyProveEndsWhole interrupts a proof. After Ctrl-C no process and no file is left,
+// and after kill -9 no process is left.
 func TestChaosParleyProveEndsWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

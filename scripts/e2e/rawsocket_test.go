@@ -56,7 +56,7 @@ func (a account) request(in *edge) string {
 		"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", a.agent, in.port, a.key, key)
 }
 
-// rawUpgrade opens a conversation.
+// rawUpgrade opens a voice session.
 func (a account) rawUpgrade(t *testing.T, in *edge) *rawSocket {
 	t.Helper()
 	s := rawDial(t, in)

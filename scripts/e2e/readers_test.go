@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An ingress dies while clients read keyless runs through it, and while it watches a run whose
-// reader has disconnected. Both runs finish by their normal rules, and do not delay their sessions.
-// The other ingress cancels the run whose reader disconnects there, and no other run.
+// An ingress is killed while clients read runs without keys through it, and while it watches a run
+// whose reader has disconnected. Both runs finish by their normal rules, and do not delay their
+// sessions. The other ingress cancels the run whose reader disconnects there, and no other run.
 func TestChaosIngressKilledWithReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -165,7 +165,7 @@ func (r *rolling) keep(tr trigger, got answer) {
 	}
 }
 
-// await waits for more responses. It fails the test if a call failed.
+// await waits for the given number of further responses. It fails the test if a call failed.
 func (r *rolling) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() int {

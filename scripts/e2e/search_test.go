@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put adds a page that searches for a word find.
+// put adds a page. Searches for the word find that page.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// writeJSON answers with a JSON value.
+// writeJSON sends a JSON response.
 func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(value); err != nil {

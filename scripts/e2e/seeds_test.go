@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after another,
-// as users may, or as after an interrupted start. The next start creates each again.
+// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after another, as
+// users may do, or as an interrupted start leaves them. The next start recreates the removed seed.
 func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

@@ -88,8 +88,8 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)
-	// Both workers lived all the time. An outage of the database must not count as a death of the
-	// run's worker.
+	// Both workers were running all the time. An outage of the database must not count as a death
+	// of the run's worker.
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
 		t.Errorf("the outage was counted as %d deaths of workers", deaths)
 	}

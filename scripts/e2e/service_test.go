@@ -31,8 +31,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// clientLeaves closes the connection of a waiting request. Its run continues, and any ingress
-// returns it.
+// clientLeaves closes the connection of a waiting request. The request's run continues, and any
+// ingress returns the result.
 func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	lasts := longRun(t)
 	owner := signUp(t, first.url)

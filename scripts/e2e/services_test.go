@@ -72,7 +72,7 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 }
 
 // TestOpenAPIDocumentIsImportedAndCalled converts a document to endpoints and makes the offline
-// model call one.
+// model call one of them.
 func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)

@@ -20,8 +20,8 @@ import (
 const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
 	"And this is the end of the story."
 
-// runTogether starts tests simultaneously. The returned function waits for their ends. Parallel tests
-// would have to wait for a slot of the package while their processes run.
+// runTogether starts tests simultaneously. The returned function waits until all tests have ended. Parallel tests would have to
+// wait for a slot of the package while their processes run.
 func runTogether(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -131,7 +131,7 @@ func (a account) speaks(t *testing.T) account {
 	return a
 }
 
-// dial opens a conversation that ends with the test.
+// dial opens a voice session that ends with the test.
 func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -143,7 +143,7 @@ func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, err
 	return line, err
 }
 
-// converse opens a conversation and returns when it has begun.
+// converse opens a voice session and returns when it has begun.
 func (a account) converse(t *testing.T, session string) *talk {
 	t.Helper()
 	line, err := a.dial(t, session)
@@ -155,7 +155,7 @@ func (a account) converse(t *testing.T, session string) *talk {
 	return k
 }
 
-// talk is a conversation whose errors fail the test.
+// talk is a voice session whose errors fail the test.
 type talk struct {
 	*realtimeclient.Client
 
@@ -271,7 +271,7 @@ func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	for differs < min(len(got.PCM), len(want.PCM)) && got.PCM[differs] == want.PCM[differs] {
 		differs++
 	}
-	t.Errorf("%d bytes of audio, undisturbed %d; from %s on it is other audio", len(got.PCM), len(want.PCM), realtimeclient.Lasts(differs))
+	t.Errorf("%d bytes of audio, undisturbed %d; the audio differs from %s on", len(got.PCM), len(want.PCM), realtimeclient.Lasts(differs))
 }
 
 // transcript is a session in the API.

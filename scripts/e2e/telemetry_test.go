@@ -319,7 +319,7 @@ func wantMetrics(t *testing.T, urls []string) {
 	}
 }
 
-// shownBy returns the labels of each metric of the processes.
+// shownBy returns the labels of each metric that the processes export.
 func shownBy(t *testing.T, urls []string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}

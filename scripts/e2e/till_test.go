@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// till is a real receiver of side effects. It counts requests, and may hold a request before it
-// counts it, or before it answers. The "point" in a request's body selects the hold.
+// till receives side effects and counts them. It can hold a request before it counts the effect, or
+// before it responds. The "point" in the request's body selects the hold.
 type till struct {
 	url  string
 	host string // for OUTBOUND_ALLOW

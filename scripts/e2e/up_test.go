@@ -121,7 +121,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next, err := strconv.Atoi(used); err != nil || next <= port {
-		t.Fatalf("it serves on port %s, want one after %d", used, port)
+		t.Fatalf("parley serves on port %s, want a port after %d", used, port)
 	}
 
 	keyWorks(t, creds)

@@ -124,7 +124,7 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 // skipLoudly skips the test and always prints the reason.
 func skipLoudly(t *testing.T, why string) {
 	t.Helper()
-	fmt.Fprintf(os.Stderr, "e2e: %s is left out: %s\n", t.Name(), why)
+	fmt.Fprintf(os.Stderr, "e2e: %s is skipped: %s\n", t.Name(), why)
 	t.Skip(why)
 }
 

@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// workerFault is a fault in a conversation's worker in the middle of an answer.
+// workerFault is a fault in a voice session's worker in the middle of an answer.
 type workerFault struct {
 	name string
 	// pause is the allowed gap between audio deltas.
@@ -26,7 +26,7 @@ type workerFault struct {
 
 // workerFaults contains the rounds of faults. The faults in a round run in parallel, because they
 // do not affect each other. A frozen worker has a round to itself: it may be asked to take over any
-// conversation, and does not refuse.
+// voice session, and does not refuse.
 var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
@@ -35,7 +35,7 @@ var workerFaults = [][]workerFault{
 			do: func(_ *cluster, holder *testkit.Process) { holder.Kill9() },
 		},
 		{
-			name: "told to stop", pause: time.Second,
+			name: "stopped gracefully", pause: time.Second,
 			do: func(_ *cluster, holder *testkit.Process) { holder.Term() },
 		},
 	},
@@ -58,10 +58,11 @@ var workerFaults = [][]workerFault{
 }
 
 const (
-	// undisturbed is the conversation to which the answers of the other conversations are compared.
+	// undisturbed is the voice session to which the answers of the other voice sessions are
+	// compared.
 	undisturbed = "undisturbed"
-	// onePlace limits a worker to one conversation.
-	onePlace = "VOICE_CONCURRENCY=1"
+	// oneSlot limits a worker to one voice session.
+	oneSlot = "VOICE_CONCURRENCY=1"
 )
 
 func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
@@ -76,7 +77,7 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 		var startWorkers []*testkit.Process
 		struck, all := make([]disturbed, len(round)), map[string]func(*testing.T){}
 		for i, s := range round {
-			holder, k := c.voiceWorker(t, l, onePlace), owner.converse(t, s.name)
+			holder, k := c.voiceWorker(t, l, oneSlot), owner.converse(t, s.name)
 			startWorkers = append(startWorkers, holder, nil)
 			all[s.name] = func(t *testing.T) {
 				t.Helper()
@@ -85,8 +86,8 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 				checkHistory(t, c, owner, k, s.name)
 			}
 		}
-		for i := range round { // the workers that take over the conversations
-			startWorkers[2*i+1] = c.voiceWorker(t, l, onePlace)
+		for i := range round { // the workers that take over the voice sessions
+			startWorkers[2*i+1] = c.voiceWorker(t, l, oneSlot)
 		}
 		runTogether(t, all)()
 		for i, s := range round {
@@ -143,7 +144,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
-		return // the test of that conversation has failed
+		return // the test of that voice session has failed
 	}
 
 	pause, behind := got.Longest()
@@ -166,7 +167,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	sameAnswer(t, got, whole)
 }
 
-// checkHistory asks once more. The conversation continues with its complete history.
+// checkHistory asks once more. The voice session continues with its complete history.
 func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session string) {
 	t.Helper()
 	next := "And after " + session + "?"
@@ -183,7 +184,7 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 		t.Errorf("%s: session = %+v", session, said)
 	}
 
-	_ = k.Close() // it may be lost, which the next conversation shows
+	_ = k.Close() // it may be lost, which the next voice session shows
 }
 
 // alike counts the uploads that equal whole except for silence at their ends. It returns 0 if any
@@ -212,11 +213,11 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url).speaks(t)
 	words := append(realtimeclient.Silence(time.Second), speech(t, "please tell me everything about the mountains")...)
-	c.voiceWorker(t, l, onePlace)
+	c.voiceWorker(t, l, oneSlot)
 	calm := owner.converse(t, "calm")
-	holder := c.voiceWorker(t, l, onePlace)
+	holder := c.voiceWorker(t, l, oneSlot)
 	k := owner.converse(t, "mid-speech")
-	next := c.voiceWorker(t, l, onePlace)
+	next := c.voiceWorker(t, l, oneSlot)
 	runTogether(t, map[string]func(*testing.T){
 		"calm": func(t *testing.T) {
 			t.Helper()
@@ -245,7 +246,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	k.Leave() // its worker is then the only one with a free slot
 	holder = next
 	k = owner.converse(t, "mid-transcription")
-	c.voiceWorker(t, l, onePlace)
+	c.voiceWorker(t, l, oneSlot)
 	uploaded := l.holdNext()
 	k.say(words)
 	awaitClosed(t, uploaded, "the upload of what was said")
@@ -297,7 +298,7 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 }
 
 // TestChaosIngressKilledMidConversation kills an ingress. Only the connection is lost, not the
-// conversation.
+// voice session.
 func TestChaosIngressKilledMidConversation(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -332,8 +333,8 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	}
 }
 
-// TestStoppingIngressFinishesItsSpeech finishes an answer in progress, and closes idle
-// conversations.
+// TestStoppingIngressFinishesItsSpeech finishes an answer in progress, and closes idle voice
+// sessions.
 func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -351,19 +352,19 @@ func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	part := k.part(5 * time.Second)
 	leaving.Term()
 	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
-		t.Errorf("close code of an idle conversation = %d", code)
+		t.Errorf("close code of an idle voice session = %d", code)
 	}
 
 	sameAnswer(t, k.rest(part), whole)
 	if code, _ := k.closed(10 * time.Second); code != goingAway {
-		t.Errorf("close code of the conversation = %d", code)
+		t.Errorf("close code of the voice session = %d", code)
 	}
 	if err := leaving.Wait(25 * time.Second); err != nil {
 		t.Errorf("the ingress did not exit with 0: %v", err)
 	}
 }
 
-// TestVoiceWithoutWorkers expects an error and a closed conversation.
+// TestVoiceWithoutWorkers expects an error and a closed voice session.
 func TestVoiceWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	const tryAgainLater = 1013

@@ -84,6 +84,7 @@ type job struct {
 	key        string // the key, or the run's ID, from which Dedupe is derived
 	dispatchNo int
 	replyTo    *ingress
+	late       *order // the run, if the message contains it
 }
 
 // database models PostgreSQL with the statements of shared/store. Each statement is one event.
@@ -152,6 +153,7 @@ type order struct {
 	work             work
 	retention        time.Duration
 	allowed          time.Duration // time from acceptance to the deadline
+	late             bool          // the run may finish before it is accepted
 	replyTo          *ingress
 }
 
@@ -231,7 +233,8 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder returns the run that holds a key, or nil. A run whose retention is over holds no key.
+// holder returns the run that holds a key, or nil. A run whose retention period has ended holds no
+// key.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r

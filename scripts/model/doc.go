@@ -29,7 +29,7 @@
 // statement explains why claims cannot be granted. If this statement fails, the whole batch fails, although its other runs are
 // claimed. In two of three schedules with faults, claims and results wait for others, so that batches are large.
 //
-// When a run's retention is over, the model removes the run's key and keeps its row. As in the product, a key is kept for
+// When a run's retention period ends, the model removes the run's key and keeps its row. As in the product, a key is kept for
 // longer than the stream's duplicate window. In half of the schedules both times are seconds, so that keys expire while faults
 // happen.
 //

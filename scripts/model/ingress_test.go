@@ -54,6 +54,7 @@ type waiter struct {
 	id      int
 	since   time.Duration
 	settled time.Duration // when the initial steps were done
+	late    bool          // the run is not accepted yet
 	known   int           // the required action of the run at the beginning
 	result  *box[answer]
 }
@@ -97,6 +98,15 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	s.ids++
 	o.id, o.replyTo = s.ids, i
 	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before it is known to be accepted
+	if o.late {
+		o.session = 1000 + o.id // a session of its own
+		if a, ok := i.tryLate(t, &o, w); ok {
+			i.remove(w)
+			i.sim.waited(w)
+			return a
+		}
+		w.settled = s.now
+	}
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -231,7 +241,7 @@ func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 }
 
 // explain models explainLosers and acceptAgain. A separate statement reads the run that holds the key. If that run's retention
-// is over, explain frees the key and retries. Another process may free or take the key at the same time.
+// period has ended, explain frees the key and retries. Another process may free or take the key at the same time.
 func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	s := i.sim
 	for tries := 1; ; tries++ {

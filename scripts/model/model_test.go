@@ -88,10 +88,10 @@ func cpu(t *testing.T) time.Duration {
 
 // tally counts what the schedules contained.
 type tally struct {
-	schedules, quiet, runs, kills, effects, lost int
-	events                                       uint64
-	ends                                         map[string]int
-	batches                                      [maxCountedBatch + 1]int
+	schedules, quiet, runs, kills, effects, lost, late int
+	events                                             uint64
+	ends                                               map[string]int
+	batches                                            [maxCountedBatch + 1]int
 }
 
 func (c *tally) add(s *sim) {
@@ -102,6 +102,7 @@ func (c *tally) add(s *sim) {
 
 	c.runs += len(s.db.runs)
 	c.kills += s.kills
+	c.late += s.late
 	c.effects += s.effects
 	c.lost += s.db.lost + s.bus.lost
 	c.events += s.events
@@ -119,7 +120,8 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 	t.Logf("%d schedules, %d of them quiet, in %v with %v of a core: %.0f a minute", c.schedules, c.quiet, took.Round(time.Millisecond),
 		used.Round(time.Millisecond), float64(c.schedules)/used.Minutes())
 	t.Logf("batches of claims and results, by size: %v", c.batches[1:])
-	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and replies", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
+	t.Logf("%d events; %d runs %v, %d of them stored with their result, %d effects, %d kills, %d lost messages and replies",
+		c.events, c.runs, c.ends, c.late, c.effects, c.kills, c.lost)
 }
 
 // TestMutants shows that the promises are checked: for each rule that a mutant omits, some schedule breaks the promise that the

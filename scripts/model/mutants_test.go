@@ -15,6 +15,7 @@ type mutant struct {
 	freedByAnother, expiredRunAnswers, freesLivingKeys, keyShorterThanWindow                           bool
 	lockFailsBatch, lockedLeaseLost, lockedResultDropped                                               bool
 	claimLockFailsBatch, batchClaimsTwice, claimsMixedUp, finishLockFailsBatch, lossFailsBatch         bool
+	lateWithoutIndex, lateAnswerBeforeInsert, lateOverwrites                                           bool
 }
 
 // mutants lists all mutants with the promise that each must break. For some mutants there are two promises; a schedule may
@@ -41,7 +42,7 @@ var mutants = []struct {
 	{mutant{name: "no poll", noPoll: true}, "a wait ends with its run", ""},
 	{mutant{name: "raw message id", rawMsgID: true}, "job messages are delivered", ""},
 	{mutant{name: "message id shared by organizations", sharedMsgID: true}, "job messages are delivered", ""},
-	{mutant{name: "done before commit", doneBeforeCommit: true}, "a wait ends with its run", ""},
+	{mutant{name: "done before commit", doneBeforeCommit: true}, "a wait ends with its run", "equal answers per key"},
 	{mutant{name: "slots are kept", placesKept: true}, "free slots are used", ""},
 	{mutant{name: "an unsafe call is sent again", unsafeSentAgain: true}, "a side effect happens once", ""},
 	{mutant{name: "separate key per attempt", keyOfAttempt: true}, "a side effect keeps its key", ""},
@@ -54,7 +55,7 @@ var mutants = []struct {
 	{mutant{name: "no redispatch", noRedispatch: true}, "every accepted run ends", ""},
 	{mutant{name: "no sweeper", noSweeper: true}, "a run ends by its deadline", "free slots are used"},
 	{mutant{name: "only the process that frees an expired key replaces it", freedByAnother: true}, "an expired key is replaced", ""},
-	{mutant{name: "a run whose retention is over is replayed", expiredRunAnswers: true}, "an expired key is replaced", ""},
+	{mutant{name: "a run whose retention period has ended is replayed", expiredRunAnswers: true}, "an expired key is replaced", ""},
 	{mutant{name: "a key in use is freed", freesLivingKeys: true}, "one run per key", ""},
 	{mutant{name: "a key expires within the duplicate window", keyShorterThanWindow: true}, "job messages are delivered", ""},
 	{mutant{name: "a locked session fails its batch", lockFailsBatch: true}, "a lock delays only its own run", ""},
@@ -62,7 +63,10 @@ var mutants = []struct {
 	{mutant{name: "a locked result is dropped", lockedResultDropped: true}, "an attempt ends with its outcome", ""},
 	{mutant{name: "a locked run fails its batch of claims", claimLockFailsBatch: true}, "a lock delays only its own run", ""},
 	{mutant{name: "a batch claims a run twice", batchClaimsTwice: true}, "each claim has its own fence", ""},
-	{mutant{name: "claims of a batch are mixed up", claimsMixedUp: true}, "equal answers per key", ""},
+	{mutant{name: "claims of a batch are mixed up", claimsMixedUp: true}, "equal answers per key", "a side effect keeps its key"},
 	{mutant{name: "a locked run fails its batch of results", finishLockFailsBatch: true}, "a lock delays only its own run", ""},
+	{mutant{name: "late acceptance without index", lateWithoutIndex: true}, "one run per key", ""},
+	{mutant{name: "late acceptance answers before its insert", lateAnswerBeforeInsert: true}, "no accepted run is lost", "equal answers per key"},
+	{mutant{name: "late acceptance overwrites an accepted run", lateOverwrites: true}, "every write is fenced", ""},
 	{mutant{name: "a run that was taken fails its batch of results", lossFailsBatch: true}, "an attempt ends with its outcome", ""},
 }

@@ -128,7 +128,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		return
 	}
 	if r := s.db.byID(a.run); r != nil && r.status != "" && r.expires < asked {
-		s.brokenf("an expired key is replaced", "the response for key %s is run %d, whose retention is over", o.hash(), r.id)
+		s.brokenf("an expired key is replaced", "the response for key %s is run %d, whose retention period has ended", o.hash(), r.id)
 	}
 	if o.key != "" {
 		known := s.keys[o.hash()]

@@ -50,6 +50,7 @@ type sim struct {
 	batches [maxCountedBatch + 1]int // batches of claims and results, by size
 
 	ids, calls, kills, effects int
+	late                       int            // runs that were stored with their result
 	clients                    int            // unsatisfied clients
 	results                    map[int]answer // results that clients know, by run
 	keys                       map[string]int // the run for each key, as clients know it
@@ -204,6 +205,7 @@ func (s *sim) load(everybody *process) {
 		o.session = 10*o.org + s.rng.n(3)
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
+			s.drawLate(&o)
 		}
 		if s.rng.n(6) == 0 {
 			o.allowed = s.rng.between(5*time.Second, 90*time.Second)

@@ -93,6 +93,9 @@ func (b *bus) store(j *job) {
 	id := s.msgID(j)
 	if at, known := b.known[id]; known && s.now-at < b.window {
 		s.tracef("job message %s is a duplicate", id)
+		if j.late != nil {
+			b.decline(j)
+		}
 		return
 	}
 

@@ -163,6 +163,10 @@ type attempt struct {
 // execute models Runner.execute: it handles one job message until the attempt has ended.
 func (w *worker) execute(t *task, m *message) {
 	s := w.sim
+	if m.job.late != nil {
+		w.executeLate(t, m)
+		return
+	}
 	c, asked, err := w.claim(t, m.job.id)
 	if err != nil {
 		return

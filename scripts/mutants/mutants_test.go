@@ -326,7 +326,7 @@ var all = []mutant{
 	},
 	{
 		"a locked lease that counts as lost",
-		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
+		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND o.run_id NOT IN", "WHERE o.status = 'parked' AND o.run_id NOT IN"}},
 		"shared/store",
 		[]string{"TestALockedLeaseIsNotLost"},
 	},
@@ -465,5 +465,41 @@ var all = []mutant{
 		[]edit{{"shared/batch/batch.go", "g.size != nil && size > g.sizeMax", "g.size != nil && size < 0"}},
 		"shared/batch",
 		[]string{"TestGroupLimitsTheSizeOfABatch"},
+	},
+	{
+		"a late acceptance that overwrites an accepted run",
+		[]edit{{sql("insert_finished_runs"), "ON CONFLICT DO NOTHING", "ON CONFLICT (id) DO UPDATE SET result = excluded.result"}},
+		"shared/store",
+		[]string{"TestALateRunIsNotStored"},
+	},
+	{
+		"a late acceptance with an old version of the agent",
+		[]edit{{sql("insert_finished_runs"), "AND a.version = u.config_version AND", "AND"}},
+		"workers",
+		[]string{"TestWorkersStoreLateRuns"},
+	},
+	{
+		"a late acceptance that budgets do not count",
+		[]edit{{sql("insert_finished_runs"), "WHERE b.org_id = o)", "WHERE b.org_id = o AND false)"}},
+		"shared/store",
+		[]string{"TestALateRunIsNotStored"},
+	},
+	{
+		"a late acceptance that answers without a row",
+		[]edit{{"workers/internal/runner/late.go", "if out[i] = stored[l.ID]; out[i] {", "if out[i] = stored[l.ID]; i >= 0 {"}},
+		"workers",
+		[]string{"TestWorkersStoreLateRuns"},
+	},
+	{
+		"a late acceptance of a run with tools",
+		[]edit{{"workers/internal/runner/late.go", "if cfg.Tools != (domain.Tools{}) {", "if cfg.Tools != (domain.Tools{}) && false {"}},
+		"workers",
+		[]string{"TestWorkersDeclineRunsWithEffects"},
+	},
+	{
+		"a late acceptance with readable text in its message",
+		[]edit{{"ingress/internal/dispatch/late.go", "d.late.box.SealBytes(plain, []byte(run.ID))", "plain"}},
+		"ingress/internal/dispatch",
+		[]string{"TestALateRunIsAnsweredByItsWorker"},
 	},
 }

@@ -1,11 +1,12 @@
-// Command sdkgen generates files from the OpenAPI document: the types of both SDKs and the Postman collection.
+// Command sdkgen generates files from the OpenAPI document: the types of the SDKs and the Postman collection.
 //
 //	ingress/internal/openapi/openapi.yaml ──▶ sdk/typescript/src/types.ts
 //	                                      ├─▶ sdk/python/src/parley/types.py
+//	                                      ├─▶ sdk/go/types.go
 //	                                      └─▶ docs/parley.postman_collection.json
 //
-// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print the
-// definitions in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are
+// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go, python.go and golang.go
+// print the definitions in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are
 // outdated.
 package main
 
@@ -32,6 +33,7 @@ var generators = []struct {
 }{
 	{"sdk/typescript/src/types.ts", typeScript},
 	{"sdk/python/src/parley/types.py", python},
+	{"sdk/go/types.go", golang},
 	{"docs/parley.postman_collection.json", postman},
 }
 

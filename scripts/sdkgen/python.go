@@ -16,6 +16,7 @@ func python(doc object) ([]byte, error) {
 		return nil, err
 	}
 
+	all = append(all, completedRuns(all)...)
 	w := &pythonWriter{of: map[string]definition{}, begun: map[string]bool{}, done: map[string]bool{}}
 	for _, d := range all {
 		w.of[d.name] = d
@@ -39,6 +40,27 @@ func python(doc object) ([]byte, error) {
 	out.WriteString("]\n")
 	out.WriteString(w.out.String())
 	return []byte(out.String()), nil
+}
+
+// completedRuns defines CompletedRun, a Run whose status and answer are known. A TypedDict cannot
+// narrow the fields of another one, so it repeats them.
+func completedRuns(all []definition) []definition {
+	at := slices.IndexFunc(all, func(d definition) bool { return d.name == "Run" && d.record })
+	if at < 0 {
+		return nil
+	}
+	completed := all[at]
+	completed.name, completed.doc = "CompletedRun", "A completed run, which has an answer."
+	completed.fields = slices.Clone(completed.fields)
+	for i, f := range completed.fields {
+		switch f.name {
+		case "status":
+			completed.fields[i].shape = shape{kind: literal, value: "completed"}
+		case "message":
+			completed.fields[i].shape = shape{kind: text}
+		}
+	}
+	return []definition{completed}
 }
 
 // pythonWriter writes each definition after the definitions that it references, because Python resolves names when it executes a line.

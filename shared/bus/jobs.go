@@ -11,6 +11,7 @@ import (
 
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/failpoint"
 )
 
 // JobMessage is a job message that was delivered to a worker. The worker acknowledges it on receipt,
@@ -19,7 +20,18 @@ type JobMessage struct {
 	RunID       string
 	ReplyTo     string
 	Traceparent string
+	Late        []byte // the sealed run of a late acceptance; nil for a run that is a row
 	msg         jetstream.Msg
+}
+
+// Age returns how long ago the stream stored the message, by this process's clock. It returns false
+// if that is unknown.
+func (d *JobMessage) Age() (time.Duration, bool) {
+	meta, err := d.msg.Metadata()
+	if err != nil {
+		return 0, false
+	}
+	return time.Since(meta.Timestamp), true
 }
 
 // Ack removes the message from the stream.
@@ -63,7 +75,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		headers := msg.Headers()
 		f(&JobMessage{
 			RunID: contract.RunIDFor(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
-			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
+			Traceparent: headers.Get(contract.HeaderTraceparent), Late: lateBody(msg), msg: msg,
 		})
 	}
 
@@ -75,6 +87,43 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 
 	return nil
 }
+
+// lateBody returns the sealed run of a message, or nil.
+func lateBody(msg jetstream.Msg) []byte {
+	if len(msg.Data()) == 0 {
+		return nil
+	}
+	return msg.Data()
+}
+
+// LateJob is a published job message that contains its run.
+type LateJob struct{ future jetstream.PubAckFuture }
+
+// Stored receives whether the message was a duplicate, once the stream has stored or dropped it.
+func (j LateJob) Stored() <-chan *jetstream.PubAck { return j.future.Ok() }
+
+// Failed receives an error if the stream has not stored the message.
+func (j LateJob) Failed() <-chan error { return j.future.Err() }
+
+// PublishLate publishes the job of a run that is not a row yet. sealed contains the run. It does not
+// wait.
+func (b *Bus) PublishLate(job domain.Job, sealed []byte) (LateJob, error) {
+	msg := &nats.Msg{Subject: contract.JobSubject(job), Data: sealed, Header: nats.Header{
+		jetstream.MsgIDHeader: {contract.MsgID(job)}, contract.HeaderReplyTo: {job.ReplyTo},
+	}}
+	if job.Traceparent != "" {
+		msg.Header[contract.HeaderTraceparent] = []string{job.Traceparent}
+	}
+	future, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(pendingWait))
+	if err != nil {
+		return LateJob{}, fmt.Errorf("publishing job: %w", err)
+	}
+	failpoint.Here(failpoint.PublishJobAfter)
+	return LateJob{future}, nil
+}
+
+// Reply sends a run's rendered object, or contract.Declined, to the inbox of the waiting ingress only.
+func (b *Bus) Reply(runID, replyTo string, body []byte) { b.reply(runID, replyTo, body) }
 
 // OldestUndelivered returns when the oldest undelivered job message of a lane was published. It
 // returns false if there is none.

@@ -55,8 +55,11 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
 
-	for msg := range batch.Messages() {
-		return msg.Ack()
+	if msg, ok := <-batch.Messages(); ok {
+		if err := msg.DoubleAck(ctx); err != nil { // waits until the message has left the stream
+			return fmt.Errorf("probing jobs: acknowledging a message: %w", err)
+		}
+		return nil
 	}
 
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {

@@ -291,7 +291,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if before := lost(t, line.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
-			for stage := ""; stage != string(contract.StageEnded); { // the worker is told that the session has ended
+			for stage := ""; stage != string(contract.StageEnded); { // until the worker receives the end of the session
 				stage = receive(t, ended).Header.Get(contract.HeaderStage)
 			}
 		})

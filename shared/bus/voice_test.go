@@ -246,7 +246,7 @@ func TestAClosedLineReleasesItsSlot(t *testing.T) {
 			t.Errorf("%d frames on a silent line", before)
 		}
 		if got := receive(t, last); got.Control == nil || got.Control.Type != contract.VoiceClose {
-			t.Errorf("it ended with %+v", got.Control)
+			t.Errorf("the last message of the line is %+v", got.Control)
 		}
 	}
 }

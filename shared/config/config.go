@@ -143,9 +143,11 @@ type Ingress struct {
 	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance until a run times out."`
 	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Maximum and default time that a request waits for its run."`
 	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; at least 24h."`
+	FileLinkTTL            time.Duration `name:"file-link-ttl" env:"FILE_LINK_TTL" default:"24h" help:"How long a link to a file in an answer on /v1 works without a credential; 0: no links."`
 	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
 	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503."`
 	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Maximum queued runs of one organization; above it its new runs are rejected with 503; 0: a quarter of BACKLOG_MAX."`
+	LateAcceptance         bool          `name:"late-acceptance" env:"LATE_ACCEPTANCE" help:"Accept short runs of run-automation after they have finished, with one write instead of three."`
 	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
 	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
 	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`
@@ -193,6 +195,8 @@ func (i Ingress) checkTimes() error {
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys are valid for a day", i.RetentionDefault)
+	case i.FileLinkTTL < 0 || i.FileLinkTTL > 31*24*time.Hour:
+		return fmt.Errorf("FILE_LINK_TTL must be between 0 and 744h, not %s", i.FileLinkTTL)
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
 	}

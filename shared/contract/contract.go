@@ -1,12 +1,13 @@
 // Package contract defines the protocol between ingress and workers: subjects, headers and
 // messages. A job message contains the run's id and routing data, never the caller's text; a
-// worker reads the run's row in PostgreSQL.
+// worker reads the run's row in PostgreSQL. With late acceptance it also contains the run, sealed:
+// see domain.LateRun.
 //
 //	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: job message of a dispatched run
 //	runs.done.<run_id>             core: the run is terminal; read its row
 //	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
 //	runs.cancel.<run_id>           core: the run was cancelled; its worker stops
-//	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress
+//	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress; or Declined
 //	runs.readers.all               core: the ingresses agree which runs have no reader left
 //	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
@@ -35,6 +36,13 @@ const (
 
 	HeaderReplyTo     = "Parley-Reply-To"
 	HeaderTraceparent = "traceparent"
+)
+
+// Replies of a worker that has not stored the run of a late acceptance. The ingress then accepts the
+// run in the ordinary way. A rendered run is a JSON object, so it never has these texts.
+const (
+	Declined      = "declined"       // this run
+	DeclinedAgent = "declined agent" // all runs of the agent, as long as it does not change
 )
 
 // Shards is the number of subjects among which a lane's organizations are divided. An operator can

@@ -65,7 +65,9 @@ type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`
 	Tools   []ToolSpec        `json:"tools,omitempty"` // result of OperationList
-	Failure *ToolFailure      `json:"failure,omitempty"`
+	// Absent lists the servers whose tools OperationList could not list.
+	Absent  []AbsentServer `json:"absent,omitempty"`
+	Failure *ToolFailure   `json:"failure,omitempty"`
 }
 
 // ToolSpec describes a tool to a model.
@@ -74,6 +76,12 @@ type ToolSpec struct {
 	Description string            `json:"description"`
 	Schema      json.RawMessage   `json:"schema"`
 	SideEffect  domain.SideEffect `json:"sideEffect,omitempty"`
+}
+
+// AbsentServer is a server whose tools could not be listed. Reason is public.
+type AbsentServer struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // ToolFailure is a failed call. Message is for the model and the caller.

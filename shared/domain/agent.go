@@ -15,9 +15,13 @@ type Agent struct {
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
 	AnswerSettings
-	Version   int  `json:"version"`
-	CreatedAt Time `json:"createdAt"`
-	UpdatedAt Time `json:"updatedAt"`
+	// AppendSources adds a list of sources and files to the text of answers on /v1.
+	AppendSources bool `json:"appendSources"`
+	Version       int  `json:"version"`
+	// LastCheck is the result of the last check of the agent's connections; nil if there was none.
+	LastCheck *AgentCheck `json:"lastCheck"`
+	CreatedAt Time        `json:"createdAt"`
+	UpdatedAt Time        `json:"updatedAt"`
 }
 
 // Template is a predefined agent with which all organizations and demo visitors may chat.
@@ -137,6 +141,7 @@ type Config struct {
 	Model          string   `json:"model"`
 	FallbackModels []string `json:"fallbackModels,omitempty"`
 	Tools          Tools    `json:"tools"`
+	AppendSources  bool     `json:"appendSources,omitempty"`
 
 	Answer AnswerSettings `json:"answer,omitzero"`
 }

@@ -9,6 +9,20 @@ type AnswerSettings struct {
 	OutputSchema json.RawMessage `json:"outputSchema"`
 }
 
+// RunOptions is what a request asks of a run besides its message. A zero value asks for nothing.
+// Every field is part of the request's fingerprint.
+type RunOptions struct {
+	Output      *OutputContract `json:"output,omitempty"`      // the form of the answer
+	Settings    *ModelSettings  `json:"settings,omitempty"`    // settings that take precedence over the agent's
+	Attachments []Attachment    `json:"attachments,omitempty"` // images and documents beside the message
+	ClientTools *ClientTools    `json:"clientTools,omitempty"` // tools that the client runs itself
+}
+
+// IsZero reports whether the request asks for nothing besides its message.
+func (o *RunOptions) IsZero() bool {
+	return o.Output == nil && o.Settings == nil && len(o.Attachments) == 0 && o.ClientTools == nil
+}
+
 // OutputContract is the form of the answer that a request asks for. It takes precedence over the
 // agent's OutputSchema.
 type OutputContract struct {

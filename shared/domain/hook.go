@@ -67,13 +67,14 @@ type HookCoalesce struct {
 // DeliveryStatus is the result of a delivery.
 type DeliveryStatus string
 
-// The results of deliveries with a valid signature.
+// The results of deliveries. Only the signatures of rejected ones are not valid.
 const (
 	DeliveryAccepted  DeliveryStatus = "accepted"  // it has started a run
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
 	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
 	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
 	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the delivery's error says why
+	DeliveryRejected  DeliveryStatus = "rejected"  // it has no valid signature; repetitions share an entry, and few entries are kept
 )
 
 // Delivery is an entry of a hook's log.

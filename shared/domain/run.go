@@ -37,29 +37,75 @@ func (s RunStatus) Terminal() bool {
 
 // Run is one execution of an agent or template. Its JSON form is the run object in the HTTP API.
 type Run struct {
-	ID           string     `json:"id"`
-	Status       RunStatus  `json:"status"`
-	AgentID      *string    `json:"agentId"`
-	TemplateID   *string    `json:"templateId"`
-	SessionID    string     `json:"sessionId"`
-	Trigger      Trigger    `json:"trigger"`
-	Message      *string    `json:"message"`
-	Output       *Output    `json:"output"`
-	Citations    []Citation `json:"citations"`
-	ToolCalls    []ToolCall `json:"toolCalls"`
-	Usage        Usage      `json:"usage"`
-	Error        *RunError  `json:"error"`
-	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
+	ID         string    `json:"id"`
+	Status     RunStatus `json:"status"`
+	AgentID    *string   `json:"agentId"`
+	TemplateID *string   `json:"templateId"`
+	SessionID  string    `json:"sessionId"`
+	// PreviousRunID is the run that this run continues, if the request named one. nil: the preceding
+	// run of the session, or none.
+	PreviousRunID *string    `json:"previousRunId,omitempty"`
+	Trigger       Trigger    `json:"trigger"`
+	Message       *string    `json:"message"`
+	Output        *Output    `json:"output"`
+	Citations     []Citation `json:"citations"`
+	ToolCalls     []ToolCall `json:"toolCalls"`
+	Usage         Usage      `json:"usage"`
+	Error         *RunError  `json:"error"`
+	OmittedTurns  int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
-	CitationsRemoved int     `json:"citationsRemoved,omitempty"`
-	Attempts         int     `json:"attempts"`
-	IdempotencyKey   *string `json:"idempotencyKey"`
-	CreatedAt        Time    `json:"createdAt"`
-	StartedAt        *Time   `json:"startedAt"`
-	FinishedAt       *Time   `json:"finishedAt"`
-	ExpiresAt        *Time   `json:"expiresAt"`
+	CitationsRemoved int `json:"citationsRemoved,omitempty"`
+	// Warnings are connections of the agent that did not work, although the run went on.
+	Warnings []RunWarning `json:"warnings,omitempty"`
+	// AppendSources is the agent's setting at the time of acceptance.
+	AppendSources bool `json:"appendSources,omitempty"`
+	// FinishReason is nil until the run has finished.
+	FinishReason *FinishReason `json:"finishReason"`
+	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.
+	AgentVersion   *int    `json:"agentVersion"`
+	Attempts       int     `json:"attempts"`
+	IdempotencyKey *string `json:"idempotencyKey"`
+	CreatedAt      Time    `json:"createdAt"`
+	StartedAt      *Time   `json:"startedAt"`
+	FinishedAt     *Time   `json:"finishedAt"`
+	ExpiresAt      *Time   `json:"expiresAt"`
+}
+
+// FinishReason is the reason why a run's answer ended.
+type FinishReason string
+
+// The finish reasons. A completed run has one of the first three. FinishToolCalls is reserved for
+// runs that end with calls of the caller's own tools.
+const (
+	FinishStop          FinishReason = "stop"           // the answer is complete
+	FinishLength        FinishReason = "length"         // the model reached its output limit
+	FinishContentFilter FinishReason = "content_filter" // the provider withheld the rest of the answer
+	FinishToolCalls     FinishReason = "tool_calls"
+	FinishCancelled     FinishReason = "cancelled"
+	FinishError         FinishReason = "error" // the run failed or timed out
+)
+
+// EndReason returns the finish reason of a run whose answer is not incomplete, by its status. It
+// returns nil if the run has not finished.
+func (s RunStatus) EndReason() *FinishReason {
+	switch s {
+	case RunCompleted:
+		return new(FinishStop)
+	case RunCancelled:
+		return new(FinishCancelled)
+	case RunFailed, RunTimedOut:
+		return new(FinishError)
+	default:
+		return nil
+	}
+}
+
+// Incomplete reports whether the run has an answer that ended early: at the model's output limit
+// or by the provider's filter.
+func (r *Run) Incomplete() bool {
+	return r.Status == RunCompleted && r.FinishReason != nil && *r.FinishReason != FinishStop
 }
 
 // Trigger is the cause of a run: a chat, or an automation with a name chosen by the caller.
@@ -114,25 +160,49 @@ type Usage struct {
 	Model        string `json:"model"`
 }
 
+// RunWarning says which connection of the agent did not work during a run.
+type RunWarning struct {
+	Kind    CheckKind `json:"kind"`
+	Name    string    `json:"name"`
+	Message string    `json:"message"`
+}
+
 // RunError is the reason why a run failed, in words for the caller.
 type RunError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	// Errors are the mismatches of an answer, for the code output_invalid.
 	Errors []OutputMismatch `json:"errors,omitempty"`
+	// Provider is only for admins. Stored runs and events lack it: responses to admins add it.
+	Provider *ProviderError `json:"provider,omitempty"`
 }
+
+// ProviderError is the response with which a model provider refused a call: its HTTP status, and
+// its message, redacted and truncated to MaxProviderMessage characters.
+type ProviderError struct {
+	Status  int    `json:"status"`
+	Message string `json:"message"`
+}
+
+// MaxProviderMessage is the maximum number of characters of ProviderError.Message.
+const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions.
+// Instructions may have further instructions. Echo has fields of the request that a protocol repeats
+// when the run is read later.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
 	History      []Exchange      `json:"history,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
-	// Output is the form of the answer that the request asks for, if any.
-	Output *OutputContract `json:"output,omitempty"`
+	Echo         json.RawMessage `json:"echo,omitempty"`
+	RunOptions
 }
+
+// UnstoredInput is the beginning of the JSON of an input whose run cannot be read as a response of
+// OpenAI's protocol. It comes first, so that the flag is read without the rest of a large input.
+const UnstoredInput = `{"unstored":true,`
 
 // Exchange is one message in a conversation and the answer to it.
 type Exchange struct {
@@ -158,9 +228,12 @@ func (r *Run) Render() ([]byte, error) {
 }
 
 // End makes the run terminal at the time finished. The run expires after retentionSeconds, or never
-// if retentionSeconds is zero.
+// if retentionSeconds is zero. A finish reason that is already set stays.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
+	if r.FinishReason == nil {
+		r.FinishReason = status.EndReason()
+	}
 	if retentionSeconds > 0 {
 		r.ExpiresAt = AtPtr(finished.Add(time.Duration(retentionSeconds) * time.Second))
 	}

@@ -10,23 +10,26 @@ const (
 // RunSummary is a run as shown in lists. The HTTP API uses its JSON form. Only the run object has
 // the whole message, the output, the citations, and the inputs and outputs of tools.
 type RunSummary struct {
-	ID           string            `json:"id"`
-	Status       RunStatus         `json:"status"`
-	AgentID      *string           `json:"agentId"`
-	TemplateID   *string           `json:"templateId"`
-	SessionID    string            `json:"sessionId"`
-	Trigger      Trigger           `json:"trigger"`
-	Message      *string           `json:"message"`
-	MessageCut   bool              `json:"messageCut,omitempty"` // the message was truncated
-	Citations    int               `json:"citations"`
-	ToolCalls    []ToolCallSummary `json:"toolCalls"`
-	ToolCallsCut bool              `json:"toolCallsCut,omitempty"` // there are more tool calls
-	Usage        Usage             `json:"usage"`
-	Error        *RunError         `json:"error"`
-	OmittedTurns int               `json:"omittedTurns,omitempty"`
+	ID            string            `json:"id"`
+	Status        RunStatus         `json:"status"`
+	AgentID       *string           `json:"agentId"`
+	TemplateID    *string           `json:"templateId"`
+	SessionID     string            `json:"sessionId"`
+	PreviousRunID *string           `json:"previousRunId,omitempty"`
+	Trigger       Trigger           `json:"trigger"`
+	Message       *string           `json:"message"`
+	MessageCut    bool              `json:"messageCut,omitempty"` // the message was truncated
+	Citations     int               `json:"citations"`
+	ToolCalls     []ToolCallSummary `json:"toolCalls"`
+	ToolCallsCut  bool              `json:"toolCallsCut,omitempty"` // there are more tool calls
+	Usage         Usage             `json:"usage"`
+	Error         *RunError         `json:"error"`
+	OmittedTurns  int               `json:"omittedTurns,omitempty"`
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction   *RequiredActionSummary `json:"requiredAction,omitempty"`
 	CitationsRemoved int                    `json:"citationsRemoved,omitempty"`
+	FinishReason     *FinishReason          `json:"finishReason"`
+	AgentVersion     *int                   `json:"agentVersion"`
 	Attempts         int                    `json:"attempts"`
 	IdempotencyKey   *string                `json:"idempotencyKey"`
 	CreatedAt        Time                   `json:"createdAt"`

@@ -40,6 +40,8 @@ type Span struct {
 	OutputTokens *int64     `json:"outputTokens,omitempty"`
 	CostMicros   *int64     `json:"costMicros,omitempty"`
 	Message      string     `json:"message,omitempty"` // the reason for its result; for "wait", the decision
+	// Provider is the refusal that ended the work of an attempt. It is only for admins.
+	Provider *ProviderError `json:"provider,omitempty"`
 }
 
 // Timeline shows how the time of a run was spent. The HTTP API uses its JSON form.

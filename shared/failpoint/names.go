@@ -50,6 +50,11 @@ const (
 	// DoneAfter is in an agent worker: the done notice is published, but the job message is not
 	// acknowledged.
 	DoneAfter Point = "done.after"
+	// LateBefore is in an agent worker: it has the result of a run that is not accepted yet, but has
+	// not stored the run.
+	LateBefore Point = "late.before"
+	// LateAfter is in an agent worker: such a run is stored with its result, but not published.
+	LateAfter Point = "late.after"
 	// HandOverBefore is in an agent worker: a finished run has freed its slot, but no other run has
 	// the slot.
 	HandOverBefore Point = "handover.before"

@@ -37,7 +37,7 @@ func TestHoldWaitsForItsFile(t *testing.T) {
 	go func() { Here(ClaimAfter); close(passed) }()
 	select {
 	case <-passed:
-		t.Fatal("it did not wait")
+		t.Fatal("Here did not wait for the file")
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

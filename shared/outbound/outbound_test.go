@@ -551,7 +551,7 @@ func TestSending(t *testing.T) {
 	got, err := post(WithSending(t.Context(), func(context.Context) error {
 		calls++
 		if requests.Load() != 0 {
-			t.Error("it was sent before the hook had said so")
+			t.Error("the request was sent before the hook returned")
 		}
 		return nil
 	}))
@@ -577,7 +577,7 @@ func TestSendingOverTLS(t *testing.T) {
 	for _, refusal := range []error{errors.New("stale"), nil} {
 		ctx := WithSending(t.Context(), func(context.Context) error {
 			if asked.Load() != 0 {
-				t.Error("it was sent before the hook had said so")
+				t.Error("the request was sent before the hook returned")
 			}
 			return refusal
 		})

@@ -22,7 +22,7 @@ var (
 	errNotObject = errors.New("not a JSON object")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
-	errUnknown   = errors.New("a pattern that cannot be checked is used in not, if or patternProperties")
+	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
 	errBroken    = errors.New("it cannot be read")
 	errUnchecked = errors.New("the value cannot be checked")
 	errTooLarge  = errors.New("the value is too large to be checked")
@@ -37,8 +37,8 @@ type Schema struct {
 }
 
 // Compile compiles a JSON Schema of 2020-12, or of the older draft in its $schema. It returns an
-// error if the schema is over 64 KiB, is nested deeper than 64, refers to anything outside itself,
-// or has patterns that are too large.
+// error if the schema is larger than 64 KiB, is nested deeper than 64 levels, refers to anything
+// outside itself, or has patterns that are too large.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	doc, err := decode(raw, maxSchema)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestTokensAreOpenedAsWhatTheyAre(t *testing.T) {
 		}
 		for name, box := range map[string]*Box{"its own": b, "rotated": rotated} {
 			if got, err := box.OpenWidgetToken(token); err != nil || !bytes.Equal(got, plain) {
-				t.Errorf("%s key gave %q, %v", name, got, err)
+				t.Errorf("%s key = %q, %v", name, got, err)
 			}
 		}
 		visitor := b.SealVisitorToken(plain, "here")

@@ -26,7 +26,7 @@ func open(t *testing.T) *store.Store {
 	return s
 }
 
-// openRaw also returns the database opened as a superuser.
+// openRaw returns a store on a new database, and the database opened as a superuser.
 func openRaw(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
 	return openAt(t, testkit.Postgres(t))

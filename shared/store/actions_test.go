@@ -25,8 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// TestDecisions makes each possible decision about each kind of action, and then repeats the
-// decision.
+// Each possible decision about each kind of action is made, and then made again.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -55,7 +54,7 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 			if b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID) != before {
-				t.Error("a decision that does not fit changed something")
+				t.Error("a decision that does not match the action changed a row")
 			}
 			out, err := b.decide(held, tc.made)
 			if err != nil || out.Run.Run.Status != tc.run || out.Resumed != (tc.run == domain.RunQueued) || len(out.Ended) != map[bool]int{true: 0, false: 1}[out.Resumed] {
@@ -76,7 +75,7 @@ func TestDecisions(t *testing.T) {
 					if d != tc.made {
 						wantCode(t, err, apierr.VersionConflict)
 					} else if string(resultFor(again.Run)) != string(resultFor(out.Run)) {
-						t.Errorf("the same again gave %s", resultFor(again.Run))
+						t.Errorf("result of the repeated decision = %s", resultFor(again.Run))
 					}
 				}
 				if tc.run == domain.RunQueued && stage == "decided" {
@@ -153,8 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved and its outcome is lost. A second decision is then needed to send the call
-// again, and the second decision is not mistaken for the first.
+// A call is approved and its outcome is lost. The call is then sent again only after a second
+// decision, which is not mistaken for the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -320,7 +319,7 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 }
 
 // chaos makes many workers execute random operations on a few runs concurrently, while these runs
-// are erased. It counts the successful operations.
+// are erased. It adds the number of successful operations of each kind to doing.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup

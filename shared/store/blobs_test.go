@@ -29,8 +29,8 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content is removed together with the last file that refers to it, by erasure or at the end of
-// the retention, and not earlier.
+// A content is removed together with the last file that refers to the content, by erasure or at the
+// end of the retention period, and not earlier.
 func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -97,8 +97,8 @@ func TestManyContentsAreRemovedInParts(t *testing.T) {
 }
 
 // storeBlocked stores a content while another transaction is writing the content's second chunk. It
-// calls f once the storing waits for that transaction, rolls the transaction back after f, and
-// returns the result of storing the content. f can interrupt the storing by calling its argument.
+// calls f once the write waits for that transaction, rolls the transaction back after f, and
+// returns the result of storing the content. f can interrupt the write by calling f's argument.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -166,7 +166,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 		held := b.claimedRun()
 		kept, err := b.storeBlocked(held, randomBytes(2*mib, 2), func(context.CancelFunc) { end(held) })
 		if err != nil || kept {
-			t.Errorf("for a run that was %s meanwhile: %v, %v", what, kept, err)
+			t.Errorf("for a run that was %s in the meantime: %v, %v", what, kept, err)
 		}
 		b.wantStored("of what was written for one that was "+what, "1 contents 3 chunks 1 files")
 	}
@@ -189,14 +189,14 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 			first := b.text(`SELECT ctid::text FROM blob_chunks`)
 			file := b.make(b.requeueAndClaim(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 			if b.content(file.ID) != string(content) || b.text(`SELECT ctid::text FROM blob_chunks WHERE n = 0`) != first {
-				t.Error("it was not gone on with")
+				t.Error("the second writer did not use the chunks of the first")
 			}
 			b.remove(b.requeueAndClaim(held.RunID).Held(), "c")
 			b.wantStored("once removed", "0 contents 0 chunks 0 files")
 			continue
 		}
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
-			t.Errorf("within the hour that it has to be linked to, it was checked: %d, %v", n, err)
+			t.Errorf("the sweeper checked a content within the hour in which it may be linked: %d, %v", n, err)
 		}
 		b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
@@ -238,7 +238,7 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 }
 
 // storeUnlinked stores a content and calls f when the content is completely written and not linked
-// yet. f calls letGo to let the storing continue.
+// yet. f calls letGo to let the write continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -261,7 +261,7 @@ func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo fu
 		return true, nil
 	})
 	if !done[0] {
-		b.Error("it was not kept")
+		b.Error("the content was not stored")
 	}
 }
 
@@ -446,7 +446,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 		maximum = max(maximum, live())
 	}
 	if held := int64(maximum) - int64(before); total != 64*mib || held > 8*mib {
-		t.Errorf("read %d bytes, and held %d KiB of them", total, held>>10)
+		t.Errorf("read %d bytes while memory grew by %d KiB", total, held>>10)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)

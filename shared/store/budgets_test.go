@@ -54,8 +54,8 @@ func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amou
 	return hold.ID, lacking
 }
 
-// A hundred concurrent calls of two processes reserve exactly the available amount. Unused
-// amounts become available again.
+// A hundred concurrent calls of two processes reserve exactly the available amount. Unused parts of
+// the reservations become available again.
 func TestReservationsNeverExceedABudget(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -107,10 +107,10 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		t.Errorf("%v and %v after all are settled", b.budgetState(tokens), b.budgetState(cost))
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
-		t.Errorf("more than is left: %+v", lacking)
+		t.Errorf("reserving more than the remaining amount: %+v", lacking)
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 670}); lacking != nil {
-		t.Errorf("just what is left: %+v", lacking)
+		t.Errorf("reserving exactly the remaining amount: %+v", lacking)
 	}
 }
 
@@ -178,8 +178,8 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	}
 }
 
-// The amounts that an ended attempt still holds from a budget count as used. The holds of other
-// attempts remain.
+// The amounts that an ended attempt still holds from a budget count as used. The amounts that other
+// attempts hold remain reserved.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // the attempt's worker may still settle the hold
+	settle(0) // the attempt's worker may still settle the held amount
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
@@ -252,7 +252,8 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	}
 }
 
-// The usage of runs is summed up once per period: when the budget is created, or at its first use.
+// The usage of runs is summed up once per period: when the budget is created, or when it is first
+// used in the period.
 func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

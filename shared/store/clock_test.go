@@ -15,8 +15,8 @@ func (b *testEnv) step(by time.Duration) {
 		next_dispatch_at = next_dispatch_at - make_interval(secs => $1), dispatched_at = dispatched_at - make_interval(secs => $1)`, by.Seconds())
 }
 
-// Setting the clock forward expires leases immediately. The workers that held them can no longer
-// write, and the run ends exactly once.
+// Setting the clock forward expires leases immediately. The workers that held the leases can no
+// longer write, and each run ends exactly once.
 func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

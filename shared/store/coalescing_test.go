@@ -76,7 +76,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 			t.Errorf("claimed %+v", c)
 		}
 		if run, err := b.s.Runs.RunByID(ctx, b.org, "", held.ID); err != nil || run.Run.Status != domain.RunQueued {
-			t.Errorf("it is %+v, %v", run.Run, err)
+			t.Errorf("run = %+v, %v", run.Run, err)
 		}
 	}
 	b.finish(b.mustClaim(now.ID), "done")
@@ -86,7 +86,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	}
 	var late float64
 	if err := b.raw.QueryRowContext(ctx, `SELECT extract(epoch FROM deadline - not_before) FROM open_runs WHERE run_id = $1`, later.ID).Scan(&late); err != nil || late != 60 {
-		t.Errorf("its deadline is %v s after its time, %v", late, err)
+		t.Errorf("the run's deadline is %v s after its release time, %v", late, err)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() WHERE run_id = $1`, later.ID)
 	next, err = b.s.Queue.DispatchWaiting(ctx)
@@ -115,10 +115,10 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 		t.Fatal("two keys have one run")
 	}
 	if orgs := m.release(); len(orgs) != 0 {
-		t.Errorf("released before its time: %v", orgs)
+		t.Errorf("released before the release time: %v", orgs)
 	}
 	if c := m.claim(run); c.Run != nil {
-		t.Error("it was claimed while it collects")
+		t.Error("the run was claimed while it collects deliveries")
 	}
 	m.exec(`UPDATE collecting SET closes_at = now() WHERE run_id = $1`, run)
 	if orgs := m.release(); len(orgs) != 1 || orgs[0] != m.org {
@@ -172,7 +172,7 @@ func TestAWindowEndsAfterTheNewestAndAtLastAfterTheFirst(t *testing.T) {
 	}
 	var deadline float64
 	if err := m.raw.QueryRowContext(t.Context(), `SELECT extract(epoch FROM o.deadline - r.created_at) FROM open_runs o JOIN runs r ON r.id = o.run_id`).Scan(&deadline); err != nil || deadline != (time.Minute+maxWait).Seconds() {
-		t.Errorf("its deadline is after %v s, %v", deadline, err)
+		t.Errorf("the run's deadline is after %v s, %v", deadline, err)
 	}
 	m.exec(`UPDATE collecting SET deliveries = 999`)
 	m.deliver(m.collected("d", "k", window, maxWait))
@@ -216,7 +216,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 		once += len(orgs)
 	}
 	if once != 1 {
-		t.Errorf("four sweepers released it %d times", once)
+		t.Errorf("four sweepers released the run %d times", once)
 	}
 	runs := texts(t, m.raw, `SELECT id FROM runs`)
 	if len(runs) > 3 || m.count(`SELECT count(*) FROM collecting`) != 0 {
@@ -242,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// However a run ends that is collecting deliveries, the next delivery starts another run.
+// If a run that is collecting deliveries ends for any reason, the next delivery starts another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -277,7 +277,7 @@ func TestARunThatEndsCollectsNoMore(t *testing.T) {
 			}
 			m.due()
 			if orgs := m.release(); len(orgs) != 0 || m.count(`SELECT count(*) FROM collecting`) != 0 {
-				t.Errorf("it still collects: %v", orgs)
+				t.Errorf("the run still collects deliveries: %v", orgs)
 			}
 			if next := m.deliver(m.collected("c", "k", time.Hour, time.Hour))[0]; next.Run.Run.ID == first.Run.ID || next.Existing {
 				t.Errorf("the next one has the run %s", next.Run.Run.ID)
@@ -300,15 +300,15 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 		}
 	}
 	if n := m.count(`SELECT count(*) FROM collecting`); n != 0 {
-		t.Error("it collects for a run that there is not")
+		t.Error("deliveries are collected for a run that does not exist")
 	}
 	if next := m.deliver(m.collected("b", "k", time.Hour, time.Hour))[0]; next.Run.Run.ID == "" {
 		t.Errorf("the next one: %+v", next)
 	}
 }
 
-// A transaction whose reply was lost may commit after its rows were looked up and before it is
-// tried again. The second try then leaves these rows unchanged.
+// A transaction whose reply was lost may commit after the lookup of its rows and before the second
+// try. The second try then leaves these rows unchanged.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -336,7 +336,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 		m.finish(m.mustClaim(id), "done")
 	}
 	if n := m.count(`SELECT count(*) FROM open_runs`) + m.count(`SELECT count(*) FROM collecting`); n != 0 {
-		t.Errorf("%d are left over", n)
+		t.Errorf("%d rows remain", n)
 	}
 }
 
@@ -394,7 +394,8 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// The accepting process may die at any point: either all of the transaction is stored or nothing.
+// The accepting process may die at any point: either everything in its transaction is stored, or
+// nothing.
 func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -22,7 +22,7 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
-	credential string // name of the holder's id or hash that the call takes
+	credential string // name of the holder's id or hash that is the call's argument
 	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
 }
 
@@ -96,9 +96,9 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 }
 
-// A function that acts for a credential returns only data that belongs to the credential. For
-// whatever organizations the transaction acts, the function returns no data of other organizations,
-// and no rows for another id.
+// A function that acts for a credential returns only data that belongs to the credential.
+// Regardless of the organizations for which the transaction acts, the function returns no data of
+// other organizations, and no rows for another id.
 func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -115,7 +115,7 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 		for _, acting := range []string{"", ada["organization"], bob["organization"], ada["organization"] + "," + bob["organization"]} {
 			given := c.result(t, s, raw, acting, ada[c.credential])
 			if given == "" {
-				t.Errorf("%s gives nothing by its credential", name)
+				t.Errorf("%s returns no rows for its credential", name)
 			}
 			for what, mark := range bob {
 				if strings.Contains(given, mark) {

@@ -65,8 +65,8 @@ func definersOnThePage(t *testing.T) map[string]definer {
 }
 
 // Each SECURITY DEFINER function is in the table in docs/security.md with its tables. A function
-// with an organization parameter acts for that organization, and checks that the transaction does,
-// too.
+// with an organization parameter acts for that organization, and checks that the transaction also
+// acts for it.
 func TestDefinersAreOnThePage(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -88,7 +88,7 @@ func TestDefinersAreOnThePage(t *testing.T) {
 		case !found:
 			t.Errorf("docs/security.md does not list %s, which reads %s", name, inCatalog[name])
 		case listed.tables != inCatalog[name]:
-			t.Errorf("docs/security.md says that %s names the tables %s; it names %s", name, listed.tables, inCatalog[name])
+			t.Errorf("docs/security.md lists for %s the tables %s; the function names %s", name, listed.tables, inCatalog[name])
 		case !slices.Contains([]string{actsForTenant, "credential", "worker", "sweeper"}, listed.actsFor):
 			t.Errorf("docs/security.md says that %s acts for %q", name, listed.actsFor)
 		}

@@ -48,7 +48,7 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 	}
 	m.finish(m.mustClaim(first.Run.ID), "done")
 	if again := m.deliver(m.delivery("one"))[0]; !again.Run.Ended() || again.Run.Run.Status != domain.RunCompleted {
-		t.Errorf("after its end %+v", again)
+		t.Errorf("after the run's end: %+v", again)
 	}
 	if n := m.count(`SELECT count(*) FROM runs WHERE key_id = $1 AND trigger_type = 'webhook'`, m.key); n != 2 {
 		t.Errorf("%d runs", n)
@@ -302,7 +302,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	}
 }
 
-// After a run was removed, only the log entries of its deliveries remain.
+// After a run was removed, only the log entries about its deliveries remain.
 func TestBodiesGoWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

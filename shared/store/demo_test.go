@@ -72,7 +72,7 @@ func TestCountDemoSlides(t *testing.T) {
 		t.Errorf("61 s after the first %+v", v)
 	}
 	if n, err := s.Limits.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 0 {
-		t.Errorf("pruned %d, %v although it was just used", n, err)
+		t.Errorf("pruned %d entries, %v, although they were just used", n, err)
 	}
 	age("31 seconds")
 	if n, err := s.Limits.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 1 {
@@ -115,7 +115,7 @@ func TestLeaseTokensRefills(t *testing.T) {
 	}
 	lease(60)
 	if g := lease(10); g.Granted != 0 {
-		t.Errorf("empty bucket gave %+v", g)
+		t.Errorf("empty bucket = %+v", g)
 	}
 	age := func(by string) {
 		if _, err := s.SQL().ExecContext(ctx, `UPDATE rate_buckets SET filled_at = filled_at - CAST($1 AS interval)`, by); err != nil {

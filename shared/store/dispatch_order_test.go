@@ -81,12 +81,12 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 		t.Errorf("dispatched %v", got)
 	}
 	if got := b.dispatch(5); len(got) != 0 {
-		t.Errorf("and once more: %v", got)
+		t.Errorf("runs were dispatched although none may start: %v", got)
 	}
 	for _, stats := range []string{"none", "up to date"} {
 		for _, slots := range []int{1, 100} {
 			if n := b.pages("dispatch_runs", slots); n > 5000 {
-				t.Errorf("statistics %s, %d slots: it reads %d pages", stats, slots, n)
+				t.Errorf("statistics %s, %d slots: the dispatch reads %d pages", stats, slots, n)
 			}
 		}
 		b.exec(`ANALYZE open_runs`)
@@ -102,7 +102,7 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	want := b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM (SELECT run_id FROM open_runs ORDER BY run_id LIMIT 8) o`)
 	b.exec(`ANALYZE open_runs`)
 	if n := b.pages("dispatch_runs", 8); n > 1000 {
-		t.Errorf("it reads %d pages", n)
+		t.Errorf("the dispatch reads %d pages", n)
 	}
 	got := b.dispatch(8)
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
@@ -114,8 +114,8 @@ func TestDispatchTakesTheOldest(t *testing.T) {
 	}
 }
 
-// An organization has the maximum number of parked runs, and other runs wait for each of them. The
-// runs of the sessions in between are dispatched in order.
+// An organization has the maximum number of parked runs, and other runs wait for each parked run.
+// The runs of the sessions in between are dispatched in order.
 func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -133,6 +133,6 @@ func TestDispatchAmongParkedRuns(t *testing.T) {
 		t.Errorf("%d runs were handed over: %v", len(seen), seen)
 	}
 	if n := b.pages("dispatch_runs", 5); n > 30000 {
-		t.Errorf("it reads %d pages", n)
+		t.Errorf("the dispatch reads %d pages", n)
 	}
 }

@@ -125,7 +125,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch counts again. The first slots that are freed refill the reserve.
+	// The next dispatch counts the runs again. The first freed slots refill the reserve.
 	other.slots = 0
 	other.setSlots(limit)
 	var next []domain.Job
@@ -174,7 +174,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 	}
 }
 
-// When its time has come, a delayed run waits for a slot.
+// When the time of a delayed run has come, the run waits for a slot.
 func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -313,6 +313,6 @@ func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 		t.Errorf("%d of 300 were ended, %v", len(ended), err)
 	}
 	if !slices.ContainsFunc(ended, func(e executiondb.Ended) bool { return e.RunID == victim }) {
-		t.Error("another organization's run waits for those of the first")
+		t.Error("another organization's run waits for the runs of the first")
 	}
 }

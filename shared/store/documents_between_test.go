@@ -71,7 +71,7 @@ func TestDeletingWaitsForNewReaders(t *testing.T) {
 	giving := async(func() error {
 		given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), []string{doc})
 		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
-			err = errors.New("it was not given")
+			err = errors.New("the run did not get the text")
 		}
 		return err
 	})
@@ -130,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until the call whose result giving delivers is blocked by the row of the document
-// that is being removed, and not by the preceding document's row.
+// waitsFor waits until the call whose result arrives on giving is blocked by the row of the
+// document that is being removed, and not by the preceding document's row.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
@@ -139,9 +139,9 @@ func (b *testEnv) waitsFor(giving <-chan error) {
 		WHERE g.datname = current_database() AND g.query LIKE 'SELECT id FROM documents%' AND d.query LIKE 'DELETE FROM run_documents%'`) != 1 {
 		select {
 		case err := <-giving:
-			b.Fatalf("giving did not wait for the deletion, and ended with %v", err)
+			b.Fatalf("the run did not wait for the deletion, and ended with %v", err)
 		case <-over:
-			b.Fatal("giving did not wait for the deletion")
+			b.Fatal("the run did not wait for the deletion")
 		default:
 		}
 	}

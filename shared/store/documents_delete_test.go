@@ -137,14 +137,14 @@ func (r *storedEnv) wantLivingSession(first string) {
 		r.Errorf("the session has %+v, %+v, %v", found, turns, err)
 	}
 	if _, _, err := readSession(ctx, r.s, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
-		r.Errorf("the session of which nothing is left: %v", err)
+		r.Errorf("reading a session without remaining runs: %v, want not found", err)
 	}
 	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{SessionID: "living"}, 9); err != nil || len(runs) != 1 {
 		r.Errorf("runs %+v, %v", runs, err)
 	}
 	next := r.accept(wideWindow, r.chat("usr_1", "living", "go on"))[0]
 	if next.Job == nil {
-		r.Error("the next message waits for what is gone")
+		r.Error("the next message waits for an erased run")
 	}
 	c := r.mustClaim(next.Run.Run.ID)
 	history, err := r.s.Sessions.History(ctx, r.org, c.SessionRef, c.Seq, 9)
@@ -153,7 +153,7 @@ func (r *storedEnv) wantLivingSession(first string) {
 	}
 	r.finish(c, "on")
 	if _, turns, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9); err != nil || len(turns) != 2 {
-		r.Errorf("then it has %+v, %v", turns, err)
+		r.Errorf("the next run has the turns %+v, %v", turns, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestDeletingADocumentFreesSlots(t *testing.T) {
 	waits.Lane = domain.LaneChat
 	other := r.accept(1, waits)[0] // all slots are taken
 	if other.Job != nil {
-		t.Fatal("the window is wider than it is")
+		t.Fatal("a run was dispatched although all slots are taken")
 	}
 	ended := r.deleteDocument(doc)
 	if len(ended) != 1 || ended[0].RunID != running.RunID || !ended[0].Dispatched {

@@ -363,7 +363,7 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	}
 	retry("queued", false)
 	b.exec(`UPDATE documents SET status = 'processing'`)
-	if out := retry("in hand", false); out.Document.Status != domain.DocumentProcessing {
+	if out := retry("being processed", false); out.Document.Status != domain.DocumentProcessing {
 		t.Errorf("%+v", out)
 	}
 	b.process(doc.ID)
@@ -404,13 +404,13 @@ func TestRenamedDocumentIsReadAgain(t *testing.T) {
 	}
 	name("while it waits", false)
 	held := b.claimDocument()
-	name("in hand", true)
+	name("being processed", true)
 	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, nil, "", nil, 1); err != nil || kept {
-		t.Errorf("who has read it by its old name wrote: %v, %v", kept, err)
+		t.Errorf("the worker that has read the document under its old name wrote: %v, %v", kept, err)
 	}
 	b.index(b.claimDocument())
 	b.wantIndexed("read", "2 chunks 2 vectors 2 terms")
-	name("in hand", false)
+	name("being processed", false)
 	b.wantDocument(doc, domain.DocumentReady, "by the name that it has")
 	name("ready", true)
 	b.wantIndexed("by its old name", "0 chunks 0 vectors 0 terms")

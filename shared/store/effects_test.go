@@ -118,8 +118,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// A later attempt finds the state of a call's effect, and may repeat the call only if a repetition
-// is safe.
+// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

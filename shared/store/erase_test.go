@@ -195,7 +195,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	again := r.auto("s")
 	again.KeyHash = contract.Hash(r.org, "chat")
 	if out := r.accept(wideWindow, again)[0]; !out.Existing || !out.Run.Erased || out.Run.Run.ID != runs["chat"] {
-		t.Errorf("the key of an erased run gave %+v", out)
+		t.Errorf("the key of an erased run = %+v", out)
 	}
 	check("23 hours 59 minutes", "chat", "short", "long", "open")
 	check("2 minutes", "long", "open")
@@ -203,7 +203,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	check("20 minutes", "long")
 	check("24 hours")
 	if n := r.number(`SELECT count(*) FROM runs`) + r.number(`SELECT count(*) FROM sessions`); n != 0 {
-		t.Errorf("%d husks are left for ever", n)
+		t.Errorf("%d runs and sessions remain after 24 hours", n)
 	}
 }
 
@@ -274,14 +274,14 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 	for what, query := range map[string]string{
 		"runs that live outside of a session": `SELECT count(*) FROM runs r WHERE (status IS NULL OR result IS NOT NULL)
 			AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ref = r.session_ref)`,
-		"erased runs in a session that lives": `SELECT count(*) FROM runs r JOIN sessions s ON s.ref = r.session_ref WHERE status IS NOT NULL AND result IS NULL`,
-		"open rows of runs that have ended":   `SELECT count(*) FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE r.status IS NOT NULL`,
-		"open runs without an open row":       `SELECT count(*) FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id WHERE r.status IS NULL AND o.run_id IS NULL`,
-		"steps of erased runs":                `SELECT count(*) FROM steps JOIN runs r ON r.id = run_id WHERE r.result IS NULL AND r.status IS NOT NULL`,
-		"events of erased runs":               `SELECT count(*) FROM run_events JOIN runs r ON r.id = run_id WHERE r.result IS NULL AND r.status IS NOT NULL`,
-		"sessions that do not begin at 1":     `SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND r.seq = 1)`,
-		"gaps in a session":                   `SELECT count(*) FROM (SELECT session_ref FROM runs GROUP BY 1 HAVING max(seq) <> count(*)) gaps`,
-		"husks that nobody will remove":       `SELECT count(*) FROM runs WHERE result IS NULL AND status IS NOT NULL AND (sweep_after IS NULL OR expires_at IS NULL)`,
+		"erased runs in a session that lives":   `SELECT count(*) FROM runs r JOIN sessions s ON s.ref = r.session_ref WHERE status IS NOT NULL AND result IS NULL`,
+		"open rows of runs that have ended":     `SELECT count(*) FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE r.status IS NOT NULL`,
+		"open runs without an open row":         `SELECT count(*) FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id WHERE r.status IS NULL AND o.run_id IS NULL`,
+		"steps of erased runs":                  `SELECT count(*) FROM steps JOIN runs r ON r.id = run_id WHERE r.result IS NULL AND r.status IS NOT NULL`,
+		"events of erased runs":                 `SELECT count(*) FROM run_events JOIN runs r ON r.id = run_id WHERE r.result IS NULL AND r.status IS NOT NULL`,
+		"sessions that do not begin at 1":       `SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND r.seq = 1)`,
+		"gaps in a session":                     `SELECT count(*) FROM (SELECT session_ref FROM runs GROUP BY 1 HAVING max(seq) <> count(*)) gaps`,
+		"tombstones that will never be removed": `SELECT count(*) FROM runs WHERE result IS NULL AND status IS NOT NULL AND (sweep_after IS NULL OR expires_at IS NULL)`,
 	} {
 		if n := r.number(query); n != 0 {
 			t.Errorf("%d %s", n, what)
@@ -311,6 +311,6 @@ func TestErasingAVeryLongSession(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 	if n := r.number(`SELECT count(*) FROM runs WHERE status IS NOT NULL AND result IS NULL`); n != 3501 {
-		t.Errorf("%d husks", n)
+		t.Errorf("%d tombstones", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // A batch of large logs is read in portions of 1 MiB. A log that is larger than that is read alone.
-// The other logs are deferred and requested again until all are read.
+// The other logs are deferred, and are requested again until all logs are read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -237,8 +237,8 @@ func TestHooksAreBounded(t *testing.T) {
 	wantCode(t, err, apierr.Conflict)
 }
 
-// When a key is rotated, its hooks continue with the new key, and hooks of other
-// keys are unchanged.
+// When a key is rotated, the key's hooks continue with the new key, and hooks of other keys are
+// unchanged.
 func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

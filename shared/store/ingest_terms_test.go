@@ -63,8 +63,8 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	}
 }
 
-// Once the deletion of a document begins, searches do not find it, even if the deletion fails, and
-// it is not restored.
+// Once the deletion of a document begins, searches do not find the document, even if the deletion
+// fails, and the document is not restored.
 func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

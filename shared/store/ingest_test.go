@@ -83,7 +83,7 @@ func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() - interval '59 minutes', claimed_at = clock_timestamp() - interval '59 minutes' WHERE id = $1`, theirs)
 	ended("somebody's was claimed within the hour", 0)
 	b.exec(`UPDATE documents SET claimed_at = clock_timestamp() - interval '61 minutes', status = 'processing', lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, theirs)
-	ended("somebody's is in hand", 0)
+	ended("another organization's document is being processed", 0)
 	b.exec(`UPDATE documents SET status = 'queued', lease_until = NULL WHERE id = $1`, theirs)
 	ended("nobody reads", 1)
 	if got := b.wantDocument(doc, domain.DocumentFailed, "nobody reads"); got.Error == nil || *got.Error != knowledgedb.DocumentNotProcessed {
@@ -113,7 +113,7 @@ func TestWaitingDoesNotFailDocuments(t *testing.T) {
 		t.Fatal(kept, err)
 	}
 	if got := b.wantDocument(doc, domain.DocumentQueued, "put back"); got.Error == nil || *got.Error != broken {
-		t.Errorf("it does not say why it was put back: %+v", got.Error)
+		t.Errorf("the document's error does not contain the reason for the requeue: %+v", got.Error)
 	}
 	held = b.claimDocument()
 	deadline("claimed again", 50*time.Minute)
@@ -205,8 +205,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// Whatever steps a worker executes after it has lost its lease, and wherever it dies, the document
-// is finished once and has the content of one attempt.
+// A worker may execute any steps after it has lost its lease, and may die after any step: the
+// document is finished once and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -285,7 +285,7 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
-		b.Fatalf("%s: steps are left: %v, %v", told, first, second)
+		b.Fatalf("%s: steps were not executed: %v, %v", told, first, second)
 	}
 	got, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, doc)
 	if err != nil {
@@ -304,7 +304,7 @@ func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []str
 		}
 		b.wantIndexed(told, "0 chunks 0 vectors 0 terms")
 	case domain.DocumentQueued, domain.DocumentProcessing:
-		b.Errorf("%s: it has not ended, but is %s, in hand of %+v", told, got.Status, two.held)
+		b.Errorf("%s: the document has not been finished; its status is %s, and its holder is %+v", told, got.Status, two.held)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestClaimsAreFair(t *testing.T) {
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
-	b.wantNoClaim("with all in hand")
+	b.wantNoClaim("with all documents claimed")
 }
 
 // Within an organization the shorter document is read first, unless a longer document has waited
@@ -589,9 +589,9 @@ func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 		select {
 		case <-tick.C:
 		case err := <-ended:
-			b.Fatalf("it has not waited: %v", err)
+			b.Fatalf("the transaction has not waited: %v", err)
 		case <-over:
-			b.Fatalf("%s does not give %s", query, want)
+			b.Fatalf("%s does not return %s", query, want)
 		}
 	}
 }
@@ -613,7 +613,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 			t.Fatalf("adding: %v, %v", kept, err)
 		}
 		if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {
-			t.Fatalf("while it is read: %v, %v", ended, err)
+			t.Fatalf("while the document is read: %v, %v", ended, err)
 		}
 		b.loseDocuments()
 	}

@@ -77,7 +77,7 @@ func withPgvector(t *testing.T) *testEnv {
 	var version string
 	err := b.raw.QueryRowContext(t.Context(), `SELECT default_version FROM pg_available_extensions WHERE name = 'vector'`).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
-		t.Skip("NOT TESTED: vectors compared by pgvector: the database server does not have it (the package postgresql-N-pgvector, or built from its source)")
+		t.Skip("NOT TESTED: vectors compared by pgvector, which the server does not have (install the package postgresql-N-pgvector)")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func withPgvector(t *testing.T) *testEnv {
 	return b
 }
 
-// If pgvector is installed after the migration, and after documents were indexed, it is used
-// nevertheless. It may also be dropped again.
+// If pgvector is installed after the migration, and after documents were indexed, searches use
+// pgvector nevertheless. The extension may also be dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	b := withPgvector(t)

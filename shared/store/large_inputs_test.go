@@ -34,7 +34,7 @@ func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 		t.Errorf("a large input is %d bytes, and %d large ones, want %d", len(c.RawInput), c.LargeInput, len(large.Input))
 	}
 	if input, err := b.s.Executions.RunInput(t.Context(), b.org, large.ID); err != nil || string(input) != string(large.Input) {
-		t.Errorf("its input has %d bytes, %v", len(input), err)
+		t.Errorf("the run's input has %d bytes, %v", len(input), err)
 	}
 	if input, err := b.s.Executions.RunInput(t.Context(), other, large.ID); err == nil {
 		t.Errorf("another organization reads %d bytes of it", len(input))

@@ -23,7 +23,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	first := b.mustClaim(runID)
 	requeued(0)
 	if c := b.claim(runID); c.Run != nil {
-		t.Error("a run was taken from its worker, whose lease is not over")
+		t.Error("a run was taken from its worker, whose lease has not expired")
 	}
 	over()
 	if kept, err := b.s.Executions.Extend(t.Context(), []lease.Held{first.Held()}); err != nil || !kept.Extended[runID] {
@@ -44,7 +44,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 		t.Errorf("fences %d, %d, %d, %d", first.Fence, second.Fence, third.Fence, fourth.Fence)
 	}
 	if b.finish(third, "old").Saved[runID] || !b.finish(fourth, "new").Saved[runID] {
-		t.Error("the run's end is not its last worker's")
+		t.Error("the run's result is not from its last worker")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 		t.Errorf("a run was claimed before its turn: %+v", c)
 	}
 	if got := b.text(`SELECT dispatched FROM open_runs WHERE run_id = $1`, second); got != "false" {
-		t.Error("a run that waits for its turn keeps its place")
+		t.Error("a run that waits for its turn keeps its slot")
 	}
 	wantIDs(t, "once it is its turn", b.finishAndNext(b.mustClaim(first), "one", 1), second)
 }

@@ -33,7 +33,7 @@ func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims claims due notifications and renders them.
+// claims takes due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -102,8 +102,8 @@ func (b *testEnv) taken() *executiondb.Claimed {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
 
-// However a run ends, one notification is sent, with the run object that callers see. Events that
-// no endpoint has subscribed to are not recorded.
+// For each way in which a run can end, one notification is sent, with the run object that callers
+// see. Events that no endpoint has subscribed to are not recorded.
 func TestEndsOfRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -166,8 +166,8 @@ func TestEndsOfRunsAreNotified(t *testing.T) {
 	}
 }
 
-// A notification about a waiting run describes the run as it was while it waited, even if it has
-// continued by the time the notification is sent.
+// A notification about a waiting run describes the run as it was while it waited, even if the run
+// has continued by the time the notification is sent.
 func TestWaitingRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -196,8 +196,8 @@ func TestWaitingRunsAreNotified(t *testing.T) {
 	}
 }
 
-// If the run has ended by the time its notification is rendered, the notification contains its
-// usage and tool calls, but not its result.
+// If the run has ended by the time its notification is rendered, the notification contains the
+// run's usage and tool calls, but not the result.
 func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -224,10 +224,10 @@ func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	_, data := b.body(claimed[0])
 	b.must(json.Unmarshal(data, &told))
 	if told.ID != run.ID || told.Usage != run.Usage || len(told.ToolCalls) != 1 || string(told.ToolCalls[0].Input) != `{"a":1}` {
-		t.Errorf("it has done less: %s", data)
+		t.Errorf("the notification contains less than the run has done: %s", data)
 	}
 	if told.Status != domain.RunRequiresAction || told.RequiredAction == nil || told.Message != nil || told.Output != nil || told.FinishedAt != nil || told.ExpiresAt != nil {
-		t.Errorf("its end is notified: %s", data)
+		t.Errorf("the notification contains the run's result: %s", data)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestDocumentsAreNotified(t *testing.T) {
 	}
 }
 
-// An endpoint has only a few notifications in progress at the same time, and a failing endpoint
+// An endpoint has only a few notifications in progress at the same time, and a failing endpoint has
 // only one. Other endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
@@ -286,7 +286,7 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	}
 	b.settle(next[0], delivered)
 	if n := len(b.claims(100)); n != 4 {
-		t.Errorf("once it answered it gets %d at a time", n)
+		t.Errorf("after a success, the endpoint gets %d notifications at a time", n)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestNotificationsHaveOneHolder(t *testing.T) {
 }
 
 // An endpoint is disabled if it responds that it wants no more notifications, or after it has
-// failed for a day. When it is enabled again, its pending notifications are sent.
+// failed for a day. When the endpoint is enabled again, its pending notifications are sent.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -356,7 +356,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	gone := postponed
 	gone.Gone, gone.Error = true, "gone"
 	if !b.settle(claimed[0], gone) || b.settle(claimed[1], gone) {
-		t.Error("it must be disabled once")
+		t.Error("the endpoint was not disabled exactly once")
 	}
 	b.settle(claimed[2], postponed)
 	if e := read(); e.Enabled || e.DisabledAt == nil || *e.DisabledReason != "gone" || e.Failures != 3 {
@@ -383,7 +383,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 	b.exec(`UPDATE notification_endpoints SET failures = 18, failing_since = clock_timestamp() - interval '25 hours'`)
 	if b.settle(claimed[0], postponed) || !b.settle(claimed[1], postponed) {
-		t.Error("it must be disabled at the 20th failure")
+		t.Error("the endpoint was not disabled at the 20th failure")
 	}
 	if e := read(); e.Enabled || e.Failures != 20 || !strings.HasSuffix(*e.DisabledReason, postponed.Error) {
 		t.Errorf("failed for a day: %+v", e)
@@ -394,8 +394,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// No notification is sent about an erased run or document. If a run is removed after its retention,
-// its unsent notifications fail with that reason.
+// No notification is sent about an erased run or document. If a run is removed after its retention
+// period, its unsent notifications fail with that reason.
 func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -416,10 +416,10 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	_, err = b.s.Sessions.DeleteExpired(t.Context(), 10)
 	b.must(err)
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationDelivered {
-		t.Errorf("of a removed run it is kept %+v, %v", n, err)
+		t.Errorf("notification about a removed run = %+v, %v", n, err)
 	}
 	if _, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeFor(err) != apierr.Erased {
-		t.Errorf("sending it again gave %v", err)
+		t.Errorf("sending the notification again = %v", err)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.RunExpiredError, "'", "''") + `'`); n != 1 {
 		var all string
@@ -431,9 +431,9 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	}
 }
 
-// After a run's retention, nothing about the run is sent or shown, even before the run is removed.
-// This does not count as a failure of the endpoint. If a notification is being sent when the
-// retention ends, the result of the attempt is stored.
+// After a run's retention period, nothing about the run is sent or shown, even before the run is
+// removed. This does not count as a failure of the endpoint. If a notification is being sent when
+// the period ends, the result of the attempt is stored.
 func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -451,10 +451,10 @@ func TestNothingIsNotifiedPastRetention(t *testing.T) {
 		t.Fatalf("claimed %+v", claimed)
 	}
 	if err := b.s.Notifications.Render(t.Context(), &claimed[0]); apierr.CodeFor(err) != apierr.Erased {
-		t.Errorf("it was rendered: %v", err)
+		t.Errorf("the notification was rendered: %v", err)
 	}
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
-		t.Errorf("it shows %+v, %v", n, err)
+		t.Errorf("the list shows %+v, %v", n, err)
 	}
 	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true})
 	if n := b.number(`SELECT failures FROM notification_endpoints WHERE id = '` + e.ID + `'`); n != 0 {
@@ -549,10 +549,10 @@ func TestListsOfNotifications(t *testing.T) {
 		t.Errorf("of a deleted endpoint: %+v", got)
 	}
 	if _, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("reading a deleted endpoint gave %v", err)
+		t.Errorf("reading a deleted endpoint = %v", err)
 	}
 	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("deleting it again gave %v", err)
+		t.Errorf("deleting the endpoint again = %v", err)
 	}
 	old := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)

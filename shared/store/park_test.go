@@ -253,7 +253,7 @@ func TestParkedRunsAreLimited(t *testing.T) {
 		t.Errorf("one too many: %+v", out)
 	}
 	if out := parking(settled); out.Full || !out.Settled {
-		t.Errorf("there is nothing to wait for: %+v", out)
+		t.Errorf("the run has nothing to wait for: %+v", out)
 	}
 	other.park(foreign, domain.ActionApproval, executiondb.Chunk{})
 	if _, err := b.decide(first, domain.DecisionApprove); err != nil {

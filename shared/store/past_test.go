@@ -24,8 +24,8 @@ const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, sess
 // expiredCalls counts the calls to insertExpired, so that each call uses separate sessions and ids.
 var expiredCalls atomic.Int64
 
-// insertExpired inserts runs whose retention is over, one for each duration (in milliseconds) in
-// took. The runs are spread over the given number of hours before now.
+// insertExpired inserts runs whose retention period has ended, one for each duration (in
+// milliseconds) in took. The runs are spread over the given number of hours before now.
 func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
@@ -150,7 +150,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 }
 
 // An erased run counts exactly once, both while it is a tombstone and after the tombstone is
-// removed. So does a run that an older binary removes.
+// removed. A run that an older binary removes also counts once.
 func TestTombstonesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -326,7 +326,7 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 }
 
 // The usage of removed runs counts as data of an organization, because a person who takes over the
-// account of its only member would see the usage.
+// account of the organization's only member would see the usage.
 func TestUsageOfRemovedRunsCountsAsData(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

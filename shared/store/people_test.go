@@ -99,7 +99,7 @@ func TestConcurrentIdentitiesCreateOneUser(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// TestLoginsNeedAValidProof: the proof of a login must still be valid when the session is created.
+// The proof of a login must still be valid when the session is created.
 func TestLoginsNeedAValidProof(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -152,8 +152,7 @@ func TestLoginsNeedAValidProof(t *testing.T) {
 	}
 }
 
-// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key also invalidates everything that was created
-// with the key.
+// Revoking a key also invalidates everything that was created with the key.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

@@ -84,7 +84,7 @@ func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	check("replayed", runs)
 	for runID, size := range sizes {
 		if run, err := b.s.Runs.RunByID(t.Context(), b.org, "", runID); err != nil || len(resultFor(run)) != size {
-			t.Errorf("by its id a run has %d bytes, want %d: %v", len(resultFor(run)), size, err)
+			t.Errorf("the result of a run read by its id has %d bytes, want %d: %v", len(resultFor(run)), size, err)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func wantService(t *testing.T, dsn, refused string) {
 	err = s.Ping(t.Context())
 	if refused != "" {
 		if err == nil || !strings.Contains(err.Error(), refused) {
-			t.Errorf("connecting gave %v, want %q", err, refused)
+			t.Errorf("connecting = %v, want %q", err, refused)
 		}
 		return
 	}

@@ -189,7 +189,7 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session, which are accepted by another
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by a separate
 // statement, acceptQuery.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
 		if (out[i].Job != nil) != rung {
-			t.Errorf("row %d: rung for %v, want %v: %+v", i, out[i].Job != nil, rung, out[i])
+			t.Errorf("row %d: has a job message = %v, want %v: %+v", i, out[i].Job != nil, rung, out[i])
 		}
 	}
 	if !out[0].Existing || !out[1].Existing || out[2].Err == nil || out[5].Err != nil {
@@ -298,7 +298,7 @@ func TestAcceptAnswersEachRowForItself(t *testing.T) {
 		t.Error("a text that PostgreSQL cannot store was accepted")
 	}
 	if out[3].Err != nil || out[3].Job == nil {
-		t.Errorf("the good row fell with its neighbours: %+v", out[3])
+		t.Errorf("a valid row was rejected together with the invalid rows of its batch: %+v", out[3])
 	}
 }
 
@@ -357,7 +357,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 		t.Errorf("history %+v, %v", turns, err)
 	}
 	if done := b.claim(first); !done.Ended || len(done.Result) == 0 {
-		t.Errorf("a job message of an ended run gives its result for the lost reply: %+v", done)
+		t.Errorf("the claim of an ended run = %+v, want the run's result, which replaces a lost reply", done)
 	}
 }
 
@@ -504,7 +504,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		return n
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
-		t.Errorf("checked %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
+		t.Errorf("checked %d (%v), %d runs are left; want only the run without a session removed", n, err, count("runs"))
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 0 {
 		t.Errorf("a run that must stay was checked again at once: %d, %v", n, err)
@@ -512,7 +512,7 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
-		t.Errorf("checked %d, %v; want both of the session gone", n, err)
+		t.Errorf("checked %d, %v; want both runs of the session removed", n, err)
 	}
 	var left int
 	if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {

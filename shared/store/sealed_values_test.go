@@ -10,7 +10,7 @@ import (
 )
 
 // Each process lists the sealed values when it starts. Therefore an index per kind of value finds
-// the next value, however many values there are.
+// the next value quickly, regardless of the number of values.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -45,7 +45,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
-// Of a version of an agent, the service may change only the sealed values.
+// The service may change only the sealed values in a version of an agent.
 func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// The most recently verified senders of a hook stay verified. Their number and the time are
-// limited, and they count only for their own organization.
+// The most recently verified senders of a hook stay verified. The number of verified senders and
+// the duration are limited, and a sender is verified only for its own organization.
 func TestVerifiedSendersAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

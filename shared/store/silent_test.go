@@ -81,7 +81,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	began := time.Now()
 	_, err := s.Runs.RunByID(t.Context(), "org_x", "", "run_x")
 	if took := time.Since(began); took > 40*time.Second {
-		t.Errorf("a silent server held its caller for %s", took)
+		t.Errorf("a call to a silent server took %s", took)
 	}
 	wantCode(t, pg.Unavailable(err), apierr.Unavailable)
 }

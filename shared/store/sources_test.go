@@ -52,7 +52,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 		}
 	}
 	if after, err := b.s.Blobs.SourceByID(ctx, b.org, id); err != nil || after != before {
-		t.Errorf("reading it again made it %+v, %v", after, err)
+		t.Errorf("after the text was read again, the source is %+v, %v", after, err)
 	}
 	if n := b.text(`SELECT count(*)::text FROM run_sources`); n != "2" {
 		t.Errorf("%s links", n)
@@ -92,7 +92,8 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b.does("keep", foreign, false)
 }
 
-// A text is removed with the last run that has read it, by erasure or at the end of the retention.
+// A text is removed together with the last run that has read the text, by erasure or at the end of
+// the retention period.
 func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

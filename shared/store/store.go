@@ -94,7 +94,7 @@ func New(db *pg.DB) *Store {
 // connection can use it.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	return s.Fresh(ctx, func(fresh *sql.DB) error {
-		if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, api_keys.lineage, users.displaced_at,
+		if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, run_attempts.provider_status, api_keys.lineage, users.displaced_at,
 			CAST('accept_single_runs(new_run[], text[], int[], interval)' AS regprocedure),
 			CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
 			CAST('claim_runs(text[], interval)' AS regprocedure),

@@ -25,13 +25,13 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	b.exec(`CREATE TRIGGER refuse BEFORE DELETE ON runs FOR EACH ROW WHEN (OLD.id = '` + stuck + `') EXECUTE FUNCTION refuse()`)
 	b.exec(`UPDATE runs SET sweep_after = now() - interval '1 hour', expires_at = now() - interval '1 hour'`)
 	if _, err := b.s.Sessions.DeleteExpired(t.Context(), 100); err == nil {
-		t.Error("nothing is said of the run that stays")
+		t.Error("no error reports the run that cannot be removed")
 	}
 	if got := b.text(`SELECT string_agg(id, ' ') FROM runs`); got != stuck {
-		t.Errorf("the runs %s are left, want %s", got, stuck)
+		t.Errorf("remaining runs = %s, want %s", got, stuck)
 	}
 	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
-		t.Errorf("it is checked again at once: %d, %v", n, err)
+		t.Errorf("the run is checked again immediately: %d, %v", n, err)
 	}
 }
 

@@ -434,6 +434,15 @@ var probes = []probe{
 	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Executions.NoteAttempt(ctx, executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
 	}},
+	{"NoteRefusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return nil, s.Executions.NoteRefusal(ctx, of.heldBy(org), domain.ProviderError{Status: 401, Message: "noted by " + org})
+	}},
+	{"FailedSinceStep", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Executions.FailedSinceStep(ctx, of.heldBy(org), "model_truncated")
+	}},
+	{"Refusal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Runs.Refusal(ctx, org, of.held.RunID, "model_truncated")
+	}},
 	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Sessions.SavePlayback(ctx, org, of.ended, domain.Playback{Text: "theirs"})
 	}},
@@ -531,8 +540,8 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart has the organization asks request all data of the organization of, and checks that none
-// is returned or changed.
+// In wantApart, the organization asks requests all data of the organization of. No data may be
+// returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
@@ -612,8 +621,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the probes that read but come after the erasing probes, because they read erased
-// data, too.
+// readLater lists the reading probes that come after the erasing probes, because they also read
+// erased data.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {

@@ -272,7 +272,8 @@ func TestWhoseTimelines(t *testing.T) {
 	}
 }
 
-// However a run ends, its attempt records are removed together with the run.
+// The records of a run's attempts are removed together with the run, regardless of how the run
+// ended.
 func TestAttemptRecordsAreRemovedWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -66,7 +66,8 @@ func (b *testEnv) upload(content []byte) blobdb.Upload {
 	return up
 }
 
-// document adds a document with the content. The document's name is the first bytes of the content.
+// document adds a document with the content. The first bytes of the content are the document's
+// name.
 func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
@@ -189,7 +190,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 		}
 		b.wantStored("cancelled", "0 contents 0 chunks 0 files")
 		if _, err := b.s.Blobs.Upload(t.Context(), b.org, iotestNothing{}, 9); !errors.Is(err, io.ErrNoProgress) {
-			t.Errorf("a reader that gives nothing: %v", err)
+			t.Errorf("upload from a reader without progress: %v", err)
 		}
 	}
 }

@@ -27,8 +27,8 @@ type builder func() (string, error)
 
 // BuildBinary builds the Go main package in a directory, and returns the path of the program. The
 // directory is absolute or relative to the root of the repository, for example
-// "ingress/cmd/ingress". The program is built once, into a cache that all test processes share, and
-// with the race detector if the test has it.
+// "ingress/cmd/ingress". The program is built once, into a cache that all test processes share. It
+// has the race detector if the test process has it.
 func BuildBinary(tb testing.TB, dir string) string {
 	tb.Helper()
 	return BuildTagged(tb, dir, "")
@@ -99,7 +99,7 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %tb", dir, pkg, tag, race))
 	target := filepath.Join(cache, hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(target, 0o700); err != nil {
-		return "", fmt.Errorf("making cache: %w", err)
+		return "", fmt.Errorf("creating cache: %w", err)
 	}
 
 	lock, err := awaitLock(ctx, filepath.Join(target, "lock"))

@@ -62,7 +62,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", schema, binaries.Version, os.Geteuid()))
 	dir := filepath.Join(cache, "cluster-"+hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's account must enter it
-		return "", fmt.Errorf("making cache: %w", err)
+		return "", fmt.Errorf("creating cache: %w", err)
 	}
 	lock, err := awaitLock(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
@@ -135,7 +135,7 @@ func cacheDir() (string, error) {
 	}
 	dir := filepath.Join(cache, "parley-test")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making cache: %w", err)
+		return "", fmt.Errorf("creating cache: %w", err)
 	}
 	return dir, nil
 }

@@ -8,5 +8,5 @@ import (
 )
 
 func mount(testing.TB, string, ...string) (*Disk, error) {
-	return nil, errors.New("mounting: supported only on Linux")
+	return nil, errors.New("mounting a disk is supported only on Linux")
 }

@@ -8,8 +8,8 @@
 //
 // Postgres gives each test an empty, migrated database: the migrations run once in a template,
 // which is then copied. The private server does not sync to disk. Tests that kill servers use
-// PostgresProcess, whose server does. NATS gives each test its own server, or exclusive use of a
-// shared one.
+// PostgresProcess, whose server syncs to disk. NATS gives each test its own server, or exclusive
+// use of a shared one.
 //
 // Nothing outlives its test, and nothing outlives the test process, even if the process is killed
 // or times out. Each test stops what it started in a Cleanup. All files are below one temporary

@@ -115,7 +115,7 @@ func TestPostgresIsDroppedUnderItsUsers(t *testing.T) { //nolint:tparallel // lo
 	}
 	defer db.Close()
 	if err := db.PingContext(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Fatalf("after the test: %v", err)
+		t.Fatalf("error after the test = %v, want one that the database does not exist", err)
 	}
 }
 
@@ -164,11 +164,11 @@ func TestBorrowedNATS(t *testing.T) {
 			t.Parallel()
 			for range 2 {
 				if borrow(t, own) != own {
-					t.Fatal("another server")
+					t.Fatal("the second request of a test got another server")
 				}
 			}
 			t.Run("below", func(t *testing.T) {
-				if said := play(t, func(s *recorder) { borrow(s, own) }); !strings.Contains(said, "has the shared NATS server") {
+				if said := play(t, func(s *recorder) { borrow(s, own) }); !strings.Contains(said, "uses the shared NATS server") {
 					t.Errorf("asked again below: %q", said)
 				}
 			})
@@ -337,7 +337,7 @@ func TestFailuresAreExplained(t *testing.T) {
 			said := play(t, test.run)
 			for _, part := range test.says {
 				if !strings.Contains(said, part) {
-					t.Errorf("%q does not say %q", said, part)
+					t.Errorf("output %q does not contain %q", said, part)
 				}
 			}
 		})
@@ -456,13 +456,13 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 				_, err := os.Stat(dir)
 				return err != nil && !anyRunning(pids)
 			})
-			t.Logf("cleared up after %s", time.Since(began))
+			t.Logf("cleaned up after %s", time.Since(began))
 			if _, err := os.Stat(dir); err == nil {
-				t.Errorf("%s is left", dir)
+				t.Errorf("directory %s was not removed", dir)
 			}
 			for _, pid := range pids {
 				if running(pid) {
-					t.Errorf("process %d is left", pid)
+					t.Errorf("process %d still runs", pid)
 				}
 			}
 		})

@@ -6,6 +6,6 @@ import "testing"
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
-		tb.Skip("NOT TESTED without LONG=1: it takes a minute or more")
+		tb.Skip("NOT TESTED without LONG=1: this test takes a minute or more")
 	}
 }

@@ -25,8 +25,8 @@ import (
 // sharedWithin is how long a test waits for the exclusive use of the shared server.
 const sharedWithin = 5 * time.Minute
 
-// NATS returns the URL of a NATS server with JetStream on loopback, for this test alone: a private
-// server, or exclusive use of the shared server. It has none of Parley's streams.
+// NATS returns the URL of a NATS server with JetStream on loopback that only this test uses: a
+// private server, or the shared server. The server has none of Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
 	url, err := configuredNATS()
@@ -72,7 +72,7 @@ func borrow(tb testing.TB, url string) string {
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
 		// Otherwise the test would wait for its own parent.
-		tb.Fatalf("testkit: %s has the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
+		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 
 	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)

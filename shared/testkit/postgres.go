@@ -22,8 +22,9 @@ import (
 // setUpWithin is the time limit for the creation of a server and its template.
 const setUpWithin = 5 * time.Minute
 
-// Postgres returns the URL, as a superuser, of an empty database with Parley's schema for this
-// test alone. It is dropped at the end of the test, even if it has connections.
+// Postgres returns the URL of an empty database with Parley's schema that only this test uses. The
+// URL's user is a superuser. The database is dropped at the end of the test, even if it has
+// connections.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, err := testDatabases()

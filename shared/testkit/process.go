@@ -55,8 +55,8 @@ type Process struct {
 
 var processes atomic.Int64
 
-// StartProcess starts the command and returns when it is ready. At the end of the test the
-// process and everything it has started are killed, and its output is shown if the test failed.
+// StartProcess starts the command and returns when it is ready. At the end of the test, the process
+// and all processes that it has started are killed, and the output is shown if the test failed.
 func StartProcess(tb testing.TB, command Command) *Process {
 	tb.Helper()
 	own, err := ownResources()
@@ -143,7 +143,8 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await polls until done returns true. It returns false if the time is up or the test ends first.
+// await polls until done returns true. It returns false if within has passed or the test ends
+// first.
 func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	tb.Helper()
 	over := time.NewTimer(within)
@@ -172,7 +173,7 @@ func (p *Process) output() []byte {
 	return content[p.logFrom:]
 }
 
-// Output is the output of the process over all its starts.
+// Output returns the output from all starts of the process.
 func (p *Process) Output() string {
 	content, err := os.ReadFile(p.logPath)
 	if err != nil {
@@ -232,7 +233,7 @@ func (p *Process) Wait(within time.Duration) error {
 func (p *Process) Restart() {
 	p.tb.Helper()
 	if !p.child.Ended() {
-		p.tb.Fatalf("testkit: restarting %s, which still runs", p.command.Name)
+		p.tb.Fatalf("testkit: cannot restart %s, because the process still runs", p.command.Name)
 	}
 	p.start()
 }

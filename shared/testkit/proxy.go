@@ -15,7 +15,7 @@ import (
 //	client ──requests──▶ proxy ──▶ target
 //	client ◀──replies─── proxy ◀── target
 //
-// A cut holds data back and does not lose it, as TCP does while packets are lost: at both ends, the
+// A cut holds data back without losing any, as TCP does while packets are lost: at both ends, the
 // connection is open but silent. Reset breaks connections.
 type FaultProxy struct {
 	target   string

@@ -2,5 +2,5 @@
 
 package testkit
 
-// Race is true if this test process has the race detector.
+// Race reports whether this test process has the race detector.
 const Race = true

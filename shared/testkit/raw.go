@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// SQL opens a database until the end of the test, as the user in dsn. For the databases of Postgres
-// and PostgresProcess this user is a superuser, to whom row-level security does not apply.
+// SQL opens a database as the user in dsn, until the end of the test. In URLs from Postgres and
+// PostgresProcess, this user is a superuser, to whom row-level security does not apply.
 func SQL(tb testing.TB, dsn string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("postgres", dsn)

@@ -38,7 +38,7 @@ type Sabotage struct {
 	conditions atomic.Int64
 }
 
-// Sabotaged wraps a connector.
+// Sabotaged returns a connector that makes such connections through c.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
 // Conditions returns the number of conditions removed so far. If it is 0, nothing was tested.

@@ -134,7 +134,7 @@ func (p *PostgresServer) Restart() {
 type NATSServer struct {
 	*Process
 
-	// URL stays the same over restarts.
+	// URL stays the same when the server restarts.
 	URL string
 }
 

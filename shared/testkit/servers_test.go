@@ -64,7 +64,7 @@ func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	server.Kill9()
 	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateFor(pid)) } // a zombie executes nothing
 	if gone := await(t, 10*time.Second, func() bool { return !slices.ContainsFunc(processes, lives) }); !gone {
-		t.Errorf("of the processes %v some live", processes)
+		t.Errorf("some of the processes %v still run", processes)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestBuildBinary(t *testing.T) {
 	}
 	group.Wait()
 	if paths[0] != paths[1] || paths[1] != paths[2] {
-		t.Fatalf("built as %v", paths)
+		t.Fatalf("the paths of the built programs are %v", paths)
 	}
 	if output, err := exec.CommandContext(t.Context(), paths[0]).CombinedOutput(); err != nil || string(output) != "hello\n" {
 		t.Fatalf("%q, %v", output, err)
@@ -142,7 +142,7 @@ func TestFreePort(t *testing.T) {
 	}
 	defer listener.Close()
 	if listenable(t, ports[0]) {
-		t.Fatal("a port that is listened on counts as free")
+		t.Fatal("FreePort returned a port on which a process listens")
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// SideBySide sets the number of parallel tests in this process that run at the same time, unless
-// -parallel is set. Call it in a TestMain after flag.Parse.
+// SideBySide sets the maximum number of parallel tests in this process, unless -parallel is set.
+// Call it in a TestMain after flag.Parse.
 func SideBySide(n int) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })

@@ -47,8 +47,8 @@ type board struct {
 	} `json:"panels"`
 }
 
-// checkAlerts parses the alerts and the dashboard as Prometheus and Grafana do, and checks their references. A test in
-// scripts/e2e checks that the service exports the metrics that the alerts and the dashboard query.
+// checkAlerts parses the alerts as Prometheus does and the dashboard as Grafana does, and checks the references in both. A test
+// in scripts/e2e checks that the service exports the metrics that the alerts and the dashboard query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
@@ -112,7 +112,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 			problems = append(problems, fmt.Errorf("the alert has no %s", name))
 		}
 		if err := isTemplate(a.Annotations[name]); err != nil {
-			problems = append(problems, fmt.Errorf("its %s: %w", name, err))
+			problems = append(problems, fmt.Errorf("the annotation %s: %w", name, err))
 		}
 	}
 
@@ -169,7 +169,7 @@ func checkBoard(root string) (problems []error) {
 	ids := map[int]bool{}
 	for _, p := range b.Panels {
 		if ids[p.ID] {
-			problems = append(problems, fmt.Errorf("the panel %q has the ID of another panel", p.Title))
+			problems = append(problems, fmt.Errorf("the panel %q has the same ID as another panel", p.Title))
 		}
 		ids[p.ID] = true
 		if p.Type != "row" && len(p.Targets) == 0 || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {

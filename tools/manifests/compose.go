@@ -17,7 +17,8 @@ import (
 
 const composeFile = "deploy/compose.yaml"
 
-// otherServices are the services in compose.yaml that do not run Parley's programs and have different settings.
+// otherServices are the services in compose.yaml that do not run Parley's programs, so their environment variables are not
+// Parley's settings.
 var otherServices = []string{"postgres", "nats", "proxy"}
 
 // checkCompose loads compose.yaml strictly, as Compose does, and checks the services' references

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// checks are the checks, each of a part of deploy/ below a repository root. They return errors that are sentences for the
+// checks are functions that each check a part of deploy/ in the repository at a root directory. Their errors are messages to the
 // author of the change.
 var checks = []struct {
 	name  string

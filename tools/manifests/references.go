@@ -68,7 +68,7 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 	for _, spread := range spec.TopologySpreadConstraints {
 		s, err := metav1.LabelSelectorAsSelector(spread.LabelSelector)
 		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
-			errs = append(errs, errors.New("its spread constraint does not select the workload's own pods"))
+			errs = append(errs, errors.New("the topology spread constraint does not select the workload's own pods"))
 		}
 	}
 
@@ -162,7 +162,7 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 			}
 			for _, used := range reference.FindAllStringSubmatch(env.Value, -1) {
 				if !defined[used[1]] {
-					errs = append(errs, fmt.Errorf("%s uses %s, which is not set before", env.Name, used[1]))
+					errs = append(errs, fmt.Errorf("%s uses %s, which is not set earlier", env.Name, used[1]))
 				}
 			}
 			defined[env.Name] = true

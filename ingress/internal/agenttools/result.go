@@ -29,6 +29,7 @@ var outputSchema = json.RawMessage(`{
 		"runId": {"type": "string"},
 		"sessionId": {"type": "string", "description": "Names the conversation."},
 		"status": {"type": "string", "enum": ["completed", "failed", "cancelled", "timed_out", "requires_action"]},
+		"finishReason": {"type": ["string", "null"], "description": "Why the answer ended: stop means that it is complete."},
 		"message": {"type": ["string", "null"], "description": "The agent's answer."},
 		"citations": {"type": "array", "items": {
 			"type": "object",
@@ -44,11 +45,12 @@ var outputSchema = json.RawMessage(`{
 
 // structuredResult is the structured result of a run.
 type structuredResult struct {
-	RunID     string            `json:"runId"`
-	SessionID string            `json:"sessionId"`
-	Status    domain.RunStatus  `json:"status"`
-	Message   *string           `json:"message"`
-	Citations []domain.Citation `json:"citations"`
+	RunID        string               `json:"runId"`
+	SessionID    string               `json:"sessionId"`
+	Status       domain.RunStatus     `json:"status"`
+	FinishReason *domain.FinishReason `json:"finishReason"`
+	Message      *string              `json:"message"`
+	Citations    []domain.Citation    `json:"citations"`
 }
 
 func tool(a Agent, name string) *mcp.Tool {
@@ -65,7 +67,10 @@ func tool(a Agent, name string) *mcp.Tool {
 
 // resultFor converts a run to the result of a tool call.
 func resultFor(run *domain.Run) *mcp.CallToolResult {
-	structured := structuredResult{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
+	structured := structuredResult{
+		RunID: run.ID, SessionID: run.SessionID, Status: run.Status, FinishReason: run.FinishReason,
+		Message: run.Message, Citations: run.Citations,
+	}
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}
 	}
@@ -79,10 +84,14 @@ func resultFor(run *domain.Run) *mcp.CallToolResult {
 func texts(run *domain.Run) []string {
 	switch {
 	case run.Status == domain.RunCompleted && run.Message != nil:
+		said := []string{*run.Message}
 		if sources := sourcesFor(run.Citations); sources != "" {
-			return []string{*run.Message, sources}
+			said = append(said, sources)
 		}
-		return []string{*run.Message}
+		if run.Incomplete() {
+			said = append(said, incompleteText(*run.FinishReason))
+		}
+		return said
 	case run.RequiredAction != nil:
 		return []string{waitText(run.ID, run.RequiredAction)}
 	case run.Error != nil:
@@ -90,6 +99,14 @@ func texts(run *domain.Run) []string {
 	default:
 		return []string{"The run " + run.ID + " " + ending(run.Status) + "."}
 	}
+}
+
+// incompleteText returns a text that says why an answer ended early.
+func incompleteText(why domain.FinishReason) string {
+	if why == domain.FinishLength {
+		return "(The answer is incomplete: the model reached its output limit.)"
+	}
+	return "(The answer is incomplete: the model's provider withheld the rest.)"
 }
 
 // waitText returns a text that says that a run waits for a person, and where to decide.

@@ -5,9 +5,9 @@
 //	            (400 when      (401 when     (403, 401    (400, 403 when it
 //	             malformed)     unknown)      by need)     may not be named)
 //
-// An explicit header takes precedence over a cookie, and requests with two explicit credentials are
-// rejected. Credentials are read from the database in batches and cached for 4 s. A request usually
-// needs no query, and a revocation takes effect everywhere within 5 s.
+// An explicit header takes precedence over a cookie, and requests with two different explicit
+// credentials are rejected. Credentials are read from the database in batches and cached for 4 s. A
+// request usually needs no query, and a revocation takes effect everywhere within 5 s.
 //
 // A widget token is sealed and not stored. It contains the agent, the origin and the visitor to
 // which it is bound. Whether the agent's widget still lists the origin is looked up at each use and

@@ -58,15 +58,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		return p, err
 	}
 
-	key, err := single(req, headerKey, "x-api-key")
-	if err != nil {
-		return p, err
-	}
-	if _, both := req.Header[headerAuthorization]; both && key != "" {
-		return p, apierr.New(apierr.ConflictingCredentials, "send either x-api-key or authorization, not both")
-	}
-
-	bearer, err := bearerToken(req)
+	key, bearer, err := explicit(req)
 	if err != nil {
 		return p, err
 	}
@@ -84,6 +76,23 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		}
 	}
 	return p, err
+}
+
+// explicit returns the credential of the headers: a key or a bearer token. Both headers may have the
+// same one, because clients of several protocols send a key in each.
+func explicit(req *http.Request) (key, bearer string, err error) {
+	if key, err = single(req, headerKey, "x-api-key"); err != nil {
+		return "", "", err
+	}
+	bearer, err = bearerToken(req)
+	_, both := req.Header[headerAuthorization]
+	switch {
+	case !both || key == "":
+		return key, bearer, err
+	case err != nil || bearer != key:
+		return "", "", apierr.New(apierr.ConflictingCredentials, "x-api-key and authorization differ: send one of them, or the same key in both")
+	}
+	return key, "", nil
 }
 
 // bearing returns the kind of credential that a bearer token looks like.

@@ -159,10 +159,10 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	token := s.secretFor(t, of, makers["login"]...)
 	s.clock = of.Expires
 	if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("after its expiry: %v", err)
+		t.Errorf("an expired client secret: %v", err)
 	}
 	if _, err := s.requestVoice(t, again, "Authorization: Bearer "+token); err != nil {
-		t.Errorf("its connection, after its expiry: %v", err)
+		t.Errorf("a connection that was opened before the secret expired: %v", err)
 	}
 }
 

@@ -139,10 +139,10 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may concern any organization
 		t.f(bus.Change{OrganizationID: "org_b"})       // may be of any kind
 		if got := a.log(t, time.Second); got != "0 documents" {
-			t.Errorf("a change of an unknown organization gave %q", got)
+			t.Errorf("a change of an unknown organization = %q", got)
 		}
 		if got := b.log(t, time.Second); got != "0 runs, 0 documents, 0 notifications" {
-			t.Errorf("a change of an unknown kind gave %q", got)
+			t.Errorf("a change of an unknown kind = %q", got)
 		}
 		a.Close()
 		a.Close()
@@ -172,27 +172,27 @@ func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 			step()
 		}
 		if got := strings.Join(due, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
-			t.Errorf("without a confirmed subscription it received %s", got)
+			t.Errorf("without a confirmed subscription, the watcher received %s", got)
 		}
 		t.set(false, nil)
 		for range 3 {
 			step()
 		}
 		if len(due) != 2 || !w.sure {
-			t.Errorf("after the confirmation it received %s", due)
+			t.Errorf("after the confirmation, the watcher received %s", due)
 		}
 		for range 10 {
 			step()
 		}
 		if len(due) != 2 {
-			t.Errorf("while connected it received %s", due)
+			t.Errorf("while connected, the watcher received %s", due)
 		}
 		t.set(true, nil)
 		for range 10 {
 			step()
 		}
 		if n := len(due) - 2; n < 3 || n > 5 {
-			t.Errorf("in 20 s without a connection it was notified %d times", n)
+			t.Errorf("in 20 s without a connection, the watcher was notified %d times", n)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// A job message is published only after its run is saved. A worker that received it earlier would
-// treat the run as finished and discard the message.
+// A job message is published only after its run is saved. A worker that received the message
+// earlier would treat the run as finished and discard the message.
 func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
@@ -50,6 +50,6 @@ func TestAttachingReadsTheRunAgain(t *testing.T) {
 	}
 	ws.remove(w)
 	if len(ws.runs) != 0 {
-		t.Error("a removed wait is left")
+		t.Error("a removed wait is still registered")
 	}
 }

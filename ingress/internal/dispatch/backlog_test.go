@@ -87,7 +87,7 @@ func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 		<-time.After(backlogEvery)
 		synctest.Wait()
 		if n := q.offer(t, b, "flood", 60); n != 60 {
-			t.Errorf("%d of 60 were admitted once there was room for them", n)
+			t.Errorf("%d of 60 runs were admitted once there was room for all", n)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 			t.Errorf("%d of 9 were admitted, %d counts", n, q.counts)
 		}
 		if n := q.offer(t, b, "a", 2); n != 2 || q.counts != 1 {
-			t.Errorf("%d of 2 were admitted while it was counted for the first time, %d counts", n, q.counts)
+			t.Errorf("%d of 2 runs were admitted during the first count, %d counts", n, q.counts)
 		}
 		if n := q.offer(t, b, "a", 1000); n != 0 || q.counts != 1 {
 			t.Errorf("%d were admitted just after the count, %d counts", n, q.counts)

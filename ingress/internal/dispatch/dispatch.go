@@ -15,6 +15,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
+	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/pg"
@@ -34,6 +35,7 @@ type Config struct {
 	BacklogMax    int             // queued runs of all organizations; more are refused
 	OrgBacklogMax int             // queued runs of one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
+	Late          *secrets.Box    // seals runs that finish before they are accepted; nil: there are none
 }
 
 // Dispatcher accepts runs and waits for their results. It is safe for concurrent use while Run
@@ -53,6 +55,7 @@ type Dispatcher struct {
 	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
+	late    *late
 	drained chan struct{} // closed by Drain
 	drains  atomic.Bool   // Drain was called
 }
@@ -60,6 +63,7 @@ type Dispatcher struct {
 // New returns a dispatcher. It accepts runs once Run has started.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
+	d.late = newLate(cfg.Late)
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
 	share := cfg.OrgBacklogMax
@@ -72,7 +76,8 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
-	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2)
+	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
+		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewDelivery]) int { return r.Request.Size() })
 	return d
 }
 
@@ -147,8 +152,16 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		span.Str("parley.run.id", run.ID)
 	}
 
+	tried, finished := d.tryLate(ctx, &run, w)
+	if finished {
+		d.seen.add(run.KeyHash)
+		return &Submitted{Run: run.AsStored(time.Now(), 0), wait: w}, nil
+	}
+
+	// The batch accepts the run even if the client leaves. The caller learns its result nevertheless,
+	// because a run without a reader may have to be cancelled.
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
-		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
+		accepted, err := d.accepts.Do(context.WithoutCancel(ctx), tracing.For(ctx, run))
 		if err == nil {
 			err = accepted.Err
 		}
@@ -160,9 +173,15 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return nil, refusal(err)
 	}
 	d.seen.add(run.KeyHash)
+	if accepted.Existing && accepted.Run.Run.ID == run.ID { // a worker has stored it meanwhile
+		return &Submitted{Run: accepted.Run, wait: w}, nil
+	}
 	if accepted.Existing {
 		d.waiting.remove(w)
 		return &Submitted{Run: accepted.Run, Existing: true}, nil
+	}
+	if tried && accepted.Job == nil { // a worker may have stored it meanwhile
+		d.waiting.look(run.ID)
 	}
 	return &Submitted{Run: accepted.Run, wait: w, waits: accepted.Job == nil}, nil
 }

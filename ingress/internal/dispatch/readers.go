@@ -58,5 +58,5 @@ func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, err
 	case err != nil:
 		return nil, err
 	}
-	return attach(ctx, s, &run)
+	return attach(s, &run)
 }

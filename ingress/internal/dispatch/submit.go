@@ -34,7 +34,10 @@ type Submission struct {
 	Data         json.RawMessage   // further input; nil: none
 	History      []domain.Exchange // the messages before this one, when the request contains its conversation
 	Instructions string            // added to the agent's own instructions
-	OutputSchema json.RawMessage   // the JSON Schema that the answer must match; nil: the agent's own, if any
+	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
+	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
+	Options      domain.RunOptions // what the request asks besides its message
+	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
@@ -43,11 +46,14 @@ type Submission struct {
 	Retention    time.Duration   // 0: until the session is erased
 	Last         domain.EventID  // Follow returns the events after this one
 	Attempt      readers.Attempt // the request, if its client announces retries; without a key
+	Waits        bool            // the caller waits for the result and reads no events
 
 	// Before prepares what else the run needs. It is called after the rate charge, and not for a
 	// request that exceeds its limit. nil: nothing to prepare.
 	Before    func(context.Context) error
-	beforeErr error // the error of Before, once called
+	beforeErr error    // the error of Before, once called
+	Sent      []string // what the request says about what Before looks up; part of its fingerprint
+	asked     []byte   // the fingerprint, once Before was called
 }
 
 // Target returns the id of the agent or template.
@@ -61,8 +67,12 @@ func (s *Submission) keyHash() []byte {
 	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
-// fingerprint distinguishes a retry from a different request with the same key.
+// fingerprint distinguishes a retry from a different request with the same key. It is that of the
+// request as it was sent: what Before looks up can change until the retry.
 func (s *Submission) fingerprint() []byte {
+	if s.asked != nil {
+		return s.asked
+	}
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
 	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
@@ -70,10 +80,26 @@ func (s *Submission) fingerprint() []byte {
 		}
 		asked = append(asked, s.Instructions)
 	}
-	if len(s.OutputSchema) > 0 {
-		asked = append(asked, "output", string(contract.Canonical(s.OutputSchema)))
+	if s.Previous != nil {
+		asked = append(asked, "previous", *s.Previous)
+	}
+	asked = append(asked, s.Sent...)
+	if !s.Options.IsZero() {
+		asked = append(asked, "options", string(contract.Canonical(s.options())))
+	}
+	if s.Unstored {
+		asked = append(asked, "unstored")
 	}
 	return contract.Hash(asked...)
+}
+
+// options returns the JSON of Options.
+func (s *Submission) options() []byte {
+	raw, err := json.Marshal(&s.Options)
+	if err != nil { // a schema that is not JSON; requests are checked before
+		panic("dispatch: encoding run options: " + err.Error())
+	}
+	return raw
 }
 
 // NewRun returns the run to store, with a new id and no fingerprint.
@@ -88,7 +114,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
-		KeyID: s.Caller.KeyID,
+		KeyID: s.Caller.KeyID, Previous: s.Previous, Late: s.Waits && s.Endpoint == contract.EndpointAutomation,
 	}
 
 	// A run without a session gets a session for itself. Its id is derived from the run's id.
@@ -110,22 +136,22 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 // spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
 // and is copied: a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
-	out := make([]byte, 0, len(s.Message)+len(s.Data)+64)
-	out, _ = jsontext.AppendQuote(append(out, `{"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
+	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
+	if s.Unstored {
+		out = append(out, domain.UnstoredInput[1:]...)
+	}
+	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" && len(s.OutputSchema) == 0 {
+	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil && s.Options.IsZero() {
 		return append(out, '}'), nil
 	}
 
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	further := domain.Input{History: s.History, Instructions: s.Instructions}
-	if len(s.OutputSchema) > 0 {
-		further.Output = &domain.OutputContract{Schema: s.OutputSchema}
-	}
+	further := domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo, RunOptions: s.Options}
 	if err := enc.Encode(further); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
@@ -218,7 +244,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		return sub, nil
 	case err == nil:
 		t.Refund()
-		return attach(ctx, s, &sub.Run)
+		return attach(s, &sub.Run)
 	case checked:
 		return nil, err
 	}
@@ -241,7 +267,7 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 	if err != nil || run == nil {
 		return nil, false, err
 	}
-	sub, err = attach(ctx, s, run)
+	sub, err = attach(s, run)
 	return sub, true, err
 }
 
@@ -277,19 +303,16 @@ func (s *Submission) Prepare(ctx context.Context) error {
 
 	// A request whose new run turns out to exist is prepared only once.
 	before := s.Before
-	s.Before = nil
+	s.Before, s.asked = nil, s.fingerprint()
 	s.beforeErr = before(ctx)
 	return s.beforeErr
 }
 
 // attach returns the existing run with the key if the caller may read it and the request is the
 // same. A user who has lost the admin role since may not read it.
-func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitted, error) {
+func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
-	}
-	if err := s.Prepare(ctx); err != nil {
-		return nil, err
 	}
 
 	// The fingerprint of an erased run is not compared: its readers get ErasedKey instead.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -48,5 +49,25 @@ func TestInputIsTheRequest(t *testing.T) {
 		if len(got) > want.Len() {
 			t.Errorf("%q is longer than %q", got, want.Bytes())
 		}
+	}
+}
+
+// A retry is recognized by what its request says, not by what Before finds.
+func TestAFingerprintIsThatOfTheRequest(t *testing.T) {
+	t.Parallel()
+	s := &Submission{Message: "m", Sent: []string{"previous", "run_1"}}
+	asked := s.fingerprint()
+	if same := (&Submission{Message: "m", Previous: new("run_1")}).fingerprint(); !bytes.Equal(asked, same) {
+		t.Error("stored fingerprints no longer match")
+	}
+	if bytes.Equal(asked, (&Submission{Message: "m"}).fingerprint()) {
+		t.Error("what the request refers to does not count")
+	}
+	s.Before = func(context.Context) error {
+		s.Message, s.Previous, s.History = "found", new("run_2"), []domain.Exchange{{Message: "a", Answer: "b"}}
+		return nil
+	}
+	if err := s.Prepare(t.Context()); err != nil || !bytes.Equal(asked, s.fingerprint()) {
+		t.Errorf("prepared: %v, another fingerprint", err)
 	}
 }

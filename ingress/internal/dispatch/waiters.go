@@ -45,6 +45,8 @@ type wait struct {
 	runID  string
 	known  string // the decision that the run waited for when the wait began
 	result chan *Result
+
+	declined chan bool // receives when a worker declines the run of a late acceptance; true: all runs of its agent
 }
 
 // waitsFor names the decision that a run waits for; "" means none.
@@ -63,7 +65,7 @@ func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 // add begins a wait for a run. known is the decision that the caller already knows of, as waitsFor
 // names it. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
-	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
+	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1), declined: make(chan bool, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	run := ws.runs[of.RunID]
@@ -128,9 +130,27 @@ func (ws *waiters) reply(runID string, body []byte) {
 		ws.look(runID)
 		return
 	}
+	if declined, agent := declines(body); declined {
+		ws.decline(runID, agent)
+		return
+	}
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
 	ended.SetResult(body)
 	ws.resolve(ended)
+}
+
+// decline signals that a worker has declined a run, or all runs of its agent.
+func (ws *waiters) decline(runID string, agent bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if run := ws.runs[runID]; run != nil {
+		for w := range run.waits {
+			select {
+			case w.declined <- agent:
+			default: // signalled already
+			}
+		}
+	}
 }
 
 // resolve ends the waits for a finished run.
@@ -228,7 +248,8 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	return due
 }
 
-// read reads the rows of runs in statements of pollMax and ends the waits that are over.
+// read reads the rows of runs in statements of pollMax and ends the waits for runs that have
+// finished or wait for a person.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)

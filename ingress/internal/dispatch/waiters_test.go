@@ -219,7 +219,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			d.wantEnd("a wait for the end", fourth, true)
 			d.Release(last)
 			if n := d.count(last); n != 0 {
-				t.Errorf("%d waits are left", n)
+				t.Errorf("%d waits are still registered", n)
 			}
 		})
 	}
@@ -298,11 +298,11 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)
 	must(t, err)
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Erased {
-		t.Errorf("erased meanwhile: %v", err)
+		t.Errorf("run erased during the wait: %v", err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = $1`, runID)
 	must(t, err)
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Unavailable {
-		t.Errorf("expired meanwhile: %v", err)
+		t.Errorf("run expired during the wait: %v", err)
 	}
 }

@@ -117,6 +117,7 @@ var accessTable = []accessRow{
 	{"PUT", "/api/agents", "id=$ag", `{"name":"$word","version":99}`, forCaller, "admin", 409, false},
 	{"PUT", "/api/agents", "id=$ag", deepAgentBody, forCaller, "admin", 200, false},
 	{"POST", "/api/agents", "action=import-openapi&id=$ag", importRowBody, forCaller, "admin", 200, false},
+	{"POST", "/api/agents", "action=check&id=$ag", "", forCaller, "admin", 200, false},
 	{"DELETE", "/api/agents", "id=$ag", "", forCaller, "admin", 200, false},
 
 	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},
@@ -202,6 +203,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/chat/completions", "", `{"model":"$tpl","stream":true,"messages":[{"role":"user","content":"$word"}]}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
+	{"GET", "/v1/containers/:container/files/:id/content", "id=$file", "", forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
 	{"POST", "/v1/responses/:id/cancel", "id=$resp", "", forCaller, "member", 200, false},
 	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers must upgrade

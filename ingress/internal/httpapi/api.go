@@ -15,6 +15,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/hook"
@@ -56,8 +57,8 @@ type Deps struct {
 	Readers  *readers.Watch
 	Changes  *changes.Hub
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller
-	Signer   knowledge.ClaimSigner
+	Searches knowledge.SearchCaller // also calls the workers that check connections
+	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
@@ -70,11 +71,13 @@ type Deps struct {
 	OpenID       openid.Settings // without a redirect address; the zero value disables OpenID
 	Proxies      auth.Proxies    // trusted for the client's address and scheme
 	MetricsToken string          // lets other machines read /metrics; if empty, only this machine can
+	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
 
 	DemoTokens int64 // daily budget of all demo visitors together
 
+	ChecksPerMinute      int // of agents' connections, per organization; 0: no limit
 	StreamLimits         httpx.StreamLimits
 	VoicePerOrganization int
 	SignupsPerAddress    int // per hour at this ingress process; 0: no limit
@@ -164,6 +167,7 @@ func (a *api) readPublicURL() error {
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
+	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
@@ -173,7 +177,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
-		Templates: a.templates, DefaultModel: deps.DefaultModel,
+		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, DefaultModel: deps.DefaultModel,
+		ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{
 		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,
@@ -201,19 +206,19 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks,
 		AgentsDB: deps.Store.Agents, BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, SessionsDB: deps.Store.Sessions,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
-		Downloads: &a.downloads, Readers: deps.Readers, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
+		Downloads: &a.downloads, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
+		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
-		Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
+		SessionsDB: deps.Store.Sessions, Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Links: links,
+		Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
 	a.mcp = mcp.New(mcp.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
 		RunsDB: deps.Store.Runs, Readers: deps.Readers,
 	})
-	a.widget = widget.New(widget.Deps{
-		Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits,
-	})
+	a.widget = widget.New(widget.Deps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
 	a.voice = voice.New(voice.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
 		SessionsDB: deps.Store.Sessions, Auth: deps.Auth, Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates,

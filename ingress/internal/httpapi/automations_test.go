@@ -39,7 +39,7 @@ func TestAutomationsAreListedByName(t *testing.T) {
 		t.Errorf("%s", rest.body)
 	}
 	if got := a.ok("GET", "/api/runs?automationId=nightly", "", h.key); got.text(t, "data.0.id") != second || got.text(t, "data.1.id") != first {
-		t.Errorf("its runs: %s", got.body)
+		t.Errorf("runs of the automation: %s", got.body)
 	}
 	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for query, problems := range map[string]string{
@@ -73,7 +73,7 @@ func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 		t.Errorf("%s", list.body)
 	}
 	if got := a.ok("GET", "/api/runs?automationId=nightly", "", h.key); got.json(t, "data.0") != nil {
-		t.Errorf("its runs: %s", got.body)
+		t.Errorf("runs of the automation: %s", got.body)
 	}
 	for query, runs := range map[string]float64{"": 1, "?days=1": 1, "?days=90&agentId=" + agentID: 1, "?agentId=" + a.newAgent(h): 0} {
 		got := a.ok("GET", "/api/usage"+query, "", h.key)

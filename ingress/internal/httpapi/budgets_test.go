@@ -87,7 +87,7 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	}
 	all.Wait()
 	if statuses[202] != 5 || statuses[429] != 25 {
-		t.Fatalf("of 30 at once: %v", statuses)
+		t.Fatalf("statuses of 30 concurrent requests: %v", statuses)
 	}
 	if got := a.ok("GET", "/api/budgets?id="+budgetID, "", h.key); got.json(t, "used") != 6.0 {
 		t.Errorf("%s", got.body)

@@ -212,7 +212,7 @@ func (s *orgPair) malformed() []credential {
 		name: "other scheme", headers: []string{"Authorization: Basic " + h.owner.token}, refused: "401 unauthenticated", harmful: true,
 	})
 	for _, headers := range [][]string{
-		{h.key, h.owner.auth}, {h.key, bearer(h.key)}, {h.key, "Authorization: "}, {unknownKey(), h.owner.auth}, {h.key, h.owner.auth, h.owner.auth},
+		{h.key, h.owner.auth}, {h.key, bearer(unknownKey())}, {h.key, "Authorization: "}, {unknownKey(), h.owner.auth}, {h.key, h.owner.auth, h.owner.auth},
 	} {
 		list = append(list, credential{
 			name: "two credentials: " + strings.Join(headers[1:], ", "), headers: headers, refused: "400 conflicting_credentials", harmful: true,

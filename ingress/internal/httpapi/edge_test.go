@@ -205,8 +205,8 @@ func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	}
 }
 
-// All routes check in the same order: credential, permission, the query's id, then parameters and
-// body.
+// All routes check requests in the same order: credential, permission, the query's id, then
+// parameters and body.
 func TestChecksComeInOneOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range edgeRows(t) {
@@ -360,7 +360,7 @@ func TestParametersAreDocumented(t *testing.T) {
 func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
 	writable := map[string][]string{
-		"/api/agents":        {"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "version"},
+		"/api/agents":        {"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "appendSources", "version"},
 		"/api/organizations": {"name"},
 		"/api/budgets":       {"limit"},
 		"/api/hooks":         {"name", "agentId", "keyId", "signatureHeader", "deliveryIdHeader", "messageTemplate", "filter", "coalesce", "enabled", "secret"},
@@ -369,6 +369,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	}
 	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
 	moving := map[string]map[string]string{ // fields that may change between the GET and the PUT
+		"/api/agents":        {"lastCheck": `{"version":1,"checkedAt":"2026-01-01T00:00:00.000Z","ok":true,"checks":[]}`},
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},

@@ -236,7 +236,7 @@ func TestWhoMayReadFiles(t *testing.T) {
 	a.exec(`UPDATE files SET hash = NULL WHERE id = $1`, files[1].ID)
 	same("removed", "/api/files?id="+files[1].ID, h.key)
 	a.exec(`UPDATE runs SET expires_at = now() - interval '1 second' WHERE id = $1`, runID)
-	same("of a run whose time is over", target, h.key)
+	same("of a run whose retention period has ended", target, h.key)
 	a.exec(`UPDATE runs SET expires_at = NULL WHERE id = $1`, runID)
 	a.ok("GET", target, "", h.key)
 	agent := a.ok("GET", "/api/runs?id="+runID, "", h.key).text(t, "agentId")
@@ -270,8 +270,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// If a file's content is deleted during a download, the result is an error before the first byte
-// and a closed connection after it.
+// If a file's content is deleted during a download, the client gets an error before the first byte,
+// or a closed connection after the first byte.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -290,12 +290,12 @@ func TestFilesDeletedDuringDownload(t *testing.T) {
 		return res.ContentLength, got, err
 	}
 	if _, got, err := read(); err != nil || !bytes.Equal(got, numbers(3<<20)) {
-		t.Fatalf("as it should be: %d bytes, %v", len(got), err)
+		t.Fatalf("complete download: %d bytes, %v", len(got), err)
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1 AND n = 2`, h.org)
 	promised, got, err := read()
 	if err == nil || !bytes.Equal(got, numbers(2<<20)) || promised != 3<<20 {
-		t.Errorf("without its end: %d bytes of %d, %v", len(got), promised, err)
+		t.Errorf("download of a deleted content: %d bytes of %d, %v", len(got), promised, err)
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1`, h.org)
 	gone := a.from("GET", "/api/files?id="+f.ID, "", h.key).want(t, "without all", 404, "not_found")

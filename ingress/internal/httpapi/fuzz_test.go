@@ -219,8 +219,8 @@ func FuzzContentType(f *testing.F) {
 	})
 }
 
-// Any headers of automations and chats get a regular response, and accepted idempotency keys are
-// valid.
+// Requests to automations and chats with any headers get a regular response, and accepted
+// idempotency keys are valid.
 func FuzzRunHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{

@@ -195,8 +195,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// The credentials of a person together may send at most twice the requests of a single credential.
-// The same applies to the keys of an organization. Other callers are not affected.
+// All credentials of a person together may send at most twice as many requests as a single
+// credential. The same applies to the keys of an organization. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -174,17 +174,17 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	document := mustJSON(t, petsYAML)
 	pet := endpoints("without headers, to the same origin", `{"document":`+document+`}`)[0]
 	if pet.Method != http.MethodGet || pet.URL != "https://pets.example.com/v1/pets/{petId}" || open(pet.Headers["X-Old"]) != "one" || open(pet.SigningSecret) != signingSecret {
-		t.Errorf("it became %+v", pet)
+		t.Errorf("endpoint after the import = %+v", pet)
 	}
 	pet = endpoints("with headers", `{"document":`+document+`,"headers":{"X-New":"three","X-Old":"***"}}`)[0]
 	if len(pet.Headers) != 2 || open(pet.Headers["X-New"]) != "three" || open(pet.Headers["X-Old"]) != "one" {
-		t.Errorf("it became %+v", pet)
+		t.Errorf("endpoint after the import = %+v", pet)
 	}
 	w.importInto(agentID, `{"document":`+document+`,"serverUrl":"https://evil.example.com","headers":{"X-Old":"***"}}`, ada.auth).
 		want(t, "stealing a header", 400, "invalid_request headers.X-Old:invalid_value")
 	pet = endpoints("without headers, to another origin", `{"document":`+document+`,"serverUrl":"https://other.example.com/v2"}`)[0]
 	if pet.URL != "https://other.example.com/v2/pets/{petId}" || pet.Headers != nil || pet.SigningSecret != "" {
-		t.Errorf("it became %+v", pet)
+		t.Errorf("endpoint after the import = %+v", pet)
 	}
 	w.importInto(agentID, `{"document":`+document+`,"headers":{"X-None":"***"}}`, ada.auth).
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")

@@ -38,11 +38,11 @@ func TestAFileBecomesADocument(t *testing.T) {
 		}
 	}
 	if n := a.notifyRecorder.jobsFor(documentID); n != 1 || a.notifyRecorder.seen[0].OrganizationID != h.org || !strings.HasPrefix(a.notifyRecorder.seen[0].Traceparent, "00-0af7651916cd43dd") {
-		t.Errorf("rung %d times: %+v", n, a.notifyRecorder.seen)
+		t.Errorf("job notifications = %d, want 1: %+v", n, a.notifyRecorder.seen)
 	}
 	one := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header)
 	if !bytes.Equal(one.body, got.body) {
-		t.Errorf("afterwards it is %s, before it was %s", one.body, got.body)
+		t.Errorf("the document in a later response = %s, want %s", one.body, got.body)
 	}
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+documentID, "", h.memberKey, h.header); string(back.body) != content {
 		t.Errorf("%d bytes come back", len(back.body))
@@ -76,7 +76,7 @@ func TestAFormHoldsSeveralFiles(t *testing.T) {
 		doc, _ := entry.(map[string]any)
 		ids[n], _ = doc["id"].(string)
 		if n < 19 && doc["name"] != fmt.Sprint(n, ".txt") || fmt.Sprint(doc["metadata"]) != "map[a:b]" || a.notifyRecorder.jobsFor(ids[n]) != 1 {
-			t.Errorf("entry %d: %v, rung %d times", n, doc, a.notifyRecorder.jobsFor(ids[n]))
+			t.Errorf("entry %d: %v, with %d job notifications", n, doc, a.notifyRecorder.jobsFor(ids[n]))
 		}
 	}
 	if ids[19] != ids[0] {
@@ -177,7 +177,7 @@ func TestMaximumSizeOfDocuments(t *testing.T) {
 	if a.documents(h.org) != 0 || a.contents(h.org) != 0 {
 		t.Errorf("%d documents and %d contents stay", a.documents(h.org), a.contents(h.org))
 	}
-	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.MaxDocument]}}, h.key).want(t, "as large as may be", 202, "")
+	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.MaxDocument]}}, h.key).want(t, "a form with the maximum content", 202, "")
 	if n := got.json(t, "bytes"); n != float64(knowledge.MaxDocument) {
 		t.Errorf("%v bytes", n)
 	}

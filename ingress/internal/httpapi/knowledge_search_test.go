@@ -102,7 +102,7 @@ func TestFailedSearches(t *testing.T) {
 	a.logsClean("secretword")
 }
 
-// Without a worker, the bus reports that immediately.
+// If there is no worker, the bus reports that immediately.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -112,7 +112,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	began := time.Now()
 	a.from("GET", "/api/knowledge?query=a", "", h.key).want(t, "no worker", 503, "unavailable")
 	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("it took %s", d)
+		t.Errorf("the search took %s", d)
 	}
 }
 

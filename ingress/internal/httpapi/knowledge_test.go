@@ -85,7 +85,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if a.contents(h.org) != 0 || len(a.api.knowledge.Texts.Open) != 0 {
 		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.knowledge.Texts.Open))
 	}
-	got := a.from("POST", "/api/knowledge", body(knowledge.MaxDocument), h.key).want(t, "as large as may be", 202, "")
+	got := a.from("POST", "/api/knowledge", body(knowledge.MaxDocument), h.key).want(t, "of the maximum size", 202, "")
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:knowledge.MaxDocument]) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
@@ -123,7 +123,7 @@ func TestDocumentsChange(t *testing.T) {
 	before := a.ok("GET", target, "", h.key)
 	same := put(string(before.body)).want(t, "as it was read", 200, "")
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
-		t.Errorf("it became %s", same.body)
+		t.Errorf("the document after the PUT = %s", same.body)
 	}
 	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
@@ -135,7 +135,7 @@ func TestDocumentsChange(t *testing.T) {
 	fresh := put(`{"content":"another content"}`).want(t, "a content", 202, "")
 	if fresh.text(t, "status") != "queued" || fresh.text(t, "name") != "new.md" || fresh.text(t, "metadata.a") != "b" || fresh.json(t, "chunks") != 0.0 || fresh.text(t, "id") != documentID ||
 		fresh.text(t, "mimeType") != "text/markdown" || a.notifyRecorder.jobsFor(documentID) != 3 || a.contents(h.org) != 1 {
-		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.notifyRecorder.jobsFor(documentID))
+		t.Errorf("%s, %d contents, %d job notifications", fresh.body, a.contents(h.org), a.notifyRecorder.jobsFor(documentID))
 	}
 	if back := a.ok("GET", target+"&content=1", "", h.key); string(back.body) != "another content" {
 		t.Errorf("%s", back.body)

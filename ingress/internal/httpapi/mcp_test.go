@@ -284,11 +284,11 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 	other := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "three"}, Meta: mcp.Meta{"parley/idempotencyKey": "k1"}})
 	if !other.IsError || !strings.HasPrefix(texts(other), "idempotency_key_reused: ") {
-		t.Errorf("another request under the key gave %q", texts(other))
+		t.Errorf("another request under the key = %q", texts(other))
 	}
 	a.ok("PUT", "/api/agents?id="+agentID, `{"name":"Renamed"}`, home.key)
 	if renamed := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "four"}}); renamed.IsError {
-		t.Errorf("a renamed agent's old tool gave %q", texts(renamed))
+		t.Errorf("a renamed agent's old tool = %q", texts(renamed))
 	}
 }
 
@@ -307,12 +307,12 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	must(t, err)
 	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(refused); !refused.IsError || !strings.HasPrefix(got, "rate_limited: the run run_") {
-		t.Errorf("without room it answers %.200q", got)
+		t.Errorf("response without capacity = %.200q", got)
 	}
 	other.Leave()
 	for range 2 { // the first response has ended
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
-			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
+			t.Errorf("response with capacity has %d bytes: %.200q", len(got), got)
 		}
 	}
 	if held := a.api.large.Bytes(); held != 0 {
@@ -419,7 +419,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 		"a key of no text":     {Name: tool, Arguments: map[string]any{"message": "x"}, Meta: mcp.Meta{"parley/idempotencyKey": 5}},
 	} {
 		if got, err := session.CallTool(t.Context(), params); err == nil {
-			t.Errorf("%s gave %q", name, texts(got))
+			t.Errorf("%s = %q", name, texts(got))
 		}
 	}
 	var runs int
@@ -611,7 +611,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	for n := range 2 { // the key has not sent a request before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
-			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)
+			t.Errorf("rate limit after %d calls = %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)
 		}
 	}
 	for range 12 {

@@ -152,7 +152,7 @@ func TestOpenIDMakesPeople(t *testing.T) {
 	if replayed.session() != "" || !strings.Contains(b.w.log.String(), "invalid_grant") {
 		t.Error("a replayed callback logs in")
 	}
-	// The subject identifies the person, whatever their address is now.
+	// The subject identifies the person, even if their address has changed.
 	b.is("sub-1", "renamed@example.com")
 	again := b.back(b.begin(t, ""))
 	if again.header.Get("Location") != "/dashboard" {
@@ -410,7 +410,7 @@ func TestOpenIDProviderMayBeUnreachable(t *testing.T) {
 		t.Errorf("an unreachable provider got %d requests within the pause", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as if the pause were over; package openid tests the pause
+	w.useProvider(p) // as if the pause had ended; package openid tests the pause
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

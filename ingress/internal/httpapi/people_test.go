@@ -205,9 +205,7 @@ func TestSessionIDsAndKeysHaveNoHiddenCharacters(t *testing.T) {
 			"id":                   {chat + agentID + "&format=ai-sdk", `{` + `"messages":[{"role":"user","parts":[{"type":"text","text":"m"}]}],"id":"` + text + `"}`},
 			"threadId":             {chat + agentID + "&format=ag-ui", `{` + message + `,"runId":"r","threadId":"` + text + `"}`},
 			"metadata.session_id":  {"/v1/chat/completions", completion + `,"metadata":{"session_id":"` + text + `"}}`},
-			"user":                 {"/v1/chat/completions", completion + `,"user":"` + text + `"}`},
 			"metadata.session_id ": {"/v1/responses", response + `,"metadata":{"session_id":"` + text + `"}}`},
-			"user ":                {"/v1/responses", response + `,"user":"` + text + `"}`},
 			"conversation":         {"/v1/responses", response + `,"conversation":"` + text + `"}`},
 			"conversation.id":      {"/v1/responses", response + `,"conversation":{"id":"` + text + `"}}`},
 		} {

@@ -66,7 +66,7 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 	got = a.ok("PUT", target, `{"description":null,"model":null,"fallbackModels":null,"tools":null,"allowedCallers":null,"widget":null}`, h.key)
 	if got.text(t, "description") != "" || got.text(t, "model") != "offline" || got.json(t, "tools.codeExecution") != nil ||
 		got.json(t, "allowedCallers.0") != "user" || got.json(t, "widget.enabled") != false || got.json(t, "fallbackModels.0") != nil {
-		t.Errorf("without its parts: %s", got.body)
+		t.Errorf("the agent without its optional parts: %s", got.body)
 	}
 	for _, field := range []string{"name", "systemPrompt", "version"} {
 		a.from("PUT", target, `{"`+field+`":null}`, h.key).want(t, field, 400, "invalid_request "+field+":invalid_type")

@@ -109,7 +109,7 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 			t.Errorf("%s, with room: %d with %d bytes: %.300s", over.name, got.status, len(got.body), got.body)
 		}
 		if over.name != "tool" && got.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%s: the answer does not say that it is a replay", over.name)
+			t.Errorf("%s: the response is not marked as a replay", over.name)
 		}
 		if now := runs(); now != known {
 			t.Errorf("%s: replays began %d runs", over.name, now-known)
@@ -254,4 +254,53 @@ func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 	call()
 	<-time.After(500 * time.Millisecond) // time for the second call to read the log
 	a.from("GET", "/api/runs?id="+large, "", victim.key).want(t, "a large run beside it", 200, "")
+}
+
+// A replay gets its run whatever has become of what the request refers to.
+func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	ask := func(key, input, more string) answer {
+		return a.from("POST", "/v1/responses", `{"background":true,"model":"`+agentID+`","input":`+input+more+`}`, h.key, "Idempotency-Key: "+key)
+	}
+	after := func(responseID string) string { return `,"previous_response_id":"` + responseID + `"` }
+	begun := func(key, input, more string) string { return ask(key, input, more).want(t, key, 200, "").text(t, "id") }
+
+	first := begun("k1", `"m"`, "")
+	a.finish("a1", runFor(first))
+	second := begun("k2", `"m"`, after(first))
+	a.finish("a2", runFor(second))
+	a.exec(`UPDATE runs SET expires_at = now() WHERE id = $1`, runFor(first))
+	if got := ask("k2", `"m"`, after(first)).want(t, "after the first run expired", 200, "").text(t, "id"); got != second {
+		t.Errorf("got %s, want %s", got, second)
+	}
+	ask("k2", `"m"`, "").want(t, "without the reference", 422, "idempotency_key_reused")
+	ask("k2", `"m"`, after(second)).want(t, "another reference", 422, "idempotency_key_reused")
+
+	named := begun("k3", `"m"`, `,"conversation":"c"`)
+	a.finish("a3", runFor(named))
+	fourth := begun("k4", `"m"`, after(named))
+	a.finish("a4", runFor(fourth))
+	a.ok("DELETE", "/api/sessions?agentId="+agentID+"&id=c", "", h.key)
+	ask("k4", `"m"`, after(named)).want(t, "after the session was erased", 410, "erased")
+
+	open := begun("k5", `"m"`, "")
+	referring := `[` + saysItem("user", "m") + `,` + refers(messageOf(runFor(open))) + `,` + saysItem("user", "n") + `]`
+	sixth := begun("k6", referring, "")
+	a.finish("a5", runFor(open))
+	if got := begun("k6", referring, ""); got != sixth {
+		t.Errorf("after the answer was finished: %s, want %s", got, sixth)
+	}
+
+	// The same in an AG-UI thread: at first the session lacks the answer.
+	chat, thread := "/api/agents?action=chat&format=ag-ui&id="+agentID, aguiMessages(t, "t", "user 1: m", "assistant x: hm", "user 2: last")
+	c := edge{a, a.handler}.open("POST", chat, thread, h.key, "Idempotency-Key: k7")
+	seventh := a.runsOf("last", 1)[0]
+	c.leave()
+	a.finish("hm", seventh)
+	if got := a.from("POST", chat, thread, h.key, "Idempotency-Key: k7"); got.status != 200 || !strings.Contains(string(got.body), seventh) {
+		t.Errorf("a thread whose answer the session has since: %d %s", got.status, got.body)
+	}
 }

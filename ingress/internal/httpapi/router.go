@@ -7,9 +7,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -30,6 +32,7 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
 		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // authenticated by its signature
+		{Method: "GET", Path: filelink.Path, Handle: strictQuery(a.runs.Files().OpenLink, httpx.Fail, filelink.Token)},
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: people.LoginPage},
 		{Method: "POST", Path: "/login", Handle: people.LoginForm},
@@ -95,7 +98,14 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 
 	e.Use(a.observe(m))
-	e.NoRoute(a.noRoute(apierr.New(apierr.NotFound, "no such resource")))
+	missing, missingV1 := a.noRoute(apierr.New(apierr.NotFound, "no such resource")), a.noRoute(openai.NoSuchPath(a.routes()))
+	e.NoRoute(func(c *gin.Context) {
+		if openai.OfV1(c) {
+			missingV1(c)
+			return
+		}
+		missing(c)
+	})
 	e.NoMethod(a.widget.Preflight,
 		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {

@@ -103,7 +103,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	w.rebuild(func(to *Deps) {
 		to.Changes, to.Dispatch, to.Streams, to.Searches, to.Readers = watch, d, hub, searches, left
 		to.StreamLimits = httpx.StreamLimits{StreamsPerCredential: 1000, StreamsPerOrganization: 1000}
-		to.VoicePerOrganization = 1000
+		to.VoicePerOrganization, to.FileLinkTTL = 1000, 24*time.Hour
 		to.RunDeadline, to.RetentionDefault = time.Minute, 24*time.Hour
 	})
 	super, err := sql.Open("postgres", w.dsn)
@@ -112,6 +112,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	tb.Cleanup(func() { _ = super.Close() })
 	a := &runEnv{testEnv: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
+	a.answerChecks()
 	return a
 }
 

@@ -228,7 +228,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	}
 	ended := map[string]time.Duration{}
 	over := time.Now().Add(graceOver)
-	eventually(t, "the grace period is over", func() bool {
+	eventually(t, "the grace period has ended", func() bool {
 		for _, o := range all {
 			if _, known := ended[o.name]; !known && a.statusOf(o.runID) == domain.RunCancelled {
 				ended[o.name] = time.Since(o.left)

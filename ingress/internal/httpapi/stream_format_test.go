@@ -248,8 +248,8 @@ func TestFormatParameters(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Only callers with an account may send large conversations, because any person may visit the demo
-// or a page with a widget.
+// Only callers with an account may send many earlier messages, because any person may visit the
+// demo or a page with a widget.
 func TestVisitorsSendShortConversations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -267,7 +267,7 @@ func TestVisitorsSendShortConversations(t *testing.T) {
 				t.Errorf("%s %s: %s", target, format, got.body)
 			}
 			if got := a.from("POST", chat, sized(httpx.MaxBody), headers...); got.status != 200 {
-				t.Errorf("%s %s, as large as it may be: %d %s", target, format, got.status, got.body)
+				t.Errorf("%s %s with the maximum size: %d %s", target, format, got.status, got.body)
 			}
 		}
 	}

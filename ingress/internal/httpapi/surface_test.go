@@ -225,7 +225,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 			}
 		}
 		if got := r.sent(target, body); got.status != r.status {
-			t.Errorf("%s, as it should be: %d %s", r.name(), got.status, got.body)
+			t.Errorf("%s with the valid body: %d %s", r.name(), got.status, got.body)
 		}
 	}
 	t.Logf("%d bodies", n)

@@ -18,14 +18,16 @@ func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	h, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID := a.newAgent(h)
 	responseID := a.respond(`{"model":"`+agentID+`","input":"m","background":true}`, h.key)
-	a.finish("answer", runFor(responseID))
+	fileID := a.answerWithFile(runFor(responseID), false).ID
 
 	targets := map[string][]struct { // by the path of the route
 		path   string
 		status int
 	}{
-		"/v1/models":        {{"/v1/models", 200}, {"/v1/models?unknown=1", 200}},
-		"/v1/models/:id":    {{"/v1/models/" + agentID, 200}, {"/v1/models/tpl_support", 200}, {"/v1/models/none", 404}},
+		"/v1/models":     {{"/v1/models", 200}, {"/v1/models?unknown=1", 200}},
+		"/v1/models/:id": {{"/v1/models/" + agentID, 200}, {"/v1/models/tpl_support", 200}, {"/v1/models/none", 404}},
+		"/v1/containers/:container/files/:id/content": {{"/v1/containers/s/files/" + fileID + "/content", 200}, {"/v1/containers/s/files/none/content", 404}},
+
 		"/v1/responses/:id": {{"/v1/responses/" + responseID, 200}, {"/v1/responses/resp_x", 404}, {"/v1/responses/" + responseID + "?stream=true", 400}},
 	}
 	for _, r := range tableFor(t).routes() {

@@ -87,7 +87,7 @@ func TestContinuingAResponseCountsFirst(t *testing.T) {
 		t.Errorf("the replay is %s, not %s", again, second)
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
-		want(t, "the key, after another response", 200, "") // the other response is in the same session
+		want(t, "the key, after another response", 422, "idempotency_key_reused")
 	away := &unreachableDB{}
 	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
@@ -156,7 +156,7 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	for _, runID := range runs {
 		a.end(runID, answers("answer"))
 		if got := a.ok("GET", "/v1/responses/"+openaiapi.ResponseID(runID), "", h.key); got.text(t, "status") != "completed" {
-			t.Errorf("its run: %s", got.body)
+			t.Errorf("the response's run: %s", got.body)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -280,13 +281,61 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"m"}`, h.key).want(t, "for automations only", 403, "caller_not_allowed")
 }
 
+// A response that must not be stored cannot be read, cancelled or continued by its id. Its run stays
+// in Parley's own API.
+func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	a.startWorker(func(runID, _ string) { a.end(runID, answers("answer")) })
+	body := `{"model":"` + agentID + `","input":"m"`
+	for name, more := range map[string]string{"whole": `,"store":false}`, "streamed": `,"store":false,"stream":true}`} {
+		got := a.from("POST", "/v1/responses", body+more, h.key).want(t, name, 200, "")
+		if !strings.Contains(string(got.body), `"store":false`) || !strings.Contains(string(got.body), "answer") {
+			t.Errorf("%s: %s", name, got.body)
+		}
+		runID := got.header.Get(openai.HeaderRunID)
+		responseID := openaiapi.ResponseID(runID)
+		a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, name+", read", 404, "not_found")
+		a.from("POST", "/v1/responses/"+responseID+"/cancel", "", h.key).want(t, name+", cancelled", 404, "not_found")
+		a.from("POST", "/v1/responses", body+`,"previous_response_id":"`+responseID+`"}`, h.key).
+			want(t, name+", continued", 400, "invalid_request previous_response_id")
+		if run := a.ok("GET", "/api/runs?id="+runID, "", h.key); run.text(t, "message") != "answer" {
+			t.Errorf("%s: %s", name, run.body)
+		}
+	}
+	stored := a.ok("POST", "/v1/responses", body+`,"store":true}`, h.key)
+	if got := a.ok("GET", "/v1/responses/"+stored.text(t, "id"), "", h.key); got.json(t, "store") != true {
+		t.Errorf("stored: %s", got.body)
+	}
+	a.from("POST", "/v1/responses", body+`,"store":false,"background":true}`, h.key).want(t, "in the background", 400, "invalid_request store")
+}
+
+// An error for a path that does not exist lists the paths that do.
+func TestWrongPathsUnderV1(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	for _, path := range []string{"/v1", "/v1/", "/v1/chat/completion", "/v1/v1/responses", "/v1/embeddings"} {
+		got := a.from("POST", path, `{}`).want(t, path, 404, "not_found")
+		var body struct {
+			Error openaiapi.Error `json:"error"`
+		}
+		must(t, json.Unmarshal(got.body, &body))
+		if body.Error.Type != "invalid_request_error" || !strings.Contains(body.Error.Message, "POST /v1/chat/completions") ||
+			!strings.Contains(body.Error.Message, "GET /v1/models/{id}") {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+}
+
 // Fields of the protocol that have no meaning for agents are ignored.
 func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
-	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":false,"service_tier":"auto","truncation":"auto",` +
+	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":true,"service_tier":"auto","truncation":"auto",` +
 		`"include":["web_search_call.action.sources"],"parallel_tool_calls":false,"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
 		`"tool_choice":"none","tools":[],"text":{"format":{"type":"text"},"verbosity":"low"},"stream_options":{"include_obfuscation":false},"stream":null,` +
 		`"instructions":null,"conversation":null,"previous_response_id":null,"user":null,"metadata":null,"prompt":null,"top_logprobs":null,"new":{"x":[1]}`

@@ -58,7 +58,7 @@ func TestOpenBodies(t *testing.T) {
 		if len(found.List) == 0 {
 			shown, err := json.Marshal(got)
 			if err != nil || string(shown) != want {
-				t.Errorf("%s gave %s, %v", body, shown, err)
+				t.Errorf("%s = %s, %v", body, shown, err)
 			}
 			continue
 		}

@@ -14,7 +14,6 @@ type CompletionRequest struct {
 	Messages       []Message           `json:"messages" required:"true"`
 	Stream         *bool               `json:"stream"`
 	StreamOptions  *StreamOptions      `json:"stream_options"`
-	User           *string             `json:"user"`
 	Metadata       *map[string]*string `json:"metadata"`
 	N              *int64              `json:"n"`
 	Tools          *[]json.RawMessage  `json:"tools"`
@@ -26,6 +25,9 @@ type CompletionRequest struct {
 	Stop           *Stop               `json:"stop"`
 	Audio          *json.RawMessage    `json:"audio"`
 	Modalities     *[]string           `json:"modalities"`
+
+	// AppendSources is the request's choice about a list of sources; set by Conversation.
+	AppendSources *bool
 }
 
 // StreamOptions are the options of a stream.
@@ -57,10 +59,7 @@ func (r *CompletionRequest) WantsUsage() bool {
 
 // Session returns the session that the request names, or "".
 func (r *CompletionRequest) Session() string {
-	if named := value(r.Metadata)[sessionName]; named != nil {
-		return *named
-	}
-	return deref(r.User)
+	return deref(value(r.Metadata)[sessionName])
 }
 
 // Conversation validates the request and returns its content.
@@ -70,14 +69,12 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	for name, text := range value(r.Metadata) {
 		metadata[name] = deref(text)
 	}
-	switch {
-	case value(r.Metadata)[sessionName] != nil:
+	if value(r.Metadata)[sessionName] != nil {
 		CheckSession(metadata[sessionName], "metadata.session_id", wrong)
-	case deref(r.User) != "":
-		CheckSession(*r.User, "user", wrong)
 	}
 	checkMetadata(metadata, wrong)
-	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
+	r.AppendSources = appendSources(metadata, wrong)
+	return Converse(Read(r.Messages, "messages", wrong), "messages", wrong)
 }
 
 // refuse adds a problem for each parameter that agents do not support.
@@ -175,19 +172,26 @@ type RunNames struct {
 }
 
 // NewCompletion renders a completed run.
-func NewCompletion(run *domain.Run) Completion {
+func NewCompletion(run *domain.Run, view View) Completion {
+	answer := view.answer(run)
 	return Completion{
 		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),
 		Choices: []Choice{{
-			Message:      AnswerMessage{Role: RoleAssistant, Content: deref(run.Message), Annotations: annotations(run)},
-			FinishReason: finishStop,
+			Message:      AnswerMessage{Role: RoleAssistant, Content: answer.text, Annotations: annotations(run, answer)},
+			FinishReason: finishReason(run),
 		}},
 		Usage:  tokenCounts(run.Usage),
 		Parley: RunNames{run.ID, run.SessionID},
 	}
 }
 
-const finishStop = "stop"
+// finishReason returns the protocol's reason for the end of a completed run's answer.
+func finishReason(run *domain.Run) string {
+	if run.Incomplete() {
+		return string(*run.FinishReason) // the names are the protocol's
+	}
+	return string(domain.FinishStop)
+}
 
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 
@@ -195,14 +199,21 @@ func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }
 
-func annotations(run *domain.Run) []Annotation {
-	out := make([]Annotation, len(run.Citations))
+// annotations returns the citations of an answer, and a citation with a URL for each file, because
+// this API has no annotations of files that programs made.
+func annotations(run *domain.Run, answer shownAnswer) []Annotation {
+	out := make([]Annotation, len(run.Citations), len(run.Citations)+len(answer.files))
 	for i, c := range run.Citations {
 		if c.DocumentID != nil {
 			out[i] = Annotation{Type: "file_citation", FileCitation: &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}}
 			continue
 		}
 		out[i] = Annotation{Type: "url_citation", URLCitation: &URLCitation{c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL}}
+	}
+	for _, f := range answer.files {
+		if f.url != "" {
+			out = append(out, Annotation{Type: "url_citation", URLCitation: &URLCitation{f.start, f.end, f.Name, f.url}})
+		}
 	}
 	return out
 }

@@ -16,14 +16,16 @@ import (
 type CompletionStream struct {
 	runID string
 	usage bool // requested
+	view  View
 	head  chunkHead
 	told  stream.SentText
 	ended bool
 }
 
 // NewCompletionStream returns an encoder. The encoder must get all of the run's events from the beginning.
-func NewCompletionStream(runID string, wantsUsage bool) *CompletionStream {
-	return &CompletionStream{runID: runID, usage: wantsUsage, head: chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}}
+func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionStream {
+	head := chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}
+	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head}
 }
 
 type chunkHead struct {
@@ -133,7 +135,11 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if err != nil || !ok {
 		return b, err
 	}
-	last := chunkChoice{FinishReason: new(finishStop), Delta: chunkDelta{Annotations: annotations(run)}}
+	answer := s.view.answer(run)
+	if b, err = s.text(b, answer.appendix, true); err != nil {
+		return b, err
+	}
+	last := chunkChoice{FinishReason: new(finishReason(run)), Delta: chunkDelta{Annotations: annotations(run, answer)}}
 	names := &RunNames{run.ID, run.SessionID}
 	if b, err = s.choice(b, last, names); err != nil {
 		return b, err

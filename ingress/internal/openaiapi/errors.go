@@ -25,6 +25,7 @@ const (
 	CodeInvalidKey      = "invalid_api_key"
 	CodeModelNotFound   = "model_not_found"
 	CodeNoPrevious      = "previous_response_not_found"
+	CodeNoItem          = "item_not_found"
 	CodeStreamRestarted = "stream_restarted"
 	CodeVoiceNotEnabled = "voice_not_enabled"
 )
@@ -63,7 +64,7 @@ func Refused(status int, e *apierr.Error) Error {
 	first := e.Fields[0]
 	out.Param = &first.Field
 	switch first.Code {
-	case CodeModelNotFound, CodeUnsupported, CodeNoPrevious, CodeVoiceNotEnabled:
+	case CodeModelNotFound, CodeUnsupported, CodeNoPrevious, CodeNoItem, CodeVoiceNotEnabled:
 		out.Code = first.Code
 	}
 	if e.Code != apierr.InvalidRequest {

@@ -8,11 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-const (
-	instructionsMax = 32_000 // characters
-	sessionMax      = 128
-	historyMax      = 200_000 // maximum number of characters kept from earlier messages; only whole exchanges are kept
-)
+const sessionMax = 128 // characters
 
 // Codes of invalid fields.
 const (
@@ -91,11 +87,13 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// Said is a parsed message: its role, its text, and its field in the request.
+// Said is a parsed message: its role, its text, and its field in the request. If the request refers
+// to an earlier answer instead of containing it, RunID is the answer's run, and Text is empty.
 type Said struct {
 	Field string
 	Role  string
 	Text  string
+	RunID string
 }
 
 // Read parses messages. list is the path of the messages' field in errors.
@@ -132,29 +130,29 @@ type Conversation struct {
 }
 
 // Converse builds a conversation from messages; list is the path of the messages' field in errors.
-// If Parley stores the session (remembered), only the user's messages after the last answer count.
-func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
+func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var messages, instructions []Said
 	for _, s := range said {
+		if s.Role == RoleAssistant {
+			s.Text = withoutAppendix(s.Text)
+		}
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
+		case s.Text == "" && s.RunID == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
 		default:
 			messages = append(messages, s)
 		}
 	}
-	out.Instructions = join(instructions, wrong)
+	out.Instructions = oneText(instructions)
 	talk := turns(messages)
 	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
 		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
 		return out
 	}
 	out.Message = talk[len(talk)-1].Text
-	if !remembered {
-		out.History = exchanges(talk[:len(talk)-1])
-	}
+	out.History = exchanges(talk[:len(talk)-1])
 	return out
 }
 
@@ -184,27 +182,10 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// join joins all instructions.
-func join(instructions []Said, wrong Wrong) string {
-	all := oneText(instructions)
-	if n := utf8.RuneCountInString(all); n > instructionsMax {
-		wrong(instructions[0].Field, codeTooLong, "all instructions together must have at most %d characters, not %d", instructionsMax, n)
-	}
-	return all
-}
-
-// exchanges pairs questions with answers. It keeps as many of the newest pairs as fit into historyMax.
+// exchanges pairs questions with answers.
 func exchanges(talk []Said) []domain.Exchange {
-	from, room := len(talk), historyMax
-	for from >= 2 {
-		room -= utf8.RuneCountInString(talk[from-2].Text) + utf8.RuneCountInString(talk[from-1].Text)
-		if room < 0 {
-			break
-		}
-		from -= 2
-	}
 	var out []domain.Exchange
-	for i := from; i+1 < len(talk); i += 2 {
+	for i := 0; i+1 < len(talk); i += 2 {
 		out = append(out, domain.Exchange{Message: talk[i].Text, Answer: talk[i+1].Text})
 	}
 	return out

@@ -29,58 +29,36 @@ func TestConverse(t *testing.T) {
 	say := func(role, text string) Said { return Said{Field: role + " " + text, Role: role, Text: text} }
 	u, a, s := func(text string) Said { return say(RoleUser, text) }, func(text string) Said { return say(RoleAssistant, text) },
 		func(text string) Said { return say(RoleSystem, text) }
-	long := strings.Repeat("é", instructionsMax)
+	long := strings.Repeat("é", 900_000)
 	for name, tt := range map[string]struct {
-		said       []Said
-		remembered bool
-		want       Conversation
-		wrong      noted
+		said  []Said
+		want  Conversation
+		wrong noted
 	}{
-		"one message":                 {[]Said{u("m")}, false, Conversation{Message: "m"}, nil},
-		"several":                     {[]Said{u("a"), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
-		"history":                     {[]Said{u("a"), a("b"), u("c")}, false, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
-		"remembered":                  {[]Said{u("a"), a("b"), u("c"), u("d")}, true, Conversation{Message: "c\n\nd"}, nil},
-		"an answer to nothing":        {[]Said{a("x"), u("m")}, false, Conversation{Message: "m"}, nil},
-		"an empty answer":             {[]Said{u("a"), a(""), u("b")}, false, Conversation{Message: "a\n\nb"}, nil},
-		"answers in a row":            {[]Said{u("a"), a("b"), a("c"), u("d")}, false, Conversation{Message: "d", History: []domain.Exchange{{Message: "a", Answer: "b\n\nc"}}}, nil},
-		"instructions anywhere":       {[]Said{s("1"), u("m"), say(RoleDeveloper, "2"), s("")}, false, Conversation{Message: "m", Instructions: "1\n\n2"}, nil},
-		"nothing":                     {nil, false, Conversation{}, noted{"list invalid_value"}},
-		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
-		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, nil},
-		"too long instructions":       {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, noted{"system first too_long"}},
-		"several errors":              {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
-		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
+		"one message":                 {[]Said{u("m")}, Conversation{Message: "m"}, nil},
+		"several":                     {[]Said{u("a"), u("b")}, Conversation{Message: "a\n\nb"}, nil},
+		"history":                     {[]Said{u("a"), a("b"), u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
+		"a reference":                 {[]Said{u("a"), {Role: RoleAssistant, RunID: "run_1"}, u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: "a"}}}, nil},
+		"an answer to nothing":        {[]Said{a("x"), u("m")}, Conversation{Message: "m"}, nil},
+		"an empty answer":             {[]Said{u("a"), a(""), u("b")}, Conversation{Message: "a\n\nb"}, nil},
+		"answers in a row":            {[]Said{u("a"), a("b"), a("c"), u("d")}, Conversation{Message: "d", History: []domain.Exchange{{Message: "a", Answer: "b\n\nc"}}}, nil},
+		"instructions anywhere":       {[]Said{s("1"), u("m"), say(RoleDeveloper, "2"), s("")}, Conversation{Message: "m", Instructions: "1\n\n2"}, nil},
+		"nothing":                     {nil, Conversation{}, noted{"list invalid_value"}},
+		"an answer last":              {[]Said{u("a"), a("b")}, Conversation{}, noted{"list invalid_value"}},
+		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, Conversation{Message: long + "x", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},
+		"long instructions":           {[]Said{s("first"), s(long), u("m")}, Conversation{Message: "m", Instructions: "first\n\n" + long}, nil},
+		"only instructions":           {[]Said{s("x")}, Conversation{Instructions: "x"}, noted{"list invalid_value"}},
+		"a long history":              {[]Said{u("a"), a(long), u("m")}, Conversation{Message: "m", History: []domain.Exchange{{Message: "a", Answer: long}}}, nil},
+		"empty instructions are none": {[]Said{s(""), u("m")}, Conversation{Message: "m"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var found noted
-			got := Converse(tt.said, tt.remembered, "list", found.wrong)
+			got := Converse(tt.said, "list", found.wrong)
 			if !reflect.DeepEqual(got, tt.want) || !reflect.DeepEqual(found, tt.wrong) {
 				t.Errorf("got %.300v, wrong %.300v", got, found)
 			}
 		})
-	}
-}
-
-// A history that is too long loses its oldest exchanges. An exchange is kept or dropped as a whole.
-func TestLongHistoriesLoseTheirOldestExchanges(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int{10, 999, 50_000, 99_999, 100_000, 100_001, 250_000} {
-		var said []Said
-		for range 30 {
-			said = append(said, Said{Role: RoleUser, Text: strings.Repeat("é", size)}, Said{Role: RoleAssistant, Text: strings.Repeat("a", size)})
-		}
-		said = append(said, Said{Role: RoleUser, Text: "m"})
-		var found noted
-		got := Converse(said, false, "messages", found.wrong)
-		want := min(30, historyMax/(2*size))
-		kept := 0
-		for _, e := range got.History {
-			kept += utf8.RuneCountInString(e.Message) + utf8.RuneCountInString(e.Answer)
-		}
-		if len(got.History) != want || kept != want*2*size || len(found) > 0 {
-			t.Errorf("exchanges of %d characters: %d kept, want %d, %v", 2*size, len(got.History), want, found)
-		}
 	}
 }
 
@@ -97,7 +75,7 @@ func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	var found noted
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got := Converse(said, false, "messages", found.wrong)
+	got := Converse(said, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
 	// The limit is a tenth of the bytes that would be allocated if each message copied the joined
 	// text, and far more than parallel tests allocate.
@@ -199,7 +177,7 @@ func FuzzCompletionStream(f *testing.F) {
 			}
 			return data
 		}
-		s := NewCompletionStream("run_01k9z8xh3re8kb1s7v5d2m9q4t", len(log)%2 == 0)
+		s := NewCompletionStream("run_01k9z8xh3re8kb1s7v5d2m9q4t", len(log)%2 == 0, View{})
 		var out []byte
 		ended, at := false, 0
 		runes := []rune(answer)

@@ -12,7 +12,8 @@ const (
 	metadataName  = 64 // characters
 	metadataValue = 512
 
-	sessionName = "session_id" // the session's name in metadata
+	sessionName = "session_id"     // the session's name in metadata
+	sourcesName = "append_sources" // whether the text ends with a list of sources and files
 )
 
 // checkMetadata validates a request's metadata.
@@ -27,5 +28,18 @@ func checkMetadata(metadata map[string]string, wrong Wrong) {
 		} else if n := utf8.RuneCountInString(metadata[name]); n > metadataValue {
 			wrong("metadata."+name, codeTooLong, "must have at most %d characters, not %d", metadataValue, n)
 		}
+	}
+}
+
+// appendSources returns the request's choice about a list of sources, or nil if it makes none.
+func appendSources(metadata map[string]string, wrong Wrong) *bool {
+	switch text, present := metadata[sourcesName]; {
+	case !present:
+		return nil
+	case text == "true", text == "false":
+		return new(text == "true")
+	default:
+		wrong("metadata."+sourcesName, codeInvalidValue, "must be true or false")
+		return nil
 	}
 }

@@ -2,6 +2,8 @@ package openaiapi
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -18,6 +20,7 @@ const (
 	ResponseQueued     ResponseStatus = "queued"
 	ResponseInProgress ResponseStatus = "in_progress"
 	ResponseCompleted  ResponseStatus = "completed"
+	ResponseIncomplete ResponseStatus = "incomplete"
 	ResponseFailed     ResponseStatus = "failed"
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
@@ -32,7 +35,7 @@ type Response struct {
 	Status             ResponseStatus    `json:"status"`
 	Background         bool              `json:"background"`
 	Error              *ResponseError    `json:"error"`
-	IncompleteDetails  *struct{}         `json:"incomplete_details"`
+	IncompleteDetails  *incompleteReason `json:"incomplete_details"`
 	Instructions       *string           `json:"instructions"`
 	MaxOutputTokens    *int64            `json:"max_output_tokens"`
 	Metadata           map[string]string `json:"metadata"`
@@ -67,6 +70,23 @@ type ResponseUsage struct {
 	TotalTokens        int64         `json:"total_tokens"`
 }
 
+// incompleteReason is the reason why an answer ended early: max_output_tokens or content_filter.
+type incompleteReason struct {
+	Reason string `json:"reason"`
+}
+
+// incompleteDetails returns why a run's answer ended early, or nil if it did not.
+func incompleteDetails(run *domain.Run) *incompleteReason {
+	switch {
+	case !run.Incomplete():
+		return nil
+	case *run.FinishReason == domain.FinishLength:
+		return &incompleteReason{"max_output_tokens"}
+	default:
+		return &incompleteReason{string(*run.FinishReason)}
+	}
+}
+
 type inputDetails struct {
 	CachedTokens int64 `json:"cached_tokens"`
 }
@@ -86,13 +106,33 @@ type textFormat struct {
 	} `json:"format"`
 }
 
-// ResponseEcho has the request fields that responses repeat. It is empty if a response is read
-// later by its id.
+// ResponseEcho has the request fields that responses repeat. Those with a JSON name are stored with
+// the run, for responses that are read later by their ids.
 type ResponseEcho struct {
-	Background         bool
-	Instructions       string
-	Metadata           map[string]string
-	PreviousResponseID string
+	Background         bool              `json:"background,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	Instructions       string            `json:"-"`
+	PreviousResponseID string            `json:"-"`
+	Unstored           bool              `json:"-"` // the response cannot be retrieved or continued
+	View               View              `json:"-"`
+}
+
+// AppendSources returns the request's choice about a list of sources, which its metadata contains, or
+// nil if it made none.
+func (e ResponseEcho) AppendSources() *bool {
+	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // it was valid when it was stored
+}
+
+// Stored returns the JSON of the stored fields, or nil if they are empty.
+func (e ResponseEcho) Stored() (json.RawMessage, error) {
+	if !e.Background && len(e.Metadata) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("writing the response's fields: %w", err)
+	}
+	return b, nil
 }
 
 // ResponseID returns the id of a run's response.
@@ -109,8 +149,8 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 // NewResponse renders a run in its current state.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
-	r.Status = statusFor(run.Status)
-	r.Output = items(run)
+	r.Status = statusFor(run)
+	r.Output = items(run, echo.View)
 	if run.Status.Terminal() {
 		r.end(run)
 	}
@@ -122,7 +162,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
 		Background: echo.Background, Metadata: echo.Metadata, Model: modelFor(run), Output: []Item{}, ParallelToolCalls: true,
-		Store: true, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
+		Store: !echo.Unstored, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
 	r.Text.Format.Type = "text"
@@ -134,14 +174,16 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	}
 	if echo.PreviousResponseID != "" {
 		r.PreviousResponseID = &echo.PreviousResponseID
+	} else if run.PreviousRunID != nil {
+		r.PreviousResponseID = new(ResponseID(*run.PreviousRunID))
 	}
 	return r
 }
 
 // end sets the fields of a finished run.
 func (r *Response) end(run *domain.Run) {
-	r.Status = statusFor(run.Status)
-	if run.Status == domain.RunCompleted && run.FinishedAt != nil {
+	r.Status, r.IncompleteDetails = statusFor(run), incompleteDetails(run)
+	if r.Status == ResponseCompleted && run.FinishedAt != nil {
 		r.CompletedAt = new(run.FinishedAt.Unix())
 	}
 	r.Error = failure(run)
@@ -158,11 +200,14 @@ func modelFor(run *domain.Run) string {
 
 // statusFor returns the protocol's status for a run. The protocol has no status for a run that
 // waits for a person, so such a run counts as in progress.
-func statusFor(status domain.RunStatus) ResponseStatus {
-	switch status {
+func statusFor(run *domain.Run) ResponseStatus {
+	switch run.Status {
 	case domain.RunQueued:
 		return ResponseQueued
 	case domain.RunCompleted:
+		if run.Incomplete() {
+			return ResponseIncomplete
+		}
 		return ResponseCompleted
 	case domain.RunFailed, domain.RunTimedOut:
 		return ResponseFailed

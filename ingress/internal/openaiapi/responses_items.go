@@ -35,6 +35,7 @@ const (
 	typeCode       = "code_interpreter_call"
 	typeFileSearch = "file_search_call"
 	typeMCP        = "mcp_call"
+	typeReference  = "item_reference" // only in requests
 )
 
 type messageItem struct {
@@ -50,17 +51,19 @@ type textPart struct {
 	Logprobs    []struct{}   `json:"logprobs"`
 }
 
-// annotation is a citation: of a web page, with the range of text that it supports, or of a
-// document, with the position after that text.
+// annotation is a citation: of a web page, with the range of text that it supports; of a document,
+// with the position after that text; or of a file that a program made, with its place in the text.
+// The URL of such a file extends the protocol.
 type annotation struct {
-	Type       string  `json:"type"`
-	FileID     string  `json:"file_id,omitempty"`
-	Filename   string  `json:"filename,omitempty"`
-	Index      *int    `json:"index,omitempty"`
-	StartIndex *int    `json:"start_index,omitempty"`
-	EndIndex   *int    `json:"end_index,omitempty"`
-	URL        string  `json:"url,omitempty"`
-	Title      *string `json:"title,omitempty"`
+	Type        string  `json:"type"`
+	ContainerID string  `json:"container_id,omitempty"`
+	FileID      string  `json:"file_id,omitempty"`
+	Filename    string  `json:"filename,omitempty"`
+	Index       *int    `json:"index,omitempty"`
+	StartIndex  *int    `json:"start_index,omitempty"`
+	EndIndex    *int    `json:"end_index,omitempty"`
+	URL         string  `json:"url,omitempty"`
+	Title       *string `json:"title,omitempty"`
 }
 
 type webSearchItem struct {
@@ -112,27 +115,61 @@ type mcpItem struct {
 const serverLabel = "parley"
 
 // items returns the output of a run: its tool calls in order, then its message, if any.
-func items(run *domain.Run) []Item {
+func items(run *domain.Run, view View) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
 	for _, call := range run.ToolCalls {
 		out = append(out, newToolItem(call, run.ID, run.SessionID))
 	}
 	if run.Message != nil {
-		out = append(out, answerItem(run))
+		out = append(out, answerItem(run, view.answer(run)))
 	}
 	return out
 }
 
-func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
+func messageID(runID string) string { return prefixMessage + "_" + id.Suffix(runID) }
+
+// Prefixes of the ids of items, which contain the suffix of their run's id.
+const (
+	prefixMessage    = "msg"
+	prefixWebSearch  = "ws"
+	prefixFileSearch = "fs"
+	prefixCode       = "ci"
+	prefixMCP        = "mcp"
+)
+
+// runOfItem returns the run of an item, and whether the item is the run's message or a call. It
+// returns false if no item has such an id.
+func runOfItem(itemID string) (runID string, message, issued bool) {
+	prefix, rest, _ := strings.Cut(itemID, "_")
+	suffix, call, isCall := strings.Cut(rest, "_")
+	runID = id.Run + "_" + suffix
+	switch prefix {
+	case prefixMessage:
+		return runID, true, !isCall && id.Valid(id.Run, runID)
+	case prefixWebSearch, prefixFileSearch, prefixCode, prefixMCP:
+		return runID, false, call != "" && id.Valid(id.Run, runID)
+	}
+	return "", false, false
+}
 
 // answerItem returns the message of a run that has an answer.
-func answerItem(run *domain.Run) messageItem {
+func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	part := newTextPart()
-	part.Text = deref(run.Message)
+	part.Text = answer.text
 	for _, c := range run.Citations {
 		part.Annotations = append(part.Annotations, newAnnotation(c))
 	}
-	return messageItem{itemHead{messageID(run.ID), typeMessage, itemCompleted}, "assistant", []textPart{part}}
+	for _, f := range answer.files {
+		part.Annotations = append(part.Annotations, annotation{
+			Type: "container_file_citation", ContainerID: run.SessionID, FileID: f.ID, Filename: f.Name,
+			StartIndex: &f.start, EndIndex: &f.end, URL: f.url,
+		})
+	}
+	status := itemCompleted
+	if run.Incomplete() {
+		status = itemIncomplete
+	}
+	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}
 }
 
 func newTextPart() textPart {
@@ -155,17 +192,19 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	}
 	switch call.Name {
 	case contract.ToolWebSearch:
-		return webSearchItem{head("ws", typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
+		return webSearchItem{head(prefixWebSearch, typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
 	case contract.ToolKnowledge:
-		return fileSearchItem{head("fs", typeFileSearch), []string{textFor(call.Input, "query")}, nil}
+		return fileSearchItem{head(prefixFileSearch, typeFileSearch), []string{textFor(call.Input, "query")}, nil}
 	case contract.ToolCodeExecution:
-		item := codeItem{head("ci", typeCode), textFor(call.Input, "code"), sessionID, nil}
+		item := codeItem{head(prefixCode, typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {
-			item.Outputs = logsFor(call.Output)
+			// A program that fails is a completed call of the interpreter: its logs contain the error.
+			// Clients such as @openai/agents cannot send back a call with the status failed.
+			item.Status, item.Outputs = itemCompleted, logsFor(call.Output)
 		}
 		return item
 	}
-	item := mcpItem{itemHead: head("mcp", typeMCP), ServerLabel: serverLabel, Name: call.Name, Arguments: jsonText(call.Input)}
+	item := mcpItem{itemHead: head(prefixMCP, typeMCP), ServerLabel: serverLabel, Name: call.Name, Arguments: jsonText(call.Input)}
 	switch item.Status {
 	case itemCompleted:
 		item.Output = new(jsonText(call.Output))

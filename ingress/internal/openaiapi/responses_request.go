@@ -1,6 +1,9 @@
 package openaiapi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
 type ResponseBody struct {
@@ -9,10 +12,10 @@ type ResponseBody struct {
 	Instructions *string            `json:"instructions"`
 	Stream       *bool              `json:"stream"`
 	Background   *bool              `json:"background"`
+	Store        *bool              `json:"store"`
 	Metadata     *map[string]string `json:"metadata"`
 	Conversation *ConversationName  `json:"conversation"`
 	Previous     *string            `json:"previous_response_id"`
-	User         *string            `json:"user"`
 	Tools        *[]json.RawMessage `json:"tools"`
 	ToolChoice   *json.RawMessage   `json:"tool_choice"`
 	Text         *TextOptions       `json:"text"`
@@ -32,6 +35,7 @@ func (ResponseInput) Either() {}
 // InputItem is an entry of an input: a message, unless its type says otherwise.
 type InputItem struct {
 	Type    *string  `json:"type"`
+	ID      *string  `json:"id"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
 }
@@ -68,6 +72,19 @@ type ResponseAsk struct {
 	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
+
+	// WholeHistory means that a history in the request replaces that of the session: the request names
+	// the session in metadata. The protocol's own names of sessions add the request's history instead.
+	WholeHistory bool
+	References   []Reference // the items that the request refers to by their ids
+
+	said []Said // for Resolve, if there are references
+}
+
+// Reference is a reference to an item of an earlier response.
+type Reference struct {
+	Field string // of the id
+	RunID string // the run of the response
 }
 
 // ParseResponse validates a body.
@@ -75,19 +92,42 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
 		Echo: ResponseEcho{
-			Background: value(body.Background), Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
+			Background: value(body.Background), Unstored: body.Store != nil && !*body.Store,
+			Instructions: deref(body.Instructions), Metadata: value(body.Metadata),
 			PreviousResponseID: deref(body.Previous),
 		},
 	}
 	ask.nameSession(body, wrong)
 	checkMetadata(ask.Echo.Metadata, wrong)
+	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
-	said := inputMessages(body.Input, wrong)
+	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
 	}
-	ask.Conversation = Converse(said, ask.SessionID != "" || ask.Previous != "", "input", wrong)
+	ask.Conversation, ask.References = Converse(said, "input", wrong), references
+	if len(references) > 0 {
+		ask.said = said
+	}
 	return ask
+}
+
+// Resolve replaces the references to answers by their texts. If keep is false for an answer, the
+// messages up to this answer are dropped: the session has them, or they are too old.
+func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
+	said := make([]Said, 0, len(ask.said))
+	for _, s := range ask.said {
+		if s.RunID == "" {
+			said = append(said, s)
+			continue
+		}
+		if text, keep := answer(s.RunID); keep {
+			said = append(said, Said{Field: s.Field, Role: s.Role, Text: text})
+			continue
+		}
+		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role == RoleUser || s.Role == RoleAssistant })
+	}
+	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were checked before
 }
 
 // nameSession determines the session of a request. If the request names several, the first counts.
@@ -106,8 +146,7 @@ func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 		ask.Previous = previous
 	case inMetadata:
 		ask.name(named, "metadata.session_id", wrong)
-	case deref(body.User) != "":
-		ask.name(*body.User, "user", wrong)
+		ask.WholeHistory = true
 	}
 }
 
@@ -115,6 +154,9 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	CheckSession(sessionID, field, wrong)
 	ask.SessionID = sessionID
 }
+
+// NoItem is the error for the id of an item that was not issued to the caller.
+const NoItem = "no item with this id for this caller: send the message itself instead of its id"
 
 // NoPrevious is the error for the id of a response that cannot be continued.
 const NoPrevious = "no response with this id for this model and caller"
@@ -132,24 +174,29 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
 	}
+	if value(body.Background) && body.Store != nil && !*body.Store {
+		wrong("store", codeInvalidValue, "must not be false with background: the response could not be retrieved")
+	}
 	if body.Prompt != nil {
 		wrong("prompt", CodeUnsupported, "is not supported: use an agent as model instead")
 	}
 }
 
-// inputMessages returns the messages of an input.
-func inputMessages(input *ResponseInput, wrong Wrong) []Said {
+// inputMessages returns the messages of an input, and its references to earlier items.
+func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references []Reference) {
 	switch {
 	case input == nil:
-		return nil
+		return nil, nil
 	case input.Items == nil:
-		return []Said{{Field: "input", Role: RoleUser, Text: input.Text}}
+		return []Said{{Field: "input", Role: RoleUser, Text: input.Text}}, nil
 	}
-	said := make([]Said, 0, len(input.Items))
+	said = make([]Said, 0, len(input.Items))
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
 		case ignoredItems[kind]:
+		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
+			said, references = item.reference(at+".id", said, references, wrong)
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
 			wrong(at+".type", CodeUnsupported, ownTools)
 		case item.Role == nil:
@@ -158,7 +205,21 @@ func inputMessages(input *ResponseInput, wrong Wrong) []Said {
 			said = append(said, item.message(at, wrong)...)
 		}
 	}
-	return said
+	return said, references
+}
+
+// reference adds an item that refers to an earlier one: to the references, and to the messages if the
+// earlier item is a message.
+func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
+	runID, message, issued := runOfItem(deref(item.ID))
+	if !issued {
+		wrong(field, CodeNoItem, "%s", NoItem)
+		return said, references
+	}
+	if message {
+		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
+	}
+	return said, append(references, Reference{field, runID})
 }
 
 // message returns the text of an item that is a message.

@@ -3,6 +3,7 @@ package openaiapi
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -61,10 +62,11 @@ func TestValidRequestsForResponses(t *testing.T) {
 			},
 		},
 		"in a conversation": {
-			ResponseBody{Conversation: &ConversationName{Name: "c"}, User: new("u"), Metadata: &map[string]string{"session_id": "m"}, Input: itemsFor(
+			ResponseBody{Conversation: &ConversationName{Name: "c"}, Metadata: &map[string]string{"session_id": "m"}, Input: itemsFor(
 				says("user", "Hello."), echoed, says("user", "Tea?"))},
 			ResponseAsk{
-				SessionID: "c", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
+				SessionID: "c", Conversation: Conversation{Message: "Tea?", History: []domain.Exchange{{Message: "Hello.", Answer: "Hi."}}},
+				Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
 			},
 		},
 		"with a conversation object": {
@@ -74,23 +76,22 @@ func TestValidRequestsForResponses(t *testing.T) {
 			ResponseAsk{SessionID: "c", Conversation: Conversation{Message: "Tea?"}},
 		},
 		"after a response": {
-			ResponseBody{Previous: new(ResponseID(streamedRun)), User: new("u"), Background: new(true), Input: input("Tea?")},
+			ResponseBody{Previous: new(ResponseID(streamedRun)), Background: new(true), Input: input("Tea?")},
 			ResponseAsk{
 				Previous: streamedRun, Conversation: Conversation{Message: "Tea?"},
 				Echo: ResponseEcho{Background: true, PreviousResponseID: ResponseID(streamedRun)},
 			},
 		},
 		"in the session that the metadata name": {
-			ResponseBody{Metadata: &map[string]string{"session_id": "m"}, User: new("u"), Input: input("Tea?")},
-			ResponseAsk{SessionID: "m", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}}},
-		},
-		"in the user's session": {
-			ResponseBody{User: new("u"), Input: input("Tea?")},
-			ResponseAsk{SessionID: "u", Conversation: Conversation{Message: "Tea?"}},
+			ResponseBody{Metadata: &map[string]string{"session_id": "m"}, Input: input("Tea?")},
+			ResponseAsk{
+				SessionID: "m", WholeHistory: true, Conversation: Conversation{Message: "Tea?"},
+				Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
+			},
 		},
 		"with options without effect": {
 			ResponseBody{
-				User: new(""), Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
+				Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
 				Text: &TextOptions{Format: &Format{Type: "text"}},
 			},
 			ResponseAsk{Conversation: Conversation{Message: "Tea?"}},
@@ -105,25 +106,22 @@ func TestValidRequestsForResponses(t *testing.T) {
 
 func TestInvalidRequestsForResponses(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("ü", instructionsMax+1)
 	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
 	for name, tc := range map[string]struct {
 		body ResponseBody
 		want []string
 	}{
-		"nothing said":         {ResponseBody{}, []string{"input invalid_value"}},
-		"an empty text":        {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
-		"no items":             {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
-		"an answer at the end": {ResponseBody{Input: itemsFor(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
-		"too many instructions": {
-			ResponseBody{Instructions: &long, Input: input("a")}, []string{"instructions too_long"},
-		},
+		"nothing said":                  {ResponseBody{}, []string{"input invalid_value"}},
+		"an empty text":                 {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
+		"no items":                      {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
+		"an answer at the end":          {ResponseBody{Input: itemsFor(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
+		"in the background, not stored": {ResponseBody{Input: input("a"), Background: new(true), Store: new(false)}, []string{"store invalid_value"}},
 		"items of another kind": {
 			ResponseBody{Input: itemsFor(
 				ofType("function_call"), ofType("function_call_output"), ofType("item_reference"), InputItem{}, ofType("message"), says("tool", "x"),
 				image, says("user", "a"))},
 			[]string{
-				"input[0].type unsupported_parameter", "input[1].type unsupported_parameter", "input[2].type unsupported_parameter",
+				"input[0].type unsupported_parameter", "input[1].type unsupported_parameter", "input[2].id item_not_found",
 				"input[3].type unsupported_parameter", "input[4].role required", "input[5].role invalid_value",
 				"input[6].content[0].type unsupported_parameter", "input[6].content[1].text required",
 			},
@@ -138,7 +136,7 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 		"a choice among no tools": {ResponseBody{Input: input("a"), ToolChoice: raw(`"required"`)}, []string{"tool_choice unsupported_parameter"}},
 		"a session without name":  {ResponseBody{Input: input("a"), Conversation: &ConversationName{}}, []string{"conversation too_short"}},
 		"too long a name": {
-			ResponseBody{Input: input("a"), User: new(strings.Repeat("u", 129))}, []string{"user too_long"},
+			ResponseBody{Input: input("a"), Conversation: &ConversationName{Name: strings.Repeat("u", 129)}}, []string{"conversation too_long"},
 		},
 		"no such response": {
 			ResponseBody{Input: input("a"), Previous: new("resp_1")}, []string{"previous_response_id previous_response_not_found"},
@@ -150,6 +148,36 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 	} {
 		if _, wrongs := asked(tc.body); !slices.Equal(wrongs, tc.want) {
 			t.Errorf("%s:\ngot  %v\nwant %v", name, wrongs, tc.want)
+		}
+	}
+}
+
+// References name the runs of earlier answers and calls. Their texts are read later.
+func TestReferencesToItems(t *testing.T) {
+	t.Parallel()
+	suffix := strings.TrimPrefix(streamedRun, "run_")
+	refer := func(itemID string) InputItem { return InputItem{Type: new("item_reference"), ID: &itemID} }
+	ask := func(items ...InputItem) (ResponseAsk, []string) {
+		return asked(ResponseBody{Input: itemsFor(items...)})
+	}
+	got, wrongs := ask(says("developer", "Be brief."), says("user", "one"), refer("ci_"+suffix+"_call_1"), refer("msg_"+suffix), says("user", "two"),
+		InputItem{ID: new("msg_" + suffix)}, says("user", "three"))
+	want := []Reference{{"input[2].id", streamedRun}, {"input[3].id", streamedRun}, {"input[5].id", streamedRun}}
+	if len(wrongs) > 0 || !slices.Equal(got.References, want) {
+		t.Errorf("%v, references %v", wrongs, got.References)
+	}
+	answers := 0
+	got.Resolve(func(runID string) (string, bool) {
+		answers++
+		return fmt.Sprintf("%s %d", runID, answers), answers == 2
+	})
+	resolved := Conversation{Message: "three", Instructions: "Be brief.", History: []domain.Exchange{{Message: "two", Answer: streamedRun + " 2"}}}
+	if !reflect.DeepEqual(got.Conversation, resolved) {
+		t.Errorf("resolved %+v", got.Conversation)
+	}
+	for _, itemID := range []string{"", "msg_1", "msg_" + suffix + "_1", "ci_" + suffix, "ci_" + suffix + "_", "rs_" + suffix, "ws_1_call", suffix} {
+		if _, wrongs := ask(refer(itemID), says("user", "m")); !slices.Equal(wrongs, []string{"input[0].id item_not_found"}) {
+			t.Errorf("%q: %v", itemID, wrongs)
 		}
 	}
 }

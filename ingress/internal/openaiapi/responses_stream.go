@@ -160,14 +160,14 @@ func (s *ResponseStream) citation(data []byte) error {
 	}
 	s.at++
 	if s.at > s.cited {
-		s.annotate(added.Citation)
+		s.annotate(newAnnotation(added.Citation))
 	}
 	return nil
 }
 
-func (s *ResponseStream) annotate(c domain.Citation) {
+func (s *ResponseStream) annotate(a annotation) {
 	s.openMessage()
-	s.write("response.output_text.annotation.added", annotationEvent{s.part(), s.cited, newAnnotation(c)})
+	s.write("response.output_text.annotation.added", annotationEvent{s.part(), s.cited, a})
 	s.cited++
 }
 
@@ -202,12 +202,16 @@ func (s *ResponseStream) end(data []byte) error {
 	}
 	s.ended = true
 	last := NewResponse(run, s.echo)
-	if last.Status == ResponseCompleted {
+	switch last.Status {
+	case ResponseCompleted:
 		last.Output = s.output()
 		s.write("response.completed", responseEvent{last})
-		return nil
+	case ResponseIncomplete:
+		last.Output = s.output()
+		s.write("response.incomplete", responseEvent{last})
+	default:
+		s.write("response.failed", responseEvent{last})
 	}
-	s.write("response.failed", responseEvent{last})
 	return nil
 }
 
@@ -218,12 +222,14 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	for _, call := range run.ToolCalls {
 		s.call(call)
 	}
+	shown := s.echo.View.answer(run)
 	s.text(fresh)
+	s.text(shown.appendix)
 	s.openMessage() // for an empty answer, too
-	for s.cited < len(run.Citations) {
-		s.annotate(run.Citations[s.cited])
+	answer := answerItem(run, shown)
+	for s.cited < len(answer.Content[0].Annotations) {
+		s.annotate(answer.Content[0].Annotations[s.cited])
 	}
-	answer := answerItem(run)
 	s.write("response.output_text.done", doneEvent{s.part(), answer.Content[0].Text, []struct{}{}})
 	s.write("response.content_part.done", partEvent{s.part(), answer.Content[0]})
 	s.close(s.message, answer)

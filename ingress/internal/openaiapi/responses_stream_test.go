@@ -73,7 +73,13 @@ type sse struct {
 // whether the stream has ended.
 func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
-	s := NewResponseStream(streamedRun, ResponseEcho{})
+	return encodedFor(tb, ResponseEcho{}, events...)
+}
+
+// encodedFor is encodedResponse for a request that the response echoes.
+func encodedFor(tb testing.TB, echo ResponseEcho, events ...domain.Event) (out []sse, ended bool) {
+	tb.Helper()
+	s := NewResponseStream(streamedRun, echo)
 	var text []byte
 	for _, e := range events {
 		var err error
@@ -150,7 +156,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 		"output_item.added code_interpreter_call.in_progress code_interpreter_call_code.delta code_interpreter_call_code.done " +
 		"code_interpreter_call.interpreting " +
 		"web_search_call.completed output_item.done " +
-		"output_item.done " + // the program, which failed
+		"code_interpreter_call.completed output_item.done " + // the program, which failed
 		"output_item.added content_part.added output_text.delta " +
 		"output_item.added mcp_call.in_progress mcp_call_arguments.delta mcp_call_arguments.done mcp_call.completed output_item.done " +
 		"output_text.annotation.added output_text.delta output_text.annotation.added " +

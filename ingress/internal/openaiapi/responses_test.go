@@ -99,7 +99,7 @@ func TestCallsAreItemsOfTheProtocol(t *testing.T) {
 		},
 		"a program that failed": {
 			domain.ToolCall{ID: "2", Name: "codeExecution", Status: "failed", Input: json.RawMessage(`{"code":7}`), Output: json.RawMessage(`{"error":"Division by zero"}`)},
-			`{"id":"ci_1_2","type":"code_interpreter_call","status":"failed","code":"","container_id":"s","outputs":[{"type":"logs","logs":"Division by zero"}]}`,
+			`{"id":"ci_1_2","type":"code_interpreter_call","status":"completed","code":"","container_id":"s","outputs":[{"type":"logs","logs":"Division by zero"}]}`,
 		},
 		"a search of documents": {
 			domain.ToolCall{ID: "3", Name: "knowledge", Status: "completed", Input: json.RawMessage(`{"query":"tea"}`), Output: json.RawMessage(`{"results":[]}`)},

@@ -64,6 +64,7 @@ type Reading struct {
 	unsent    []string // text of the events that Next has returned last
 	ended     bool     // the run has finished
 	cancelled bool
+	resumed   bool // the run belongs to an earlier request
 }
 
 // Begin begins a reading of a run.
@@ -71,11 +72,17 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 	r := &Reading{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.left, r.run.ID)
+	w.remove(r.run.ID)
 	if rules.Call != "" {
 		w.calls[rules.Call] = r
 	}
 	return r
+}
+
+// Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
+// rules of that request decide. The shown text counts, as that of the earlier request does.
+func (w *Watch) Resume(stored *rundb.StoredRun) *Reading {
+	return &Reading{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
 }
 
 // Follow makes the reading a source of the run's events.
@@ -136,5 +143,11 @@ func (r *Reading) End(ctx context.Context) {
 		r.watch.save(context.WithoutCancel(ctx), r.run, r.shown.Text())
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
+	case left && r.resumed && !r.ended:
+		text := r.shown.Text()
+		r.watch.showed(r.run.ID, text)
+		if len(text) <= maxShownSent {
+			r.watch.send(message{Resumed: r.run.ID, Shown: text})
+		}
 	}
 }

@@ -18,6 +18,12 @@ const (
 	maxWatch   = time.Hour              // a run that is read elsewhere is forgotten after this time
 	maxCancels = 16                     // simultaneous cancellations
 	cancelTime = 10 * time.Second
+
+	// Runs stay watched while the bus is unreachable. Beyond these limits, further runs continue
+	// without a reader.
+	maxLeft      = 10_000
+	maxLeftBytes = 64 << 20  // of shown texts
+	maxShownSent = 256 << 10 // bytes of a shown text in a message
 )
 
 // Bus sends messages to the watches of all ingresses, including the sender's.
@@ -49,6 +55,8 @@ type Watch struct {
 
 	mu       sync.Mutex
 	left     map[string]*leftRun
+	bytes    int  // of the shown texts in left
+	full     bool // a run was not watched since left was last empty
 	calls    map[string]*Reading
 	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
 	attempts memory[attempt] // by request
@@ -136,9 +144,9 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 		case w.reads(id):
 			run.read(now)
 		case now.After(run.until):
-			delete(w.left, id)
+			w.remove(id)
 		case run.due(now):
-			delete(w.left, id)
+			w.remove(id)
 			due = append(due, run)
 		case now.Sub(run.asked) >= askEvery && !run.decisive():
 			run.asked = now
@@ -146,6 +154,36 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 		}
 	}
 	return due, ask
+}
+
+// add watches a run, unless too many are watched. w.mu must be locked.
+func (w *Watch) add(run *leftRun) {
+	if len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
+		if !w.full {
+			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader are watched; further ones continue")
+		}
+		w.full = true
+		return
+	}
+	w.left[run.ID] = run
+	w.bytes += run.bytes()
+}
+
+// remove forgets a run. w.mu must be locked.
+func (w *Watch) remove(runID string) {
+	if run := w.left[runID]; run != nil {
+		w.bytes -= run.bytes()
+		delete(w.left, runID)
+		w.full = w.full && len(w.left) > 0
+	}
+}
+
+// bytes returns the size of the shown text.
+func (l *leftRun) bytes() int {
+	if l.shown == nil {
+		return 0
+	}
+	return len(*l.shown)
 }
 
 // read restarts the grace period.
@@ -177,7 +215,7 @@ func (w *Watch) leave(r *Reading) {
 		}
 	}
 	if !r.ended {
-		w.left[run.ID] = run
+		w.add(run)
 	}
 	w.mu.Unlock()
 	w.rouse()
@@ -219,7 +257,7 @@ func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	defer w.mu.Unlock()
 	if w.left[run.ID] == nil {
 		run.confirmed = time.Time{}
-		w.left[run.ID] = run
+		w.add(run)
 		w.rouse()
 	}
 }
@@ -332,6 +370,9 @@ type message struct {
 	Attempt *attempt `json:"attempt,omitempty"`
 
 	Call []byte `json:"call,omitempty"` // cancel this call
+
+	Resumed string `json:"resumed,omitempty"` // a later reader of this run has left
+	Shown   string `json:"shown,omitempty"`   // the text that it has shown
 }
 
 // send publishes a message. Without the message, runs continue.
@@ -373,6 +414,19 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 		w.remember(string(m.Request), *m.Attempt)
 	case len(m.Call) > 0:
 		go w.cancelCall(ctx, string(m.Call))
+	case m.Resumed != "":
+		w.showed(m.Resumed, m.Shown)
+	}
+}
+
+// showed stores the text that a later reader of a watched run has shown, if it is the longer one.
+func (w *Watch) showed(runID, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if run := w.left[runID]; run != nil && run.shown != nil && len(text) > len(*run.shown) {
+		w.remove(runID)
+		run.shown = &text
+		w.add(run)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -350,5 +351,80 @@ func TestARetryTakesTheLatestAttemptOnce(t *testing.T) {
 		if _, got, ok := here.Earlier(Attempt{Request: "other", Number: 1}); ok {
 			t.Errorf("another request got %q", got)
 		}
+	})
+}
+
+// A client reads a run that another request has started, at another ingress, and leaves. The run is
+// cancelled with the text that this client has shown.
+func TestTheTextOfAResumedReadingCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here, there := newIngress(t, "here", b), newIngress(t, "there", b)
+		there.reading("run_7", true)
+		here.leave("run_7", Rules{Grace: Grace, Shows: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		resumed := there.Resume(stored("run_7", "s")).Follow(texts{"Once ", "upon"})
+		for range 2 {
+			if _, err := resumed.Next(ctx, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		resumed.End(ctx)
+		there.reading("run_7", false)
+		after(2 * Grace)
+		here.mu.Lock()
+		defer here.mu.Unlock()
+		if len(here.cancelled) != 1 || here.shown["run_7"] != "Once upon" {
+			t.Errorf("cancelled %v, shown %q", here.cancelled, here.shown)
+		}
+	})
+}
+
+// texts is a source that returns these texts with the first call, and nothing later.
+type texts []string
+
+func (s texts) Next(context.Context, time.Time) (out []domain.Event, err error) {
+	for _, text := range s {
+		out = append(out, domain.Event{Type: domain.EventMessageDelta, Data: []byte(`{"text":"` + text + `"}`)})
+	}
+	clear(s)
+	return out, nil
+}
+
+// While the bus is unreachable, a bounded number of runs is watched.
+func TestTheWatchedRunsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBus{}
+		here := newIngress(t, "here", b)
+		b.set(true)
+		for n := range maxLeft + 10 {
+			here.leave("run_"+strconv.Itoa(n), Rules{Grace: Grace})
+		}
+		large := strings.Repeat("x", 1<<20)
+		here.Watch.mu.Lock()
+		watched := len(here.left)
+		clear(here.left)
+		here.Watch.mu.Unlock()
+		if watched != maxLeft {
+			t.Errorf("%d runs are watched", watched)
+		}
+		for n := range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			r := here.Begin(stored("large_"+strconv.Itoa(n), "s"), Rules{Grace: Grace, Shows: true}).Follow(texts{large})
+			for range 2 {
+				_, _ = r.Next(ctx, time.Time{})
+			}
+			cancel()
+			r.End(ctx)
+		}
+		here.Watch.mu.Lock()
+		defer here.Watch.mu.Unlock()
+		if len(here.left) != maxLeftBytes>>20 || here.bytes != maxLeftBytes {
+			t.Errorf("%d runs with %d bytes are watched", len(here.left), here.bytes)
+		}
+		clear(here.left)
 	})
 }

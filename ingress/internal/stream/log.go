@@ -9,7 +9,7 @@ import (
 )
 
 // eventsFor returns the stored part of a run's log: the events implied by its row, and the chunks
-// of its last attempt with chunks. The same row and chunks always give the same events.
+// of the last attempt that has any. The same row and chunks always give the same events.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := log.Run.Run
 	created, err := domain.CreatedEvent(run)

@@ -105,10 +105,11 @@ func finished(p ended) aguiEvent {
 	end.Outcome = outcome{"success"}
 	end.Result = struct {
 		messageMetadata
-		Status    domain.RunStatus  `json:"status"`
-		Message   *string           `json:"message"`
-		Citations []domain.Citation `json:"citations"`
-	}{messageMetadata{run.ID, run.SessionID}, run.Status, run.Message, run.Citations}
+		Status       domain.RunStatus     `json:"status"`
+		FinishReason *domain.FinishReason `json:"finishReason"`
+		Message      *string              `json:"message"`
+		Citations    []domain.Citation    `json:"citations"`
+	}{messageMetadata{run.ID, run.SessionID}, run.Status, run.FinishReason, run.Message, run.Citations}
 	if u := run.Usage; u.Model != "" {
 		end.Usage = []tokenUsage{{u.Model, u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}}
 	}

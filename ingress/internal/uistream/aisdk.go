@@ -50,7 +50,7 @@ func (aisdk) chunks(piece any) []any {
 	case runStarted:
 		at := messageMetadata{p.runID, p.sessionID}
 		return []any{
-			chunk{Type: "start", MessageID: "msg_" + id.Suffix(p.runID), MessageMetadata: at},
+			chunk{Type: "start", MessageID: messagePrefix + id.Suffix(p.runID), MessageMetadata: at},
 			chunk{Type: "start-step"},
 			chunk{Type: "data-run", ID: p.runID, Data: at},
 		}
@@ -76,6 +76,16 @@ func (aisdk) chunks(piece any) []any {
 		return []any{chunk{Type: "error", ErrorText: p.message}}
 	}
 	return nil
+}
+
+const messagePrefix = "msg_"
+
+// RunOfMessage returns the run of a message's id in the AI SDK's format, or false if no message has
+// such an id.
+func RunOfMessage(messageID string) (runID string, ok bool) {
+	suffix, ok := strings.CutPrefix(messageID, messagePrefix)
+	runID = id.Run + "_" + suffix
+	return runID, ok && id.Valid(id.Run, runID)
 }
 
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
@@ -138,13 +148,21 @@ func mediaType(name string) string {
 	}
 }
 
+// finishReason returns the protocol's reason for the end of an answer.
+func finishReason(run *domain.Run) string {
+	if run.Incomplete() {
+		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // content-filter
+	}
+	return string(domain.FinishStop)
+}
+
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}
 	}
 	return []any{
 		chunk{Type: "finish-step"},
-		chunk{Type: "finish", FinishReason: "stop", MessageMetadata: struct {
+		chunk{Type: "finish", FinishReason: finishReason(&run), MessageMetadata: struct {
 			messageMetadata
 			Status domain.RunStatus `json:"status"`
 			Usage  domain.Usage     `json:"usage"`

@@ -36,6 +36,19 @@ func completed(id, message string) string {
 		`,"citations":[],"toolCalls":[],"usage":{"inputTokens":2,"outputTokens":3,"costMicros":0,"model":"m"}}}`
 }
 
+// TestIncompleteAnswersSaySo checks the finish reasons of answers that ended early.
+func TestIncompleteAnswersSaySo(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{"stop": "stop", "length": "length", "content_filter": "content-filter"} {
+		end := strings.Replace(completed("1.2", "It"), `"status":"completed"`, `"status":"completed","finishReason":"`+reason+`"`, 1)
+		sdk := strings.Join(encode(t, uistream.Reader{Format: uistream.AISDK}, created, started, end), " ")
+		agui := strings.Join(encode(t, uistream.Reader{Format: uistream.AGUI}, created, started, end), " ")
+		if !strings.Contains(sdk, `"finishReason":"`+want+`"`) || !strings.Contains(agui, `"finishReason":"`+reason+`"`) {
+			t.Errorf("%s: %s %s", reason, sdk, agui)
+		}
+	}
+}
+
 func ended(id, status, cause string) string {
 	return id + ` run.` + status + ` {"run":{"id":"run_abc","status":"` + status + `","sessionId":"s1","message":null,"error":` + cause + `}}`
 }
@@ -171,7 +184,7 @@ func TestAGUIStreamHasAllEvents(t *testing.T) {
 			`"documentId":"doc_1","page":7,"sourceId":null}}`,
 		`{"type":"TEXT_MESSAGE_END","messageId":"msg_abc_2"}`,
 		`id: 1.10`,
-		`{"type":"RUN_FINISHED","threadId":"theirs","runId":"r7","result":{"runId":"run_abc","sessionId":"s1","status":"completed",`+
+		`{"type":"RUN_FINISHED","threadId":"theirs","runId":"r7","result":{"runId":"run_abc","sessionId":"s1","status":"completed","finishReason":null,`+
 			`"message":"Let me look.It is","citations":[]},"outcome":{"type":"success"},"usage":[{"model":"m","inputTokens":2,"outputTokens":3,"totalTokens":5}]}`,
 	)
 }

@@ -296,7 +296,7 @@ func (c *connection) opened(came opening) {
 	}
 }
 
-// leave is called when the gate drains, and again when the drain time is over.
+// leave is called when the gate begins to drain, and again at the end of the drain time.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)
@@ -306,7 +306,7 @@ func (c *connection) leave() {
 	c.look.Reset(0)
 }
 
-// lookAround ends a connection that is idle or whose time is over.
+// lookAround ends a connection that is idle or has reached its maximum duration.
 func (c *connection) lookAround() {
 	now := c.now()
 	since, busy := c.conversation.Idle(now)

@@ -30,7 +30,7 @@ func closing(code websocket.StatusCode, reason string) realtime.Close {
 
 var (
 	endClient = end{reason: "client"} // the client has closed it
-	endGone   = end{reason: "gone"}   // the client is gone without a close frame
+	endGone   = end{reason: "gone"}   // the client disconnected without a close frame
 	endSlow   = end{
 		"slow", "client_too_slow", "the client does not read its messages",
 		closing(websocket.StatusPolicyViolation, "the client does not read its messages"), true,

@@ -136,7 +136,7 @@ func (r *testEnv) ended() string {
 	select {
 	case err := <-r.served:
 		if err != nil {
-			r.Fatalf("it was not served: %v", err)
+			r.Fatalf("the connection was not served: %v", err)
 		}
 	case <-time.After(patience):
 		r.Fatal("the connection does not end")
@@ -147,7 +147,7 @@ func (r *testEnv) ended() string {
 func (r *testEnv) wantReason(reason string) {
 	r.Helper()
 	if log := r.ended(); !strings.Contains(log, `"reason":"`+reason+`"`) {
-		r.Errorf("it did not end as %q:\n%s", reason, log)
+		r.Errorf("the reason for the end is not %q:\n%s", reason, log)
 	}
 }
 
@@ -317,7 +317,7 @@ func (c *client) wantClosed(status websocket.StatusCode) {
 			c.Errorf("closed with %d %q, want %d", got.Code, got.Reason, status)
 		}
 	case <-time.After(patience):
-		c.Fatal("it is not closed")
+		c.Fatal("the connection is not closed")
 	}
 }
 

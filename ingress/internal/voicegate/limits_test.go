@@ -103,7 +103,7 @@ func TestAnIncompleteMessageDoesNotDelayTheClose(t *testing.T) {
 	began := time.Now()
 	r.wantReason("too_large")
 	if took := time.Since(began); took > testkit.Within(2*time.Second) {
-		t.Errorf("it took %s", took)
+		t.Errorf("the large message was rejected after %s", took)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestAFloodOfAppendsIsDelayed(t *testing.T) {
 	}
 	l.wantHeard(appendBurst + appendRate)
 	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("it took only %s", took)
+		t.Errorf("the audio above the burst took only %s", took)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestAConnectionEndsAfterMaxDuration(t *testing.T) {
 	c.wantClose("session_expired", websocket.StatusNormalClosure)
 	r.wantReason("expired")
 	if took := time.Since(began); took < 2*time.Second || took > 20*time.Second {
-		t.Errorf("it lasted %s", took)
+		t.Errorf("the session lasted %s", took)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	c.wantClose("session_idle", websocket.StatusNormalClosure)
 	r.wantReason("idle")
 	if took := time.Since(began); took < 3*time.Second || took > 20*time.Second {
-		t.Errorf("it lasted %s", took)
+		t.Errorf("the session lasted %s", took)
 	}
 }
 

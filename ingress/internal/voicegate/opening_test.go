@@ -78,7 +78,7 @@ func TestSessionCreatedIsSentOnce(t *testing.T) {
 	took := time.Since(began)
 	t.Logf("session.created arrived after %s", took)
 	if took > testkit.Within(time.Second) {
-		t.Errorf("it took %s", took)
+		t.Errorf("session.created took %s", took)
 	}
 	close(r.line().quit)
 	r.line()

@@ -193,7 +193,7 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
 	r.wantReason("slow")
 	if took := time.Since(began); took > testkit.Within(3*time.Second) {
-		t.Errorf("it took %s", took)
+		t.Errorf("the slow connection was closed after %s", took)
 	}
 	r.wantHeardText()
 }

@@ -49,7 +49,7 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 	case domain.HookSlack:
 		e.readSlack()
 	case domain.HookStandard:
-		e.ID, e.Name = header.Get(HeaderID), e.Payload.text("type")
+		e.ID, e.Name = header.Get(standardHeaders(header)[0]), e.Payload.text("type")
 	case domain.HookHMAC, domain.HookToken:
 		if idHeader != "" {
 			e.ID = header.Get(idHeader)

@@ -81,7 +81,7 @@ func (r *Rules) place(p *piece) {
 // Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
 	Passed  bool   // the delivery passed the filter
-	Message string // the run's message, at most 32,000 characters; empty if the template produced nothing
+	Message string // the run's message, at most 2 MiB; empty if the template produced nothing
 	Key     string // deliveries with the same key share a run; "": a run for this delivery alone
 }
 
@@ -108,7 +108,7 @@ func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 func (r *Rules) fill(e *Event) *placeholderValues {
 	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
-		texts: map[int]string{}, hashes: map[int]string{}, decoded: map[int]string{},
+		limit: min(maxMessage, ownText+e.Payload.Bytes), texts: map[int]string{}, hashes: map[int]string{}, decoded: map[int]string{},
 	}
 }
 

@@ -90,34 +90,39 @@ func TestPayloadValuesAreNotTemplates(t *testing.T) {
 	}
 }
 
+// A message contains its values completely, up to 2 MiB. A small delivery makes no large message.
 func TestMessagesAreTruncated(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("é", 40_000)
+	long := strings.Repeat("é", 1<<20-200_000)
 	whole := event(`{"a":"` + long + `","o":{"k":"` + long + `"}}`)
-	for template, want := range map[string]int{
-		"{{a}}":                        maxValue + 2,
-		"{{o}}":                        maxValue + 2,
-		"{{@payload}}":                 maxPayload + 2,
-		strings.Repeat("{{a}}", 20):    maxMessage,
-		strings.Repeat("x", 32_000):    maxMessage,
-		long[:2*31_999] + "{{a}}":      maxMessage,
-		long[:2*31_998] + "{{a}}":      maxMessage - 1,
-		long[:2*31_996] + "{{a}} more": maxMessage,
-		long[:2*32_000] + "{{a}}":      maxMessage,
+	small := event(`{"a":"` + long[:40_000] + `"}`)
+	marks := len(Opening + Closing)
+	for name, c := range map[string]struct {
+		template string
+		of       *Event
+		want     int // bytes
+	}{
+		"a value":                  {"{{a}}", whole, len(long) + marks},
+		"an object":                {"{{o}}", whole, len(long) + len(`{"k":""}`) + marks},
+		"the payload":              {"{{@payload}}", whole, maxPayload + marks},
+		"more than a message":      {strings.Repeat("{{a}}", 20), whole, maxMessage},
+		"text":                     {strings.Repeat("x", MaxTemplate), small, MaxTemplate},
+		"a value of a small one":   {"{{a}}", small, 40_000 + marks},
+		"repeated by a small one":  {strings.Repeat("{{a}}", 200), small, ownText + small.Payload.Bytes},
+		"a long text and a value":  {strings.Repeat("€", MaxTemplate-5) + "{{a}}", small, 3*(MaxTemplate-5) + 40_000 + marks},
+		"a long text, many values": {strings.Repeat("€", MaxTemplate-50) + strings.Repeat("{{a}}", 10), small, ownText + small.Payload.Bytes},
 	} {
-		got := rules(t, template).Apply(whole).Message
-		if n := utf8.RuneCountInString(got); n != want {
-			t.Errorf("%.20s…: %d characters, want %d", template, n, want)
+		got := rules(t, c.template).Apply(c.of).Message
+		if n := len(got); n > c.want || n < c.want-3 || !utf8.ValidString(got) {
+			t.Errorf("%s: %d bytes, want %d", name, n, c.want)
 		}
 		if strings.Count(got, Opening) != strings.Count(got, Closing) {
-			t.Errorf("%.20s…: marks do not match: …%s", template, got[len(got)-20:])
+			t.Errorf("%s: marks do not match: …%s", name, got[len(got)-20:])
 		}
-	}
-	if got := rules(t, strings.Repeat("x", 32_000)).Apply(whole).Message; strings.Contains(got, more) {
-		t.Error("a text within the limit was truncated")
-	}
-	if got := rules(t, "{{a}}").Apply(whole).Message; !strings.HasSuffix(got, more+Closing) {
-		t.Error("a value was truncated without a mark")
+		if cut := strings.HasPrefix(name, "more") || strings.HasPrefix(name, "repeated") || strings.HasSuffix(name, "many values") ||
+			name == "the payload"; cut != strings.Contains(got, more) {
+			t.Errorf("%s: truncated %v", name, !cut)
+		}
 	}
 }
 
@@ -235,10 +240,10 @@ func TestLargePayloadsTakeLittleMemory(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 512<<20 { // parallel tests allocate most of this
 		t.Errorf("%d bytes were allocated", n)
 	}
-	if !out.Passed || utf8.RuneCountInString(out.Message) != maxMessage || len(out.Key) > 60*100 {
-		t.Errorf("passed %v, %d characters, a key of %d bytes", out.Passed, utf8.RuneCountInString(out.Message), len(out.Key))
+	if !out.Passed || len(out.Message) > maxMessage || len(out.Message) < maxMessage-3 || len(out.Key) > 60*100 {
+		t.Errorf("passed %v, %d bytes, a key of %d bytes", out.Passed, len(out.Message), len(out.Key))
 	}
-	if !strings.HasPrefix(out.Message, "⟦"+strings.Repeat("é", maxValue-1)+more+"⟧⟦{\"k\":\"é\\u00e9") {
+	if !strings.HasPrefix(out.Message, "⟦éééé") || !strings.HasSuffix(out.Message, "é"+more+"⟧") {
 		t.Errorf("%.100s", out.Message)
 	}
 	other, _ := NewRules("x", nil, &domain.HookCoalesce{Key: "{{a}}"})
@@ -261,20 +266,23 @@ func TestPlaceholdersAreBounded(t *testing.T) {
 // JSON escapes.
 func TestValuesAreTruncatedAtCharacters(t *testing.T) {
 	t.Parallel()
+	const limit = 4000
 	for _, unit := range []string{"x", "é", "€", "😀", `\n`, `\u00e9`, `\ud83d\ude00`, `x\ud83d\ude00`, `\\`, `\"`} {
 		one := textFor([]byte(`"` + unit + `"`))
-		n := utf8.RuneCountInString(one)
-		for _, limit := range []int{maxValue, maxValue + n, 60_000} {
-			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, limit/n) + `"}`)).Message
-			want := truncate.Ellipsis(strings.Repeat(one, limit/n), maxValue)
-			if got != Opening+want+Closing {
-				t.Errorf("%d of %s: %d characters, want %d: …%s", limit/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
+		n := len(one)
+		for _, bytes := range []int{limit, limit + n, 60_000} {
+			got, want := short([]byte(`"`+strings.Repeat(unit, bytes/n)+`"`), limit), strings.Repeat(one, bytes/n)
+			if len(want) > limit {
+				want = truncate.Bytes(want, limit-len(more)) + more
+			}
+			if got != want {
+				t.Errorf("%d of %s: %d bytes, want %d: …%s", bytes/n, unit, len(got), len(want), got[len(got)-12:])
 			}
 		}
 	}
-	spaced := `{"a": [ "x y" , {"b" : "` + strings.Repeat(`\" \\`, 3000) + `"} ] }`
-	if got := rules(t, "{{a}}").Apply(event(spaced)).Message; !strings.HasPrefix(got, `⟦["x y",{"b":"\" \\\"`) || utf8.RuneCountInString(got) != maxValue+2 {
-		t.Errorf("%.60s", got)
+	spaced := `[ "x y" , {"b" : "` + strings.Repeat(`\" \\`, 3000) + `"} ]`
+	if got := short([]byte(spaced), limit); !strings.HasPrefix(got, `["x y",{"b":"\" \\\"`) || len(got) != limit {
+		t.Errorf("%d bytes: %.60s", len(got), got)
 	}
 }
 
@@ -404,7 +412,7 @@ func FuzzPayloads(f *testing.F) {
 		for _, media := range []string{"application/json", formForm} {
 			e := &Event{ID: "d", Name: "e", Payload: ReadPayload(media, []byte(body))}
 			out := r.Apply(e)
-			if !utf8.ValidString(out.Message) || strings.Contains(out.Message, "\x00") || utf8.RuneCountInString(out.Message) > maxMessage {
+			if !utf8.ValidString(out.Message) || strings.Contains(out.Message, "\x00") || len(out.Message) > maxMessage {
 				t.Errorf("message %q", out.Message)
 			}
 			if raw, ok := e.Payload.JSON(1 << 30); ok {

@@ -12,20 +12,25 @@ import (
 	"parley/shared/truncate"
 )
 
-// Limits of templates and messages, in characters.
+// Limits of templates, in characters.
 const (
 	MaxTemplate = 32_000
-	maxMessage  = 32_000
-	maxValue    = 4000
-	maxPayload  = 8000
+	maxName     = 4000 // of the event's name and the delivery's id in a message
 	maxPath     = 256
 	pathDeep    = 16 // names in a path
 	maxPlaces   = 200
 )
 
+// Limits of messages, in bytes.
 const (
+	maxMessage = 2 << 20 // as of the messages that people send
+	// ownText is the part of a message that may exceed the size of its delivery: the template's text,
+	// and values that it repeats. So a small delivery cannot become a large message.
+	ownText      = 128 << 10
+	maxPayload   = 8000    // of the whole payload as a value; the run gets more of it as data
 	charBytes    = 12      // bytes of a character in JSON at most: two escapes
-	maxCompacted = 1 << 20 // bytes of an object or list that are read
+	escapeBytes  = 6       // bytes of JSON for a byte of text at most
+	maxCompacted = 4 << 20 // bytes of an object or list that are read
 	maxKeyValue  = 4096    // bytes of a value in a key; larger values are hashed
 )
 
@@ -126,6 +131,7 @@ type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
 	values            [][]byte       // JSON of the paths, by index; nil if missing
+	limit             int            // of the message, in bytes
 	texts             map[int]string // texts in the message, by index
 	hashes            map[int]string // texts in the key, by index
 	decoded           map[int]string // texts that filters compare, by index
@@ -164,40 +170,40 @@ func once(made map[int]string, at int, text func() string) string {
 // value is missing.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
-		return truncate.Ellipsis(unmarked.Replace(text), maxValue)
+		return truncate.Ellipsis(unmarked.Replace(text), maxName)
 	}
 	raw, at := f.found(p)
 	return once(f.texts, at, func() string {
 		if p.name == ofPayload {
 			return short(raw, maxPayload)
 		}
-		return short(raw, maxValue)
+		return short(raw, f.limit)
 	})
 }
 
-// short returns a value as text without marks, truncated to limit characters.
+// short returns a value as text without marks, truncated to limit bytes.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
-	if whole {
-		return truncate.Ellipsis(text, limit)
+	if whole && len(text) <= limit {
+		return text
 	}
-	return truncate.Runes(text, limit-1) + more
+	return truncate.Bytes(text, limit-len(more)) + more
 }
 
 // plain returns a value as text: a string unquoted, an object or list as compact JSON, null as
-// nothing. If the text has more characters than limit, plain reads only as much of the value as
-// needed, and returns slightly more than limit.
+// nothing. If the text has more bytes than limit, plain reads only as much of the value as needed,
+// and returns slightly more than limit.
 func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
 	}
 	switch raw[0] {
 	case '"':
-		text, whole = textUpTo(raw, charBytes*(limit+1))
+		text, whole = textUpTo(raw, escapeBytes*(limit+1))
 		return clean(text), whole
 	case '{', '[':
-		return compact(raw, utf8.UTFMax*(limit+1))
+		return compact(raw, limit+1)
 	}
 	return string(raw[:min(len(raw), limit+1)]), len(raw) <= limit+1
 }
@@ -254,7 +260,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 
 // message fills a template. Each value is between marks, truncated, and without marks inside.
 func (f *placeholderValues) message(pieces []piece) string {
-	out := writer{left: maxMessage + 1}
+	out := writer{left: f.limit + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
 			out.text(p.text)
@@ -303,17 +309,17 @@ func (f *placeholderValues) inKey(p *piece) string {
 // writer writes a message of limited length, and marks where it was truncated.
 type writer struct {
 	buf  strings.Builder
-	left int // characters left, plus one to detect an exact fit
+	left int // bytes left, plus one to detect an exact fit
 }
 
 // text writes a literal text of the template, or the part that fits.
 func (w *writer) text(s string) {
-	if n := utf8.RuneCountInString(s); n < w.left {
+	if len(s) < w.left {
 		w.buf.WriteString(s)
-		w.left -= n
+		w.left -= len(s)
 		return
 	}
-	w.end(s, "")
+	w.end("", s, "")
 }
 
 // value writes a value between marks, or the part that fits. It writes nothing for an empty value.
@@ -321,24 +327,22 @@ func (w *writer) value(s string) {
 	if s == "" {
 		return
 	}
-	if n := utf8.RuneCountInString(s) + 2; n < w.left {
-		w.buf.WriteString(Opening + s + Closing)
+	if n := len(s) + len(Opening) + len(Closing); n < w.left {
+		w.buf.WriteString(Opening)
+		w.buf.WriteString(s)
+		w.buf.WriteString(Closing)
 		w.left -= n
 		return
 	}
-	if w.left > 4 { // room for the marks and some text
-		w.buf.WriteString(Opening)
-		w.left--
-		w.end(s, Closing)
-		return
-	}
-	w.end("", "")
+	w.end(Opening, s, Closing)
 }
 
 // end writes the part of the last piece that still fits. Later pieces are ignored.
-func (w *writer) end(s, closing string) {
-	if room := w.left - 2 - utf8.RuneCountInString(closing); room >= 0 {
-		w.buf.WriteString(truncate.Runes(s, room) + more + closing)
+func (w *writer) end(opening, s, closing string) {
+	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {
+		w.buf.WriteString(opening + truncate.Bytes(s, room) + more + closing)
+	} else if w.left > len(more) {
+		w.buf.WriteString(more)
 	}
 	w.left = 0
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -200,6 +201,22 @@ func TestStandardLibrary(t *testing.T) {
 	header.Set(HeaderTime, strconv.FormatInt(now.Unix(), 10))
 	header.Set(HeaderSignature, signature)
 	wantErr(t, "signed by the library", Verify(domain.HookStandard, "", []string{secret}, header, body, now), nil)
+
+	// Svix sends the same values under names of its own. If both are present, the standard's count.
+	svix := http.Header{svixID: header[HeaderID], svixTime: header[HeaderTime], svixSignature: header[HeaderSignature]}
+	wantErr(t, "signed by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now), nil)
+	wantErr(t, "too old, by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now.Add(6*time.Minute)), ErrStale)
+	if e := Read(domain.HookStandard, "", svix, body); e.ID != "msg_1" {
+		t.Errorf("by Svix: %+v", e)
+	}
+	both := maps.Clone(svix)
+	both.Set(HeaderID, "msg_2")
+	both.Set(HeaderTime, header.Get(HeaderTime))
+	both.Set(HeaderSignature, header.Get(HeaderSignature))
+	wantErr(t, "another id", Verify(domain.HookStandard, "", []string{secret}, both, body, now), ErrSignature)
+	svix.Add(svixSignature, svix.Get(svixSignature))
+	wantErr(t, "doubled, by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now), ErrDoubled)
+
 	sent, err := Signed(&domain.Hook{Source: domain.HookStandard}, secret, "msg_1", "", body, now)
 	if err != nil || library.Verify(sent.Body, sent.Header) != nil {
 		t.Errorf("signed here: %v, %v", err, library.Verify(sent.Body, sent.Header))

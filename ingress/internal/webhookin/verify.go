@@ -42,6 +42,9 @@ const (
 	HeaderID              = "Webhook-Id"
 	HeaderTime            = "Webhook-Timestamp"
 	HeaderSignature       = "Webhook-Signature"
+	svixID                = "Svix-Id"
+	svixTime              = "Svix-Timestamp"
+	svixSignature         = "Svix-Signature"
 )
 
 // Verify reports whether a delivery was signed with one of the secrets, given its headers and its
@@ -230,11 +233,20 @@ func slackSignature(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(at, now)
 }
 
+// standardHeaders returns the names of the headers for id, time and signature: those of Standard
+// Webhooks, or Svix's own if a delivery has only these.
+func standardHeaders(header http.Header) [3]string {
+	if header.Get(HeaderSignature) == "" && header.Get(svixSignature) != "" {
+		return [...]string{svixID, svixTime, svixSignature}
+	}
+	return [...]string{HeaderID, HeaderTime, HeaderSignature}
+}
+
 // standardSignatures parses the headers of Standard Webhooks, whose signature is a space-separated
 // list of v1,<base64>.
 func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	var values [3]string
-	for i, name := range [...]string{HeaderID, HeaderTime, HeaderSignature} {
+	for i, name := range standardHeaders(header) {
 		value, err := one(header, name)
 		if err != nil {
 			return signed{}, err

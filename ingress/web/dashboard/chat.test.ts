@@ -14,7 +14,7 @@ const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.exa
 const call = (id: string, status: string): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
 const run = (fields: Partial<Run> = {}): Run => ({
   id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", trigger: { type: "chat", automationId: null }, message: "Done [1].", output: null,
-  citations: [citation], toolCalls: [call("c1", "completed")], usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, attempts: 1,
+  citations: [citation], toolCalls: [call("c1", "completed")], usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, finishReason: "stop", agentVersion: 1, attempts: 1,
   idempotencyKey: "k", createdAt: "2026-11-21T09:00:00.000Z", startedAt: null, finishedAt: null, expiresAt: null, ...fields,
 });
 

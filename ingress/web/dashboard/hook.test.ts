@@ -31,8 +31,8 @@ export const tests: Test[] = [
     run: () => {
       equal(messageOf("{{ action }} #{{issue.number}} {{issue.title}}{{issue.body}}{{none}}: {{issue.labels}} {{draft}}", sample), '⟦opened⟧ #⟦17⟧ ⟦A lamp⟧: ⟦[{"name":"bug"}]⟧ ⟦false⟧');
       equal(messageOf("{{@event}} {{@deliveryId}}", sample), "⟦issues⟧ ⟦d-1⟧");
-      equal(messageOf("{{x}}", { ...sample, payload: { x: "é".repeat(5000) } }), `⟦${"é".repeat(3999)}…⟧`);
-      equal([...messageOf("a".repeat(40_000), sample)].length, 32_000);
+      equal(messageOf("{{x}}", { ...sample, payload: { x: "é".repeat(5000) } }), `⟦${"é".repeat(5000)}⟧`);
+      equal(messageOf("{{@payload}}", { ...sample, payload: "é".repeat(5000) }), `⟦"${"é".repeat(3998)}…⟧`);
       equal(messageOf("left {{open", sample), "left {{open");
       equal(messageOf("{{x}}", { ...sample, payload: { x: "{{action}}" } }), "⟦{{action}}⟧");
       equal(piecesOf("a{{none}}b", sample), [{ text: "a" }, { path: "none", text: "" }, { text: "b" }]);

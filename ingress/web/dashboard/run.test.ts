@@ -10,7 +10,7 @@ const trace = (...spans: Span[]): Timeline => ({ runId: "run_1", status: "comple
 
 const run: Run = {
   id: "run_1", status: "completed", agentId: "ag_1", templateId: null, sessionId: "s", trigger: { type: "chat", automationId: null }, message: null, output: null, citations: [], toolCalls: [],
-  usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, attempts: 1, idempotencyKey: "k", createdAt: at(0), startedAt: at(1), finishedAt: at(2), expiresAt: null,
+  usage: { inputTokens: 1, outputTokens: 2, costMicros: 0, model: "m" }, error: null, finishReason: "stop", agentVersion: 1, attempts: 1, idempotencyKey: "k", createdAt: at(0), startedAt: at(1), finishedAt: at(2), expiresAt: null,
 };
 
 export const tests: Test[] = [

@@ -64,9 +64,19 @@ export interface Agent {
   tools: Tools;
   allowedCallers: ("user" | "system")[];
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  appendSources: boolean;
   version: number;
+  lastCheck: AgentCheck | null;
   createdAt: string;
   updatedAt: string;
+}
+
+/** The results of a check of an agent's connections. */
+export interface AgentCheck {
+  version: number;
+  checkedAt: string;
+  ok: boolean;
+  checks: { kind: string; name: string; ok: boolean; detail: string; durationMs: number }[];
 }
 
 export interface Template {
@@ -110,10 +120,13 @@ export interface Run {
   citations: Citation[];
   toolCalls: ToolCall[];
   usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
-  error: { code: string; message: string } | null;
+  error: { code: string; message: string; provider?: { status: number; message: string } } | null;
+  finishReason: "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | "error" | null;
+  agentVersion: number | null;
   omittedTurns?: number;
   requiredAction?: RequiredAction;
   citationsRemoved?: number;
+  warnings?: { kind: string; name: string; message: string }[];
   attempts: number;
   idempotencyKey: string | null;
   createdAt: string;
@@ -353,7 +366,7 @@ export interface Hook {
   updatedAt: string;
 }
 
-export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused" | "rejected";
 
 export interface Delivery {
   id: string;

@@ -1,5 +1,6 @@
 // Runs agents with AG-UI's client, which checks the order and the shape of every event.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { HttpAgent } from "@ag-ui/client";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION } = process.env;
@@ -45,5 +46,22 @@ assert.ok(failures[0].code && failures[0].message);
 await assert.rejects(ask(agentOf(AGENT_ID, "agui-4"), "x", { tools: [{ name: "x", description: "x", parameters: {} }] }), /tools/);
 await assert.rejects(ask(agentOf("ag_00000000000000000000000000", "agui-5"), "x"), /404/);
 
+// Messages of the system and a seeded history reach the model; the test checks the prompts. Results of other agents' tools are
+// rejected.
+const seeded = new HttpAgent({
+  url: agentOf(FAILING_ID).url, headers: { "x-api-key": PARLEY_API_KEY }, threadId: "agui-6", initialMessages: [
+    { id: "s", role: "system", content: "Be formal." }, { id: "u", role: "user", content: "My name is Ada." },
+    { id: "a", role: "assistant", content: "Good day, Ada." },
+  ],
+});
+await ask(seeded, "AGUI-SEEDED one");
+await ask(seeded, "AGUI-SEEDED two");
+seeded.addMessage({ id: "t", role: "tool", toolCallId: "c", content: "5" });
+await assert.rejects(ask(seeded, "AGUI-SEEDED three"), /messages/);
+
 assert.deepEqual(warnings, [], "the client dropped a part of the events");
+const { works, refuses, lacks } = clientOf("`@ag-ui/client`");
+works("answers", "streams", "history", "citations", "errors");
+refuses("tools");
+lacks("retries", "resume", "structured");
 console.log(JSON.stringify({ runId: first.result.runId, code: failures[0].code, cited: cited.length }));

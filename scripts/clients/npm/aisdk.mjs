@@ -1,5 +1,6 @@
 // Reads Parley's streams with the AI SDK: the SDK's default transport, chunk schema and messages.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { AbstractChat, DefaultChatTransport, parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, FAILING_ID, QUESTION, PARKING_ID } = process.env;
@@ -111,4 +112,7 @@ for await (const chunk of stream) {
   assert.notEqual(chunk.type, "error", chunk.errorText);
 }
 assert.equal(approved, "completed");
+const { works, lacks } = clientOf("`ai`");
+works("answers", "streams", "history", "resume", "citations", "approvals", "errors");
+lacks("retries", "tools", "structured"); // of DefaultChatTransport
 console.log(JSON.stringify({ runId, error: failing.error.message, chunks: cited.length }));

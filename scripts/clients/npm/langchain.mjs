@@ -25,8 +25,8 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
-// A session whose history Parley keeps. `user` is its ID.
-const remembering = new ChatOpenAI({ ...options, user: "langchain-session" });
+// A session whose history Parley keeps.
+const remembering = new ChatOpenAI({ ...options, modelKwargs: { metadata: { session_id: "langchain-session" } } });
 told.session = [(await remembering.invoke("once")).content, (await remembering.invoke("twice")).content];
 
 const responses = new ChatOpenAI({ ...options, useResponsesApi: true });

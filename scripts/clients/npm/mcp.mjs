@@ -1,10 +1,11 @@
 // Connects MCP's client to /mcp: lists the agents, calls one with progress, continues the session,
 // and causes errors.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, PARKING_ID } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ASKING_ID, PARKING_ID, QUESTION } = process.env;
 
 async function connect(headers) {
   const client = new Client({ name: "test", version: "1" });
@@ -37,6 +38,9 @@ const second = await client.callTool(
 assert.equal(second.structuredContent.sessionId, first.structuredContent.sessionId);
 assert.notEqual(second.structuredContent.runId, first.structuredContent.runId);
 
+const cited = await client.callTool({ name: toolOf(ASKING_ID).name, arguments: { message: QUESTION } });
+assert.ok(cited.structuredContent.citations[0].citedText);
+
 const parked = await client.callTool({ name: toolOf(PARKING_ID).name, arguments: { message: "Use bookBill with {\"bill\": \"MCP-1\"}" } });
 assert.equal(parked.isError, true);
 assert.equal(parked.structuredContent.status, "requires_action");
@@ -52,4 +56,8 @@ await assert.rejects(connect({ authorization: "Bearer nonsense" }), /api_key_req
 const bearer = await connect({ authorization: `Bearer ${PARLEY_API_KEY}` });
 assert.ok((await bearer.listTools()).tools.some(({ name }) => name === tool.name));
 await Promise.all([bearer.close(), client.close()]);
+const { works, refuses, lacks } = clientOf("`@modelcontextprotocol/sdk`");
+works("answers", "history", "retries", "citations", "errors");
+refuses("approvals");
+lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
 console.log(JSON.stringify({ tools: tools.length, runId: first.structuredContent.runId, parked: parked.structuredContent.runId }));

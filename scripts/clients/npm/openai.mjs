@@ -2,6 +2,7 @@
 // the script's exit status is not 0. The script prints the values that only the test can check.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { clientOf } from "./features.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, RECORDING_URL } = process.env;
 const { AGENT_ID, ECHO_ID, STUB_ID, BOOKS_ID, ASKS_ID, AUTOMATION_ID } = process.env;
@@ -9,6 +10,7 @@ const { AGENT_ID, ECHO_ID, STUB_ID, BOOKS_ID, ASKS_ID, AUTOMATION_ID } = process
 const at = (base, more = {}) => new OpenAI({ apiKey: PARLEY_API_KEY, baseURL: `${base}/v1`, ...more });
 const client = at(PARLEY_BASE_URL);
 const report = {};
+const { works, refuses } = clientOf("`openai`, JavaScript");
 
 const user = (content) => ({ role: "user", content });
 const session = (name) => `${name}-${Date.now()}`;
@@ -66,6 +68,7 @@ const parts = {
     assert.ok(request_id);
     const template = await client.chat.completions.create({ model: "tpl_support", messages: [user("Hello.")] });
     assert.equal(template.model, "tpl_support");
+    works("answers");
   },
 
   async streamed() {
@@ -80,12 +83,13 @@ const parts = {
     const whole = await client.chat.completions.stream({ model: ECHO_ID, messages: [user("Again.")] }).finalChatCompletion();
     assert.equal(whole.choices[0].message.content, "echo: Again.");
     assert.equal(whole.choices[0].finish_reason, "stop");
+    works("streams");
   },
 
   async sessions() {
     const id = session("chat");
     for (const text of ["First.", "Second."]) {
-      await client.chat.completions.create({ model: ECHO_ID, user: id, messages: [user("passed over"), { role: "assistant", content: "so" }, user(text)] });
+      await client.chat.completions.create({ model: ECHO_ID, user: "u", metadata: { session_id: id }, messages: [user(text)] });
     }
     const kept = await api(`/api/sessions?id=${id}&agentId=${ECHO_ID}`);
     assert.deepEqual(kept.messages.map((m) => m.content), ["First.", "echo: First.", "Second.", "echo: Second."]);
@@ -94,7 +98,7 @@ const parts = {
 
   async responses() {
     const { data, response } = await client.responses
-      .create({ model: ECHO_ID, input: "Hello.", instructions: "Be brief.", metadata: { a: "b" }, store: false, max_output_tokens: 9 })
+      .create({ model: ECHO_ID, input: "Hello.", instructions: "Be brief.", metadata: { a: "b" }, max_output_tokens: 9 })
       .withResponse();
     assert.equal(data.output_text, "echo: Hello.");
     assert.deepEqual([data.object, data.status, data.model, data.instructions], ["response", "completed", ECHO_ID, "Be brief."]);
@@ -145,6 +149,7 @@ const parts = {
     assert.deepEqual(told, annotations);
     const chat = await client.chat.completions.create({ model: process.env.KNOWS_ID, messages: [user(question)] });
     assert.equal(chat.choices[0].message.annotations[0].file_citation.file_id, process.env.DOCUMENT_ID);
+    works("citations");
   },
 
   async endpointItems() {
@@ -183,6 +188,7 @@ const parts = {
     const others = await refused(OpenAI.BadRequestError, () =>
       client.responses.create({ model: STUB_ID, input: "Two.", previous_response_id: first.id }));
     assert.equal(others.code, "previous_response_not_found");
+    works("history");
   },
 
   async errors() {
@@ -209,6 +215,8 @@ const parts = {
     await refused(OpenAI.NotFoundError, () => client.embeddings.create({ model: ECHO_ID, input: "Hello." }));
     const nowhere = await refused(OpenAI.APIError, () => client.delete("/models"));
     assert.equal(nowhere.status, 405);
+    works("errors");
+    refuses("tools", "structured", "resume");
   },
 
   // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent
@@ -242,6 +250,7 @@ const parts = {
     await api(`/api/runs?id=${runId}&action=approve&toolCallId=${run.requiredAction.toolCallId}`, { method: "POST" });
     await api(`/api/runs?id=${runId}&wait=30`);
     assert.equal((await client.responses.retrieve(id)).status, "completed");
+    refuses("approvals");
   },
 
   // The connection breaks after the service has received the request. The client's retry with the
@@ -265,6 +274,7 @@ const parts = {
     const reused = await refused(OpenAI.UnprocessableEntityError, () =>
       recording.chat.completions.create({ ...body, messages: [user("Something else.")] }, options));
     assert.equal(reused.code, "idempotency_key_reused");
+    works("retries");
   },
 
   // A client that disconnects from a stream does not cancel the run.

@@ -6,6 +6,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { AbstractChat, DefaultChatTransport } from "ai";
 import OpenAI from "openai";
+import { clientOf } from "./features.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID } = process.env;
 const headers = { "x-api-key": PARLEY_API_KEY };
@@ -148,5 +149,6 @@ took.mcp = await cancelled(mcpRuns[0].id);
 assert.equal((await other).structuredContent.status, "completed");
 assert.equal(await neighbours, true, "the neighbour's run was cancelled");
 
+for (const client of ["`openai`, JavaScript", "`ai`", "`@ag-ui/client`", "`@modelcontextprotocol/sdk`"]) clientOf(client).works("stop");
 console.log(JSON.stringify(took));
 process.exit(0);

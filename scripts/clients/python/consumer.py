@@ -4,7 +4,7 @@ from typing import assert_type
 
 import parley
 from parley import AsyncParley, Parley
-from parley.types import Agent, Document, Run, RunEvent, RunStatus
+from parley.types import Agent, Budget, CompletedRun, Document, Hook, Run, RunEvent, RunStatus, SessionWithMessages
 
 
 def sync(client: Parley) -> str | None:
@@ -26,10 +26,15 @@ def sync(client: Parley) -> str | None:
                 print(event["data"]["toolCall"]["name"])
             elif event["event"] == "run.completed":
                 assert_type(event["data"]["run"], Run)
+    assert_type(client.sessions.get("s", agent_id=agent["id"]), SessionWithMessages)
+    assert_type(client.files.download("file_x"), bytes)
+    assert_type(client.hooks.list(limit=5).data, list[Hook])
     assert_type(client.knowledge.upload(b"x", name="x.md"), Document)
     assert_type(client.knowledge.search("x")["data"][0]["score"], float)
     try:
-        parley.raise_for_status(client.automations.run(target=agent["id"], message="x"))
+        completed = parley.raise_for_status(client.automations.run(target=agent["id"], message="x"))
+        assert_type(completed, CompletedRun)
+        assert_type(completed["message"], str)
     except parley.RunFailedError as error:
         assert_type(error.run, Run)
     except parley.WaitEndedError as error:
@@ -51,6 +56,7 @@ async def asynchronous(client: AsyncParley) -> None:
         async for text in stream.text():
             assert_type(text, str)
     assert_type(await client.runs.wait("run_x", timeout=5), Run)
+    assert_type(await client.budgets.update("bud_x", limit=5), Budget)
 
 
 async def wrong(client: Parley, other: AsyncParley) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 
+import features
 from parley import AsyncParley, Parley
 
 agent = os.environ["BOOKS"]
@@ -31,3 +32,4 @@ async def asynchronous():
 
 
 print(json.dumps([*sync(), *asyncio.run(asynchronous())]))
+features.record("`parley-sdk`, Python", "works", "retries")

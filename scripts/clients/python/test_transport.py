@@ -196,9 +196,9 @@ class Retries(Case):
     def test_unsafe_requests_are_not_retried(self):
         service = self.service(drop, answer(201, AGENT))
         client = self.client(service)
-        with self.assertRaises(parley.ConnectionError):
+        with self.assertRaises(parley.APIConnectionError):
             client.agents.create(name="one", system_prompt="x")
-        with self.assertRaises(parley.ConnectionError):
+        with self.assertRaises(parley.APIConnectionError):
             self.client(self.service(drop)).agents.update("ag_1", name="two", version=1)
         doubtful = self.service(answer(502, b"<h1>Bad gateway</h1>"), answer(201, AGENT))
         with self.assertRaises(parley.ServerError):
@@ -221,7 +221,7 @@ class Retries(Case):
         client = self.client(service)
         with self.assertRaises(builtins.ConnectionError) as caught:
             client.agents.create(name="one", system_prompt="x")
-        self.assertIsInstance(caught.exception, parley.ConnectionError)
+        self.assertIsInstance(caught.exception, parley.APIConnectionError)
         self.assertIn(service.url, str(caught.exception))
         self.assertEqual(len(self.pauses), 2)  # the request was never sent, so a retry is safe
 
@@ -232,7 +232,7 @@ class Retries(Case):
             service = self.service(lambda handler: (handler.wfile.write(begin), over.wait(30)))
             with self.assertRaises(builtins.TimeoutError) as caught:
                 self.client(service, timeout=0.1, max_retries=1).agents.get("ag_1")
-            self.assertIsInstance(caught.exception, parley.TimeoutError)
+            self.assertIsInstance(caught.exception, parley.APITimeoutError)
             self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service's thread may be late
 
     def test_waiting_for_a_run_ends(self):
@@ -271,7 +271,7 @@ class Retries(Case):
         service = self.service(answer(200, {"id": "run_1", "status": "completed"}))
         client = self.client(service)
         whole = {"message": "x", "n": 1}
-        for options in ({"message": "x", "input": {"n": 1}}, {"input": whole}, {"message": "x", "input": whole}):
+        for options in ({"message": "x", "data": {"n": 1}}, {"data": whole}, {"message": "x", "data": whole}):
             client.automations.run(target="ag_1", **options)
             self.assertEqual(json.loads(service.requests[-1].body)["input"], whole)
 
@@ -295,7 +295,7 @@ class Retries(Case):
             lambda: parley.Parley(api_key="ak_x", base_url="http://u:p@h"), lambda: parley.Parley(api_key="ak_x", timeout=0),
             lambda: client.chat(agent_id="a", message="x", idempotency_key="k" * 125),
             lambda: parley.Parley(api_key="ak_x", base_url="localhost:8611"),
-            lambda: client.automations.run(target="a", message="x", input={"message": "y"}), lambda: client.runs.stream(None),
+            lambda: client.automations.run(target="a", message="x", data={"message": "y"}), lambda: client.runs.stream(None),
         ):
             with self.assertRaises(ValueError):
                 call()
@@ -476,7 +476,7 @@ class Streams(Case):
 
     def test_a_stream_without_progress_fails(self):
         service = self.service(events(frame("0.1", "run.created")), events(frame("0.1", "run.created")[:9]))
-        with self.assertRaises(parley.ConnectionError):
+        with self.assertRaises(parley.APIConnectionError):
             list(self.client(service).runs.stream("run_1"))
         self.assertEqual((len(service.requests), len(self.pauses)), (3, 1))
         refused = self.service(events(frame("0.1", "run.created")), refuse(401, "unauthenticated", False))

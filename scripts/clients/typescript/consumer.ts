@@ -1,8 +1,8 @@
 // A program that uses the client. The compiler checks it; it never runs.
 import {
   APIError, orThrow, Parley, RunFailedError, WaitEndedError,
-  type Agent, type CompletedRun, type Document, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
-  type RunSummary,
+  type Agent, type CompletedRun, type Document, type Hook, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
+  type RunSummary, type SessionWithMessages,
 } from "parley-sdk";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -36,6 +36,9 @@ export async function right(signal: AbortSignal): Promise<string> {
   const page = await client.agents.list({ q: "a" });
   same<typeof page, Page<Agent>>(true);
   for await (const listed of page) same<typeof listed, Agent>(true);
+  for await (const hook of client.hooks.list()) same<typeof hook, Hook>(true);
+  same<Awaited<ReturnType<typeof client.sessions.get>>, SessionWithMessages>(true);
+  same<Awaited<ReturnType<typeof client.files.download>>, Blob>(true);
   const document = await client.knowledge.upload({ file: new Uint8Array(1), name: "x.md", metadata: { team: "x" } });
   same<typeof document, Document>(true);
   await client.knowledge.upload({ file: new Blob(["x"]), name: "x.md" });

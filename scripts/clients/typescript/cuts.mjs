@@ -1,4 +1,5 @@
 // Compares streams that are interrupted repeatedly with the expected text and with an uninterrupted stream.
+import { clientOf } from "./features.mjs";
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 
@@ -47,3 +48,4 @@ const runId = await cutTenTimes(live, { agentId: process.env.STUB_ID });
 await textCutTenTimes(again, runId);
 await visitorCutTwice(visitor);
 console.log("done");
+clientOf("`parley-sdk`, TypeScript").works("resume");

@@ -1,4 +1,5 @@
 // Makes calls whose first responses are lost. The retries attach to the existing runs.
+import { clientOf } from "./features.mjs";
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 
@@ -21,3 +22,4 @@ const automationId = `effects-${process.pid}-${Date.now()}`;
 const automation = await lossy.automations.run({ target: agentId, message: AUTOMATION_MESSAGE, automationId }).orThrow();
 await only({ automationId }, automation.id);
 console.log(JSON.stringify([chat.id, streamed.id, automation.id]));
+clientOf("`parley-sdk`, TypeScript").works("retries");

@@ -1,5 +1,6 @@
 // Calls every method of the client against the service.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { openAsBlob } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import {
@@ -184,4 +185,7 @@ const agentId = await agents();
 await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), aborts(), knowledge(), refusals(), demo()]);
 await automations(agentId);
 await client.agents.delete(agentId);
+const { works, lacks } = clientOf("`parley-sdk`, TypeScript");
+works("answers", "streams", "history", "stop", "approvals", "errors");
+lacks("tools", "structured");
 console.log("done");

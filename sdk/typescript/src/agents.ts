@@ -1,13 +1,15 @@
 import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
-import type { Agent, AgentChange, Deleted, GetAgentsQuery, GetTemplatesQuery, NewAgent, Template } from "./types.js";
+import type {
+  Agent, AgentChange, AgentCheck, Deleted, GetAgentsQuery, GetTemplatesQuery, ImportedEndpoints, NewAgent, OpenApiImport, Template,
+} from "./types.js";
 
 /** A filter for agents. `q` is a part of their names. */
 export type AgentQuery = Omit<GetAgentsQuery, "id">;
 
 /** A page of the templates. */
-export type TemplateQuery = GetTemplatesQuery;
+export type TemplateQuery = Omit<GetTemplatesQuery, "id">;
 
 const path = "/api/agents";
 
@@ -50,6 +52,19 @@ export class Agents {
   delete(id: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.delete(path, id, options);
   }
+
+  /** Adds the operations of an OpenAPI 3 document to an agent's endpoints. */
+  async importEndpoints(id: string, from: OpenApiImport, options?: RequestOptions): Promise<ImportedEndpoints> {
+    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "import-openapi" }, body: from }, options);
+  }
+
+  /**
+   * Tries the connections of an agent: its models, MCP servers, search provider and endpoints. It
+   * takes at most 30 seconds.
+   */
+  async check(id: string, options?: RequestOptions): Promise<AgentCheck> {
+    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "check" }, repeatable: false }, options);
+  }
 }
 
 /** The templates, with which everyone may chat. */
@@ -59,6 +74,11 @@ export class Templates {
   /** @internal */
   constructor(transport: Transport) {
     this.#transport = transport;
+  }
+
+  /** Reads a template. */
+  async get(id: string, options?: RequestOptions): Promise<Template> {
+    return this.#transport.json({ method: "GET", path: "/api/agents/templates", query: { id: idOf(id) } }, options);
   }
 
   /** Lists templates. */

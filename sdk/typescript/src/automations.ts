@@ -1,9 +1,10 @@
 import { ParleyError } from "./errors.js";
 import { idOf, paramsOf } from "./given.js";
+import { list, type PagePromise } from "./page.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { random, type Runs } from "./runs.js";
-import type { RequestOptions } from "./transport.js";
-import type { AutomationTrigger } from "./types.js";
+import type { RequestOptions, Transport } from "./transport.js";
+import type { Automation, AutomationTrigger, GetAutomationsQuery } from "./types.js";
 
 /** A trigger: `message`, or `input` with a message and further data. */
 export type AutomationParams = Omit<AutomationTrigger, "input"> &
@@ -16,12 +17,19 @@ export type AutomationParams = Omit<AutomationTrigger, "input"> &
     wait?: boolean | undefined;
   };
 
-/** Runs agents from schedulers and services. */
+/** A page of the automations. */
+export type AutomationQuery = Omit<GetAutomationsQuery, "id">;
+
+const path = "/api/automations";
+
+/** Runs agents from schedulers and services, and lists their automations. */
 export class Automations {
+  readonly #transport: Transport;
   readonly #runs: Runs;
 
   /** @internal */
-  constructor(runs: Runs) {
+  constructor(transport: Transport, runs: Runs) {
+    this.#transport = transport;
     this.#runs = runs;
   }
 
@@ -38,6 +46,16 @@ export class Automations {
       const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
       return this.#runs.submit(call, body.idempotencyKey, wait ?? true, false, options);
     });
+  }
+
+  /** Reads an automation with its newest run. */
+  async get(id: string, options?: RequestOptions): Promise<Automation> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
+  }
+
+  /** Lists automations by name. */
+  list(query: AutomationQuery = {}, options?: RequestOptions): PagePromise<Automation> {
+    return list(this.#transport, path, { ...query }, options);
   }
 }
 

@@ -2,8 +2,13 @@ import { Agents, Templates } from "./agents.js";
 import { Automations } from "./automations.js";
 import { chatOf, type Chat } from "./chat.js";
 import { ParleyError } from "./errors.js";
+import { Files, Sources } from "./files.js";
+import { Hooks } from "./hooks.js";
 import { Knowledge } from "./knowledge.js";
+import { Notifications } from "./notifications.js";
+import { Budgets, Keys, UsageReports } from "./organization.js";
 import { Runs } from "./runs.js";
+import { Sessions } from "./sessions.js";
 import { Transport, type Settings } from "./transport.js";
 
 /** The settings of a client. Missing settings come from the environment, if there is one. */
@@ -40,10 +45,26 @@ export class Parley {
   readonly chat: Chat;
   /** Runs agents from schedulers and services. */
   readonly automations: Automations;
-  /** The runs of messages and triggers. */
+  /** Runs started by messages and triggers. */
   readonly runs: Runs;
+  /** Chats with their messages. */
+  readonly sessions: Sessions;
   /** The documents that agents search and cite. */
   readonly knowledge: Knowledge;
+  /** The files that runs made. */
+  readonly files: Files;
+  /** The texts that answers cite. */
+  readonly sources: Sources;
+  /** The webhooks that start runs, and their deliveries. */
+  readonly hooks: Hooks;
+  /** The endpoints that receive the organization's events. */
+  readonly notifications: Notifications;
+  /** API keys. */
+  readonly keys: Keys;
+  /** Counts, costs and limits. */
+  readonly usage: UsageReports;
+  /** Hard caps of tokens and costs. */
+  readonly budgets: Budgets;
 
   constructor(options: ParleyOptions = {}) {
     const { maxRetries = 2, timeout = 75_000, fetch = globalThis.fetch.bind(globalThis) } = options;
@@ -52,8 +73,16 @@ export class Parley {
     this.templates = new Templates(transport);
     this.runs = new Runs(transport);
     this.chat = chatOf(transport, this.runs, isVisitor(options));
-    this.automations = new Automations(this.runs);
+    this.automations = new Automations(transport, this.runs);
+    this.sessions = new Sessions(transport);
     this.knowledge = new Knowledge(transport);
+    this.files = new Files(transport);
+    this.sources = new Sources(transport);
+    this.hooks = new Hooks(transport);
+    this.notifications = new Notifications(transport);
+    this.keys = new Keys(transport);
+    this.usage = new UsageReports(transport);
+    this.budgets = new Budgets(transport);
   }
 }
 

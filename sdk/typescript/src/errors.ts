@@ -16,6 +16,26 @@ export class ConnectionError extends ParleyError {
   }
 }
 
+/**
+ * A page of another origin called the service, and the browser withheld the response (CORS). Parley
+ * answers pages of its own origin, and pages that an agent's widget lists if they chat with a widget
+ * token. All other pages call their own server, which calls Parley.
+ */
+export class CrossOriginError extends ConnectionError {
+  static {
+    this.prototype.name = "CrossOriginError";
+  }
+
+  constructor(origin: string, service: string, cause: unknown) {
+    super(
+      `no response that a page of ${origin} may read: either ${service} is unreachable, or the browser withheld the response (CORS). ` +
+        "Serve the page from Parley's origin, call Parley from your own server, or chat with a widget token from a page that the agent's " +
+        "widget lists (docs/clients.md)",
+      { cause },
+    );
+  }
+}
+
 /** The service did not respond within the request's `timeout`. */
 export class TimeoutError extends ConnectionError {
   static {

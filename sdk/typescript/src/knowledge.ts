@@ -3,7 +3,9 @@ import { idOf, paramsOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import type { RequestOptions, Transport } from "./transport.js";
-import type { Bytes, Deleted, Document, FoundList, GetKnowledgeQuery, Metadata, NewDocument } from "./types.js";
+import type {
+  Bytes, Deleted, Document, DocumentChange, DocumentPage, DocumentPassages, FoundList, GetKnowledgeQuery, Metadata, NewDocument,
+} from "./types.js";
 
 /** A file to add: a `File`, or bytes with a name. */
 export type NewFile = ({ file: File; name?: string | undefined } | { file: Bytes; name: string }) & {
@@ -72,6 +74,35 @@ export class Knowledge {
     const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
     const query = { query: question, documentId: documentIds, metadata: having, limit };
     return this.#transport.json({ method: "GET", path, query }, options);
+  }
+
+  /** Downloads a document's original. */
+  async download(id: string, options?: RequestOptions): Promise<Blob> {
+    return this.#transport.blob({ method: "GET", path, query: { id: idOf(id), content: 1 } }, options);
+  }
+
+  /** Reads the text of a page, from 1. */
+  async page(id: string, page: number, options?: RequestOptions): Promise<DocumentPage> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), page } }, options);
+  }
+
+  /** Reads a passage by its number, from 0, with the passages around it. */
+  async passages(id: string, chunk: number, options?: RequestOptions): Promise<DocumentPassages> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), chunk } }, options);
+  }
+
+  /**
+   * Changes a document, or replaces its content by a file. Omitted fields keep their values. New
+   * content or a new name is processed again.
+   */
+  async update(id: string, change: DocumentChange | NewFile, options?: RequestOptions): Promise<Document> {
+    const given = paramsOf(change, "{ name }, { content }, { metadata } or { file, name }");
+    return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: "file" in given ? formOf(given) : given }, options);
+  }
+
+  /** Processes a failed or ready document again. */
+  async retry(id: string, options?: RequestOptions): Promise<Document> {
+    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "retry" } }, options);
   }
 
   /** Deletes a document. Its passages are no longer found or cited. */

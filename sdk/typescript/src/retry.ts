@@ -1,4 +1,4 @@
-import { APIError, ConnectionError } from "./errors.js";
+import { APIError, ConnectionError, CrossOriginError } from "./errors.js";
 
 const first = 500;
 const most = 8_000;
@@ -10,6 +10,7 @@ const mostAsked = 60_000;
  * be.
  */
 export function retryDelay(error: unknown, failures: number, repeatable: boolean): number | undefined {
+  if (error instanceof CrossOriginError) return undefined;
   if (error instanceof ConnectionError) return repeatable || neverConnected(error) ? backoff(failures) : undefined;
   if (!(error instanceof APIError) || !error.retryable) return undefined;
   // Parley's own errors mean that nothing was accepted. A proxy's response does not.

@@ -5,7 +5,7 @@ import { sleep } from "./retry.js";
 import { runPromise, settled, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
-import type { GetRunsQuery, PostRunsQuery, Run, RunSummary } from "./types.js";
+import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline } from "./types.js";
 
 /** A filter for runs. */
 export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "status" | "limit" | "cursor">;
@@ -20,7 +20,7 @@ const path = "/api/runs";
 /** The maximum seconds that the service waits per request. */
 const longest = 55;
 
-/** The runs of messages and triggers. */
+/** Runs started by messages and triggers. */
 export class Runs {
   readonly #transport: Transport;
 
@@ -55,6 +55,11 @@ export class Runs {
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
     const call = this.streamCall(idOf(id));
     return new RunStream(this.#transport, () => call, options, options.lastEventId);
+  }
+
+  /** Reads how a run spent its time: queue, attempts, model turns, tool calls and waits. */
+  async timeline(id: string, options?: RequestOptions): Promise<Timeline> {
+    return this.#transport.json({ method: "GET", path, query: { id: idOf(id), timeline: 1 } }, options);
   }
 
   /** Cancels a run. A finished run is returned unchanged. */

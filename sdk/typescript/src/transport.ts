@@ -1,5 +1,5 @@
 import { Bounds } from "./bounds.js";
-import { ConnectionError, errorOf, NotFoundError, ParleyError } from "./errors.js";
+import { ConnectionError, CrossOriginError, errorOf, NotFoundError, ParleyError } from "./errors.js";
 import { idOf } from "./given.js";
 import { retryDelay, sleep } from "./retry.js";
 import type { Deleted } from "./types.js";
@@ -53,6 +53,7 @@ export interface Opened {
 /** Sends calls to the service. It adds the URL and the credential, and handles timeouts and retries. */
 export class Transport {
   readonly #settings: Settings;
+  #reached = false; // the service has responded at least once
 
   constructor(settings: Settings) {
     this.#settings = settings;
@@ -81,14 +82,23 @@ export class Transport {
     });
   }
 
+  /** Sends a call and returns the content of its response. */
+  async blob(call: Call, options: RequestOptions = {}): Promise<Blob> {
+    return this.#persist(call, options, async (response, bounds) => {
+      const content = await response.blob();
+      bounds.close();
+      return content;
+    });
+  }
+
   /**
    * Deletes the object with an id. If a response was lost and a retry finds the object gone, this
    * call deleted it.
    */
-  async delete(path: string, id: string, options: RequestOptions = {}): Promise<Deleted> {
+  async delete(path: string, id: string, options: RequestOptions = {}, query: Query = {}): Promise<Deleted> {
     let lost = false;
     const onLost = (): void => void (lost = true);
-    return this.json<Deleted>({ method: "DELETE", path, query: { id: idOf(id) }, onLost }, options).catch((error: unknown) => {
+    return this.json<Deleted>({ method: "DELETE", path, query: { ...query, id: idOf(id) }, onLost }, options).catch((error: unknown) => {
       if (lost && error instanceof NotFoundError) return { id, deleted: true };
       throw error;
     });
@@ -110,10 +120,11 @@ export class Transport {
       bounds.wind(this.timeout(options));
       try {
         const response = await fetch(url, { ...init, signal: bounds.signal });
+        this.#reached = true;
         if (!response.ok) throw errorOf(response.status, response.headers, await response.text());
         return await take(response, bounds);
       } catch (thrown) {
-        const error = bounds.error(thrown);
+        const error = this.#explained(thrown, bounds.error(thrown));
         bounds.close();
         const delay = retryDelay(error, failures, call.repeatable ?? true);
         if (delay === undefined || failures >= this.retries(options)) throw error;
@@ -121,6 +132,14 @@ export class Transport {
         await sleep(delay, options.signal);
       }
     }
+  }
+
+  // Browsers report a withheld response like a broken connection: as a TypeError without a reason.
+  #explained(thrown: unknown, error: unknown): unknown {
+    const origin = pageOrigin();
+    const foreign = origin !== undefined && origin !== new URL(this.#settings.baseUrl).origin;
+    if (this.#reached || !foreign || !(thrown instanceof TypeError) || !(error instanceof ConnectionError)) return error;
+    return new CrossOriginError(origin, this.#settings.baseUrl, thrown);
   }
 
   #initOf({ method, headers, body }: Call): RequestInit {
@@ -133,6 +152,12 @@ export class Transport {
       redirect: "manual", // never send the key to another host
     };
   }
+}
+
+/** Returns the origin of the page that the program belongs to; undefined outside of browsers. */
+function pageOrigin(): string | undefined {
+  const browser = "document" in globalThis || "WorkerGlobalScope" in globalThis;
+  return browser ? (globalThis as { location?: { origin: string } }).location?.origin : undefined;
 }
 
 function queryOf(query: Query = {}): string {

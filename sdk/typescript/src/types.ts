@@ -206,15 +206,23 @@ export interface HookTest {
 /**
  * `accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
  * rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start; see
- * `error`.
+ * `error`. `rejected`: without a valid signature; repetitions share an entry, which counts one of
+ * them every 10 seconds.
  */
-export type DeliveryStatus = "accepted" | "coalesced" | "filtered" | "answered" | "refused";
+export type DeliveryStatus =
+  | "accepted"
+  | "coalesced"
+  | "filtered"
+  | "answered"
+  | "refused"
+  | "rejected";
 
-/** Why a delivery was refused. */
+/** Why a delivery was refused or rejected. */
 export interface DeliveryError {
   /**
    * `invalid_request` (the template rendered no text, or the body is not JSON), `not_found` (the
-   * agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
+   * agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no valid
+   * signature; the message names the sender's address). More codes may be added.
    */
   code: string;
   message: string;
@@ -507,10 +515,45 @@ export interface Agent {
   tools: Tools;
   allowedCallers: AllowedCallers;
   widget: Widget;
+  /**
+   * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
+   * that programs made, for clients that ignore annotations.
+   */
+  appendSources: boolean;
   /** Increases with each change. */
   version: number;
+  /**
+   * The result of the last `action=check`, which does not increase the version; null if there was
+   * none.
+   */
+  lastCheck: AgentCheck | null;
   createdAt: Time;
   updatedAt: Time;
+}
+
+/** The results of a check of an agent's connections. */
+export interface AgentCheck {
+  /** The agent's version that was checked. */
+  version: number;
+  checkedAt: Time;
+  /** Whether all connections work. */
+  ok: boolean;
+  checks: Array<ConnectionCheck>;
+}
+
+/** The result for one connection. */
+export interface ConnectionCheck {
+  /**
+   * `model`, `webSearch`, `mcp` (a server), `httpRequest` (the host of an endpoint), or `worker` if
+   * no worker with the role `name` could check the rest.
+   */
+  kind: string;
+  /** The model, search provider, server or endpoint. */
+  name: string;
+  ok: boolean;
+  /** The result in words, or the reason why the connection does not work. */
+  detail: string;
+  durationMs: number;
 }
 
 /** A page of agents. */
@@ -557,6 +600,10 @@ export interface NewAgent {
   /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  /**
+   * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
+   */
+  appendSources?: boolean | null;
   templateId?: TemplateId;
 }
 
@@ -573,6 +620,8 @@ export interface AgentChange {
   tools?: ToolsChange | null;
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  /** Whether the text of answers on `/v1` ends with a list of sources and files. */
+  appendSources?: boolean | null;
   /** Change the agent only if it has this version. */
   version?: number;
   id?: AgentId;
@@ -580,6 +629,8 @@ export interface AgentChange {
   createdAt?: string;
   /** As it was read. */
   updatedAt?: string;
+  /** As it was read; ignored. */
+  lastCheck?: AgentCheck | null;
 }
 
 /** Whether and on which pages the agent's chat may be embedded. */
@@ -979,6 +1030,12 @@ export interface Run {
   /** The template; null for an agent. */
   templateId: string | null;
   sessionId: SessionId;
+  /**
+   * The run that this run continues, if the request named one: a previous response, or the answer
+   * before an edited or regenerated message. If absent, the run continues the session's last run,
+   * or has the history of its request.
+   */
+  previousRunId?: RunId;
   trigger: Trigger;
   /** The answer; null until there is one. */
   message: string | null;
@@ -1002,6 +1059,17 @@ export interface Run {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
+  /** Null before the end. */
+  finishReason: FinishReason | null;
+  /** The agent's version when the run was accepted; null for a template. */
+  agentVersion: number | null;
+  /**
+   * The agent's connections that did not work, although the run went on; absent if none and until
+   * the run has finished.
+   */
+  warnings?: Array<RunWarning>;
+  /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
+  appendSources?: true;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1019,6 +1087,16 @@ export interface RunOutput {
 
 /** A time in UTC with milliseconds, or null. */
 export type MaybeTime = string | null;
+
+/** A connection of the agent that did not work during the run. */
+export interface RunWarning {
+  /** `mcp`: a server without tools. */
+  kind: string;
+  /** The server's name. */
+  name: string;
+  /** The reason. */
+  message: string;
+}
 
 /** What started the run. */
 export interface Trigger {
@@ -1151,6 +1229,32 @@ export interface Usage {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /**
+   * Only for admins, in responses with a whole run: what the model's provider responded. Absent if
+   * it did not respond.
+   */
+  provider?: ProviderError;
+}
+
+/**
+ * Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+ * `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+ * `tool_calls` is reserved.
+ */
+export type FinishReason =
+  | "stop"
+  | "length"
+  | "content_filter"
+  | "tool_calls"
+  | "cancelled"
+  | "error";
+
+/** The response with which a model provider refused a call. */
+export interface ProviderError {
+  /** Its HTTP status; 200 if the error came within a stream. */
+  status: number;
+  /** The provider's message, without keys and other secrets; may be empty. */
+  message: string;
 }
 
 /**
@@ -1166,13 +1270,13 @@ export type RunErrorCode =
   | "model_rate_limited"
   /** The model did not respond before the run's deadline. */
   | "model_timeout"
-  /** The model's answer was interrupted. */
+  /** The model's answer was interrupted in several attempts in a row, or within a tool call. */
   | "model_truncated"
   /** The provider rejected the request or the credentials, or returned an unusable response. */
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
-  /** The message exceeds the model's context. */
+  /** The prompt exceeds the model's context. The message names the sizes of both. */
   | "context_too_long"
   /** The run made too many model calls. */
   | "turn_limit"
@@ -1219,6 +1323,12 @@ export interface RunSummary {
   /** The template; null for an agent. */
   templateId: string | null;
   sessionId: SessionId;
+  /**
+   * The run that this run continues, if the request named one: a previous response, or the answer
+   * before an edited or regenerated message. If absent, the run continues the session's last run,
+   * or has the history of its request.
+   */
+  previousRunId?: RunId;
   trigger: Trigger;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
@@ -1245,6 +1355,10 @@ export interface RunSummary {
   citationsRemoved?: number;
   /** Older turns of the session omitted because the model's context was full; absent if none. */
   omittedTurns?: number;
+  /** Null before the end. */
+  finishReason: FinishReason | null;
+  /** The agent's version when the run was accepted; null for a template. */
+  agentVersion: number | null;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1331,6 +1445,8 @@ export interface Span {
   costMicros?: number;
   /** Why the span ended; for a wait, the decision or the question. */
   message?: string;
+  /** Only for admins, for an attempt: the provider's response that ended its work. */
+  provider?: ProviderError;
 }
 
 /** Where a run's time went. */
@@ -1604,16 +1720,26 @@ export interface AgUiEventData {
 
 /**
  * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The text of the
- * last message, which must be the user's, is the message; the session already contains the others.
- * Unknown fields are ignored.
+ * last message, which must be the user's, is the message; the others say which of the session's
+ * runs it continues, also after an edit or for another answer (`trigger`, `messageId`). Unknown
+ * fields are ignored.
  */
 export interface AiSdkChat {
   id: SessionId;
+  /** `regenerate-message`: another answer to the last message. Other values have no effect. */
+  trigger?: string;
+  /**
+   * The edited message, or the answer to replace. If set, a request without answers begins a new
+   * branch, or replaces the answer with this id.
+   */
+  messageId?: string | null;
   messages: Array<AiSdkChatMessagesItem>;
   [key: string]: unknown;
 }
 
 export interface AiSdkChatMessagesItem {
+  /** Of an answer: the id that the stream has given it. */
+  id?: string;
   role: string;
   parts: Array<AiSdkChatMessagesItemPartsItem>;
   [key: string]: unknown;
@@ -2393,7 +2519,7 @@ export type ErrorCode =
   | "invalid_request"
   /** A user's API key needs the header `x-organization-id`. */
   | "organization_required"
-  /** The request has two explicit credentials. */
+  /** The request has two explicit credentials that differ. */
   | "conflicting_credentials"
   /**
    * The credential is missing, unknown, revoked, expired or malformed. At login: the email address
@@ -2576,8 +2702,8 @@ export interface OpenAiMessage {
 }
 
 /**
- * A conversation to answer. Fields not listed here are ignored, among them `temperature`, `top_p`,
- * `max_tokens` and `seed`: the agent's configuration decides.
+ * A conversation to answer. Fields not listed here are ignored, among them `user`, `temperature`,
+ * `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
  */
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
@@ -2587,9 +2713,10 @@ export interface OpenAiCompletionRequest {
   /** Stream the answer in chunks. */
   stream?: boolean | null;
   stream_options?: OpenAiCompletionRequestStream_options | null;
-  /** The session's id, unless `metadata.session_id` is given. */
-  user?: string | null;
-  /** `session_id` is the session's id; other keys are free for your use. */
+  /**
+   * `session_id` is the session's id. `append_sources` overrides the agent's setting
+   * `appendSources`. Other keys are free for your use.
+   */
   metadata?: OpenAiCompletionRequestMetadata | null;
   n?: 1 | null;
   /** Must be empty: agents use their own tools. */
@@ -2611,10 +2738,15 @@ export interface OpenAiCompletionRequestStream_options {
   [key: string]: unknown;
 }
 
-/** `session_id` is the session's id; other keys are free for your use. */
+/**
+ * `session_id` is the session's id. `append_sources` overrides the agent's setting `appendSources`.
+ * Other keys are free for your use.
+ */
 export interface OpenAiCompletionRequestMetadata {
   /** The session's id. */
   session_id?: string | null;
+  /** Whether the text ends with a list of sources and files. */
+  append_sources?: "true" | "false";
   [key: string]: unknown;
 }
 
@@ -2625,7 +2757,7 @@ export interface OpenAiCompletionRequestResponse_format {
 
 /**
  * A citation: a page or document supports the text from `start_index` to `end_index`, in Unicode
- * code points.
+ * code points. A file that a program made is a `url_citation` with the file's name as its title.
  */
 export type OpenAiAnnotation = OpenAiAnnotation1 | OpenAiAnnotation2;
 
@@ -2682,7 +2814,7 @@ export interface OpenAiCompletionChoicesItem {
   index: 0;
   message: OpenAiCompletionChoicesItemMessage;
   logprobs: null;
-  finish_reason: "stop";
+  finish_reason: "stop" | "length" | "content_filter";
 }
 
 export interface OpenAiCompletionChoicesItemMessage {
@@ -2716,7 +2848,7 @@ export interface OpenAiChunkChoicesItem {
   index: 0;
   delta: OpenAiChunkChoicesItemDelta;
   logprobs: null;
-  finish_reason: "stop" | null;
+  finish_reason: "stop" | "length" | "content_filter" | null;
 }
 
 export interface OpenAiChunkChoicesItemDelta {
@@ -2726,43 +2858,45 @@ export interface OpenAiChunkChoicesItemDelta {
 }
 
 /**
- * A request for a response. Fields not listed here are ignored, among them `temperature`, `top_p`,
- * `max_output_tokens`, `reasoning` and `store`: the agent's configuration decides.
+ * A request for a response. Fields not listed here are ignored, among them `user`, `temperature`,
+ * `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
  */
 export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
   model: string;
   /**
-   * The user's text, or items: messages, and items of earlier responses, which are ignored. The
-   * last message must be the user's. Its length is limited only by the body's.
+   * The user's text, or items: messages, references to messages of earlier responses, and calls of
+   * earlier responses, which are ignored. The last message must be the user's. Its length is
+   * limited only by the body's.
    */
   input: string | Array<OpenAiInputItem>;
   /**
-   * Appended to the agent's prompt; at most 32,000 characters together with the messages of
-   * `system` and `developer`.
+   * Appended to the agent's prompt, with the messages of `system` and `developer`. Their length is
+   * limited only by the body's.
    */
   instructions?: string | null;
   /** Stream the answer as events. */
   stream?: boolean | null;
   /** Respond immediately with the current state. */
   background?: boolean | null;
+  /**
+   * `false`: the response cannot be retrieved, cancelled or continued by its id. The run stays in
+   * `GET /api/runs`. Must not be `false` with `background`.
+   */
+  store?: boolean | null;
   /** The session's id. */
   conversation?: string | OpenAiResponseRequestConversation3 | null;
   /**
-   * Continue in the session of this response, unless `conversation` is given. The response must
-   * have the same caller and model.
+   * Continue this response, in its session, unless `conversation` is given. Other responses that
+   * continue it are not in the history. The response must have the same caller and model.
    */
   previous_response_id?: string | null;
   /**
    * `session_id` is the session's id, unless `conversation` or `previous_response_id` is given.
-   * Other keys are free for your use, and the response repeats them.
+   * `append_sources`, `true` or `false`, overrides the agent's setting `appendSources`. Other keys
+   * are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
-  /**
-   * The session's id, unless `conversation`, `previous_response_id` or `metadata.session_id` is
-   * given.
-   */
-  user?: string | null;
   /** Must be empty: agents use their own tools. */
   tools?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
@@ -2791,6 +2925,7 @@ export interface OpenAiResponseRequestTextFormat {
 export interface OpenAiInputItem {
   type?:
     | "message"
+    | "item_reference"
     | "reasoning"
     | "compaction"
     | "web_search_call"
@@ -2799,6 +2934,8 @@ export interface OpenAiInputItem {
     | "mcp_call"
     | "mcp_list_tools"
     | null;
+  /** Of an `item_reference`: the id of an item of a response to the same caller. Else ignored. */
+  id?: string | null;
   role?: "user" | "assistant" | "system" | "developer" | null;
   content?: OpenAiContent;
   [key: string]: unknown;
@@ -2811,11 +2948,13 @@ export interface OpenAiResponse {
   object: "response";
   created_at: number;
   completed_at: number | null;
-  status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
+  /** `incomplete`: the answer ended early. */
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   background: boolean;
   /** Why there is no answer: the code of the run's error, `timed_out` or `cancelled`. */
   error: OpenAiResponseError2 | null;
-  incomplete_details: null;
+  /** Why the answer ended early; null if it did not. */
+  incomplete_details: OpenAiResponseIncomplete_details2 | null;
   instructions: string | null;
   max_output_tokens: null;
   metadata: Record<string, string>;
@@ -2825,7 +2964,7 @@ export interface OpenAiResponse {
   parallel_tool_calls: true;
   previous_response_id: string | null;
   reasoning: OpenAiResponseReasoning;
-  store: true;
+  store: boolean;
   temperature: null;
   text: OpenAiResponseText;
   tool_choice: "auto";
@@ -2839,6 +2978,10 @@ export interface OpenAiResponse {
 export interface OpenAiResponseError2 {
   code: string;
   message: string;
+}
+
+export interface OpenAiResponseIncomplete_details2 {
+  reason: "max_output_tokens" | "content_filter";
 }
 
 export interface OpenAiResponseReasoning {
@@ -2950,9 +3093,13 @@ export interface OpenAiOutputText {
 
 /**
  * A citation, in Unicode code points: a page that supports the text from `start_index` to
- * `end_index`, or a document that supports the text before `index`.
+ * `end_index`, a document that supports the text before `index`, or a file that a program made,
+ * with its place in the list of files or at the end of the text.
  */
-export type OpenAiTextAnnotation = OpenAiTextAnnotation1 | OpenAiTextAnnotation2;
+export type OpenAiTextAnnotation =
+  | OpenAiTextAnnotation1
+  | OpenAiTextAnnotation2
+  | OpenAiTextAnnotation3;
 
 export interface OpenAiTextAnnotation1 {
   type: "url_citation";
@@ -2969,9 +3116,24 @@ export interface OpenAiTextAnnotation2 {
   index: number;
 }
 
+export interface OpenAiTextAnnotation3 {
+  type: "container_file_citation";
+  /** The session's id. */
+  container_id: string;
+  file_id: FileId;
+  filename: string;
+  start_index: number;
+  end_index: number;
+  /**
+   * Opens the file without a credential, for a limited time (`FILE_LINK_TTL`); absent if the
+   * service has no such links.
+   */
+  url?: string;
+}
+
 /**
  * One server-sent event: the lines `event:` and `data:`, and an empty line. The last one is
- * `response.completed`, `response.failed` or `error`.
+ * `response.completed`, `response.incomplete`, `response.failed` or `error`.
  */
 export interface OpenAiResponseEvent {
   /** The event's type. */
@@ -2984,6 +3146,7 @@ export interface OpenAiResponseEventData {
     | "response.created"
     | "response.in_progress"
     | "response.completed"
+    | "response.incomplete"
     | "response.failed"
     | "error"
     | "response.output_item.added"
@@ -3062,13 +3225,13 @@ export interface GetAgentsHeaders {
 export type GetAgentsAnswer = AgentList | Agent;
 
 /**
- * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent, or
- * import endpoints.
+ * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent,
+ * import endpoints, or check connections.
  */
 export interface PostAgentsQuery {
-  /** `chat` or `import-openapi`; omit it to create an agent. */
-  action?: "chat" | "import-openapi";
-  /** With `action`: the agent to chat with, or to import into. */
+  /** `chat`, `import-openapi` or `check`; omit it to create an agent. */
+  action?: "chat" | "import-openapi" | "check";
+  /** With `action`: the agent to chat with, to import into, or to check. */
   id?: AgentId;
   /** With `action=chat`: the template to chat with. */
   template?: TemplateId;
@@ -3081,8 +3244,8 @@ export interface PostAgentsQuery {
 }
 
 /**
- * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
 export interface PostAgentsHeaders {
   /**
@@ -3108,16 +3271,16 @@ export interface PostAgentsHeaders {
 }
 
 /**
- * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
 export type PostAgentsBody = ChatMessage | NewAgent | OpenApiImport | AiSdkChat | AgUiInput;
 
 /**
- * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or import
- * endpoints.
+ * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, import
+ * endpoints, or check connections.
  */
-export type PostAgentsAnswer = Run | ImportedEndpoints | Agent;
+export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | Agent;
 
 /** An event of `POST /api/agents`. */
 export type PostAgentsEvent = RunEvent | AiSdkEvent | AgUiEvent;
@@ -3647,6 +3810,27 @@ export interface GetFilesHeaders {
 
 /** The response to `GET /api/files`: Download a file that a run made. */
 export type GetFilesAnswer = Bytes;
+
+/** The query parameters of `GET /files`: Open a link to a file. */
+export interface OpenFileLinkQuery {
+  /** The link's signed token. */
+  token: string;
+}
+
+/** The headers of `GET /files`: Open a link to a file. */
+export interface OpenFileLinkHeaders {
+  /** One range of bytes, such as `bytes=1048576-`. */
+  Range?: string;
+  /**
+   * With `Range`: the `ETag` of the client's copy. If the content is different, all of it is sent.
+   */
+  "If-Range"?: string;
+  /** The `ETag` of the client's copy. */
+  "If-None-Match"?: string;
+}
+
+/** The response to `GET /files`: Open a link to a file. */
+export type OpenFileLinkAnswer = Bytes;
 
 /** The query parameters of `GET /api/knowledge`: List documents, get one, or search them. */
 export interface GetKnowledgeQuery {
@@ -4408,6 +4592,43 @@ export type CreateResponseAnswer = OpenAiResponse;
 
 /** An event of `POST /v1/responses`. */
 export type CreateResponseEvent = OpenAiResponseEvent;
+
+/**
+ * The path parameters of `GET /v1/containers/{container}/files/{id}/content`: Download a file that
+ * a run made.
+ */
+export interface GetContainerFilePath {
+  /** The `container_id` of the citation. It is not checked. */
+  container: string;
+  /** The `file_id` of a `container_file_citation`. */
+  id: string;
+}
+
+/**
+ * The headers of `GET /v1/containers/{container}/files/{id}/content`: Download a file that a run
+ * made.
+ */
+export interface GetContainerFileHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+  /** One range of bytes, such as `bytes=1048576-`. */
+  Range?: string;
+  /**
+   * With `Range`: the `ETag` of the client's copy. If the content is different, all of it is sent.
+   */
+  "If-Range"?: string;
+  /** The `ETag` of the client's copy. */
+  "If-None-Match"?: string;
+}
+
+/**
+ * The response to `GET /v1/containers/{container}/files/{id}/content`: Download a file that a run
+ * made.
+ */
+export type GetContainerFileAnswer = Bytes;
 
 /** The path parameters of `GET /v1/responses/{id}`: Get a response. */
 export interface GetResponsePath {

@@ -382,3 +382,25 @@ test("waiting for a document", async (t) => {
   assert.deepEqual(made, [100, 200]);
   assert.equal((await client([at("failed")]).parley.knowledge.wait("doc_1")).status, "failed");
 });
+
+test("a page of another origin gets an explanation", async (t) => {
+  const made = pauses(t);
+  const page = (origin) => Object.assign(globalThis, { document: {}, location: { origin } });
+  t.after(() => { delete globalThis.document; delete globalThis.location; });
+  const withheld = new TypeError("Failed to fetch");
+
+  page("https://app.example");
+  const { parley, asked } = client([withheld]);
+  const error = await parley.agents.list().catch((reason) => reason);
+  assert.ok(error instanceof sdk.CrossOriginError && error instanceof sdk.ConnectionError, error);
+  assert.match(error.message, /https:\/\/app\.example .*http:\/\/service\/base.*CORS.*widget token/);
+  assert.deepEqual([error.name, error.cause, asked.length, made.length], ["CrossOriginError", withheld, 1, 0]);
+
+  // After a response, a failure is a broken connection.
+  const { parley: reached } = client([json({ data: [], hasMore: false, nextCursor: null }), withheld]);
+  await reached.agents.list();
+  await assert.rejects(reached.agents.list(), { name: "ConnectionError" });
+
+  page("http://service");
+  await assert.rejects(client([withheld]).parley.agents.list(), { name: "ConnectionError" });
+});

@@ -23,7 +23,7 @@ type Identity struct {
 
 // ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
 // succeed with takeOver.
-var ErrMayTakeOver = errors.New("the account with this address has not proven it")
+var ErrMayTakeOver = errors.New("the account with this email address has not verified it")
 
 // IdentityKnown reports whether an identity has logged in before.
 func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, error) {

@@ -29,19 +29,22 @@ type agentRow struct {
 	Widget         []byte         `db:"widget"`
 	WidgetSecret   string         `db:"widget_secret"`
 	AnswerSettings []byte         `db:"answer_settings"`
+	AppendSources  bool           `db:"append_sources"`
+	LastCheck      []byte         `db:"last_check"`
 	Version        int            `db:"version"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret, version,
-	answer_settings, created_at, updated_at`
+const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret,
+	append_sources, answer_settings, last_check, version, created_at, updated_at`
 
 // agent decodes the row. The secrets stay sealed.
 func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
-		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, Version: row.Version,
+		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, AppendSources: row.AppendSources,
+		Version:   row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 
@@ -59,6 +62,12 @@ func (row agentRow) agent() (domain.Agent, error) {
 
 	if err := json.Unmarshal(row.AnswerSettings, &a.AnswerSettings); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading answer settings of %s: %w", row.ID, err)
+	}
+
+	if row.LastCheck != nil {
+		if err := json.Unmarshal(row.LastCheck, &a.LastCheck); err != nil {
+			return domain.Agent{}, fmt.Errorf("reading last check of %s: %w", row.ID, err)
+		}
 	}
 
 	a.Widget.IdentitySecret = row.WidgetSecret
@@ -111,10 +120,10 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
 			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret,
-			 answer_settings, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 1) RETURNING `+agentColumns,
+			 append_sources, answer_settings, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1) RETURNING `+agentColumns,
 			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-			w.answer)
+			a.AppendSources, w.answer)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -132,7 +141,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
-		Answer: a.AnswerSettings,
+		AppendSources: a.AppendSources, Answer: a.AnswerSettings,
 	})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
@@ -186,7 +195,7 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
-			+ octet_length(tools::text) + octet_length(widget::text) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0) + 500`+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)
@@ -251,11 +260,11 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, answer_settings = $12,
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, answer_settings = $13,
 		  version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
 		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-		w.answer)
+		a.AppendSources, w.answer)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
@@ -266,6 +275,27 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	}
 
 	return stored, insertConfig(ctx, tx, org, stored)
+}
+
+// SaveCheck stores the result of a check of an agent of organization org, without a new version. It
+// returns not_found if there is no such agent. The result of an older check never replaces a newer
+// one.
+func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain.AgentCheck) error {
+	raw, err := json.Marshal(check)
+	if err != nil {
+		return fmt.Errorf("rendering check: %w", err)
+	}
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if _, err := SelectAgent(ctx, tx, org, agentID, " FOR NO KEY UPDATE"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE agents SET last_check = $3 WHERE id = $1 AND org_id = $2
+			AND (last_check IS NULL OR (last_check ->> 'checkedAt')::timestamptz <= $4)`, agentID, org, raw, check.CheckedAt.Time)
+		if err != nil {
+			return fmt.Errorf("saving check: %w", err)
+		}
+		return nil
+	})
 }
 
 // DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.

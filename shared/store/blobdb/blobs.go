@@ -146,7 +146,8 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 
 // HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
 // returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
-// in this transaction; they are locked in the same order, because they may be removed.
+// in this transaction. They are locked too, because they may be removed. All blobs are locked in the
+// order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	// A stronger lock is needed if blobs may be removed.
 	mode := "FOR KEY SHARE"

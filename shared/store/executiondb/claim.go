@@ -13,6 +13,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
 )
 
 // Claimed is a run that a worker has claimed, with its fence.
@@ -41,6 +42,7 @@ type Claimed struct {
 	StartedAt      time.Time         `db:"started_at"`
 	Deadline       time.Time         `db:"deadline"` // after which the sweeper times the run out
 	Now            time.Time         `db:"db_now"`   // the database's clock at the claim
+	PreviousRun    *string           `db:"previous_run"`
 }
 
 // TargetID is the id of the run's agent or template.
@@ -64,10 +66,19 @@ func (c Claimed) Input() (domain.Input, error) {
 func (c Claimed) Run() domain.Run {
 	return domain.Run{
 		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
-		Trigger:  domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
-		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey,
+		PreviousRunID: rundb.NamedRun(c.PreviousRun),
+		Trigger:       domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
+		Attempts:      c.Attempts, IdempotencyKey: c.IdempotencyKey, AgentVersion: c.agentVersion(),
 		CreatedAt: domain.At(c.CreatedAt), StartedAt: domain.AtPtr(c.StartedAt),
 	}
+}
+
+// agentVersion returns the version of the run's agent, or nil for a template.
+func (c Claimed) agentVersion() *int {
+	if c.AgentID == nil {
+		return nil
+	}
+	return &c.ConfigVersion
 }
 
 // Claim is the result of one claim: the run, or the reason why its job message is no longer valid.
@@ -98,7 +109,7 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
   caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
-  deadline, db_now, caller_allowed, locked FROM claim_runs($1, $2)`
+  deadline, db_now, caller_allowed, locked, previous_run FROM claim_runs($1, $2)`
 
 // Claim claims the runs among runIDs that may start now, with one statement that waits for no lock.
 // The results are in the order of runIDs.
@@ -132,7 +143,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		return out, nil
 	}
 
-	return out, s.explainVoid(ctx, runIDs, out, void)
+	return out, explainVoid(ctx, s.db, runIDs, out, void)
 }
 
 // RunInput reads the input of a run.
@@ -149,14 +160,14 @@ func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error)
 
 // explainVoid separates runs that have finished from those that must wait. It also releases the
 // dispatch slots of the waiting runs, because their job messages are about to be acknowledged.
-func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
+func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, void []string) error {
 	var rows []struct {
 		ID     string         `db:"id"`
 		Ended  bool           `db:"ended"`
 		Result sql.NullString `db:"result"`
 	}
 
-	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+	err := db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
 	})

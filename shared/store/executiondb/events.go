@@ -51,7 +51,7 @@ func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, er
 
 // saveEvents saves the chunks and adds the results to out.
 func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
-	err := s.saveChunks(ctx, c, out)
+	err := saveChunks(ctx, s.db, c, out)
 	switch {
 	case !pg.IsBadData(err):
 		return err
@@ -73,8 +73,8 @@ func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
 // saveChunks saves the chunks with one statement. Runs that are no longer held are in none of the
 // sets of out.
-func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
-	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
+func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents) error {
+	stmt, err := db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"parley/shared/domain"
+	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
 )
@@ -91,6 +92,47 @@ func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 		VALUES ($1, 1, $2, 'attempt', 1, $3, $4, $5, $6, $7) ON CONFLICT (run_id, fence) DO NOTHING`,
 		c.RunID, c.OrganizationID, c.StartedAt, c.Now, string(status), code, message)
 	return err
+}
+
+// NoteRefusal records the response with which a provider refused a model call of an attempt. It
+// writes nothing if the worker no longer holds the run. The end of the attempt is recorded later.
+func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error {
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `WITH mine AS (
+			  SELECT run_id, fence, org_id, attempts, started_at FROM open_runs
+			  WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE
+			)
+			INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, provider_status, provider_message)
+			SELECT run_id, fence, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE clock_timestamp() END, $4, $5 FROM mine
+			ON CONFLICT (run_id, fence) DO UPDATE SET provider_status = excluded.provider_status, provider_message = excluded.provider_message`,
+			held.RunID, held.OrganizationID, held.Fence, refusal.Status, cleanText(refusal.Message))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("noting a provider's refusal: %w", err)
+	}
+
+	return nil
+}
+
+// Failures counts attempts in a row that failed with the same code, without the current one.
+type Failures struct {
+	All     int `db:"all_failures"`
+	Refused int `db:"refused"` // those in which a provider responded
+}
+
+// FailedSinceStep counts the attempts that have failed with the code since the last recorded step.
+func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code string) (n Failures, err error) {
+	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &n, `SELECT count(*) AS all_failures, count(provider_status) AS refused FROM run_attempts WHERE run_id = $1 AND org_id = $2 AND kind = 'attempt' AND fence < $3
+			AND code = $4 AND fence >= coalesce((SELECT max(fence) FROM steps WHERE run_id = $1 AND org_id = $2), 0)`,
+			held.RunID, held.OrganizationID, held.Fence, code)
+	})
+	if err != nil {
+		return Failures{}, fmt.Errorf("counting failed attempts: %w", err)
+	}
+
+	return n, nil
 }
 
 // endedWait is the end of a run's wait for a person's decision.

@@ -39,9 +39,9 @@ type Parked struct {
 // action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
 // becomes a question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
-	out, err := s.park(ctx, held, action, events)
+	out, err := park(ctx, s.db, held, action, events)
 	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run would be executed repeatedly because its events cannot be stored
-		out, err = s.park(ctx, held, action, Chunk{})
+		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
 		return Parked{}, fmt.Errorf("parking run: %w", err)
@@ -51,9 +51,9 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 
 // park implements Park in one transaction. The ledger decides whether the run has to wait, and
 // for what.
-func (s *Store) park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
-	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+	err := db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		out = Parked{}
 
 		var run struct {

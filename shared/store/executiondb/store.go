@@ -13,21 +13,23 @@ type Store struct {
 
 	runs *rundb.Store
 
-	// The reserved connections of Claim and of Finish.
-	claims, finishes *pg.Pinned
+	// The reserved connections of Claim, Finish and InsertFinished.
+	claims, finishes, lates *pg.Pinned
 
 	progress *progressWriter
 }
 
 // New creates the store on a database.
 func New(db *pg.DB, runs *rundb.Store) *Store {
-	return &Store{db: db, runs: runs, claims: pg.NewPinned(db), finishes: pg.NewPinned(db), progress: newProgressWriter(db)}
+	return &Store{
+		db: db, runs: runs, claims: pg.NewPinned(db), finishes: pg.NewPinned(db), lates: pg.NewPinned(db), progress: newProgressWriter(db),
+	}
 }
 
 // Close waits for writes and closes the connections that are reserved for batches.
 func (s *Store) Close() {
 	s.progress.close()
-	for _, p := range []*pg.Pinned{s.claims, s.finishes} {
+	for _, p := range []*pg.Pinned{s.claims, s.finishes, s.lates} {
 		p.Close()
 	}
 }

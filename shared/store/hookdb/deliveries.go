@@ -72,14 +72,20 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		f.Before = math.MaxInt64
 	}
 
+	// Rejected deliveries are few and have an index of their own.
+	status := `($3 = '' OR d.status = $3)`
+	if f.Status == domain.DeliveryRejected {
+		status = `d.status = 'rejected' AND $3 <> ''`
+	}
+
 	// Read each hook's newest deliveries by its index. Without HookID that is one lookup per
 	// hook of the organization.
 	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
-		AND d.ref < $2 AND ($3 = '' OR d.status = $3) ORDER BY d.ref DESC LIMIT $4) d
+		AND d.ref < $2 AND ` + status + ` ORDER BY d.ref DESC LIMIT $4) d
 		WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($5 = '' OR h.id = $5)`
 	if f.RunID != "" {
 		query = `SELECT ` + DeliveryColumns + ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
-			WHERE d.org_id = $1 AND d.ref < $2 AND ($3 = '' OR d.status = $3) AND ($5 = '' OR h.id = $5) AND d.run_id = $6`
+			WHERE d.org_id = $1 AND d.ref < $2 AND ` + status + ` AND ($5 = '' OR h.id = $5) AND d.run_id = $6`
 	}
 
 	args := []any{org, f.Before, string(f.Status), limit, f.HookID}

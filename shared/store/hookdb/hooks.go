@@ -76,7 +76,8 @@ type hookRow struct {
 // once it has passed.
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
 	h.signature_header, h.delivery_id_header, h.message_template, h.filter, h.coalescing, h.enabled,
-	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at, h.created_at, h.updated_at`
+	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status <> 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at,
+	h.created_at, h.updated_at`
 
 // hook converts the row to the hook that callers see, without its URL.
 func (row *hookRow) hook() (domain.Hook, error) {

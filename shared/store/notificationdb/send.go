@@ -28,9 +28,9 @@ const (
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
 
-// RunExpiredError is the error of a notification about a run whose retention ended before it was sent.
-// The SQL function unnotify_runs_removed uses the same text.
-const RunExpiredError = "The run's retention was over before it could be reported."
+// RunExpiredError is the error of a notification about a run whose retention period ended before the notification was sent. The
+// SQL function unnotify_runs_removed uses the same text.
+const RunExpiredError = "The run's retention period ended before the run could be reported."
 
 // LeasedNotification is a notification that a worker is sending. Its fence guards every write to
 // it.
@@ -111,7 +111,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 
 // Render renders and stores the payload of a claimed notification, so that every attempt sends the
 // same payload even if its subject changes. It returns not_found if the subject no longer exists,
-// and erased if it is a run whose retention is over.
+// and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil

@@ -66,9 +66,9 @@ const (
 	PartMax   = 500
 )
 
-// Parts yields the found runs in parts, each for one transaction, until the round's time is over.
-// If another sweeper has locked the rows of a part, the part costs only one statement, which skips
-// these rows.
+// Parts yields the found runs in parts, each for one transaction, until the round's time limit is
+// reached. If another sweeper has locked the rows of a part, the part costs only one statement,
+// which skips these rows.
 func (f Found) Parts() iter.Seq[Found] {
 	until := time.Now().Add(RoundTime)
 	return func(yield func(Found) bool) {

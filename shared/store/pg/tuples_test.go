@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestTuplesAreReadAsTheyWereMeant has PostgreSQL parse rendered tuples.
+// PostgreSQL parses rendered tuples back to the original values.
 func TestTuplesAreReadAsTheyWereMeant(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

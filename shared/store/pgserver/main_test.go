@@ -93,7 +93,7 @@ func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 		_ = cmd.Wait()
 	})
 	if _, err := fmt.Fscanln(stdout, &pid, &rest); err != nil {
-		t.Fatalf("role %s said nothing: %v", role, err)
+		t.Fatalf("role %s printed nothing: %v", role, err)
 	}
 	return cmd, pid, rest
 }

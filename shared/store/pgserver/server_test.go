@@ -221,7 +221,7 @@ func TestServerEndsWithItsSupervisor(t *testing.T) {
 	}
 	waitUntil(t, "the server ended", func() bool { return !running(orphan) && len(serving(t, dir)) == 0 })
 	if _, err := os.Stat(filepath.Join(dir, dataDir, "postmaster.pid")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it did not shut down cleanly: %v", err)
+		t.Errorf("the server did not shut down cleanly: %v", err)
 	}
 }
 

@@ -64,7 +64,8 @@ func makeShortcut(data, record string, port int) (string, error) {
 			os.Remove(dir))
 	}
 
-	// The link is recorded before it is used, so that a killed run leaves no unknown directory.
+	// The link is recorded before it is used, so that a later start finds and removes it if this
+	// process is killed.
 	if err := os.WriteFile(record, []byte(link+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("recording short socket directory: %w", errors.Join(err, os.Remove(dir)))
 	}

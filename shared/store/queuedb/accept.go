@@ -40,6 +40,8 @@ type NewRun struct {
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
+	Previous       *string       // the run of the session that it continues; nil: the preceding one; empty: none
+	Late           bool          // the run may finish before it is accepted
 }
 
 // Size is the approximate number of bytes that the run adds to a statement.
@@ -144,10 +146,10 @@ func onePerKey(rows []NewRun) []NewRun {
 // The functions are defined in the schema. Each restricts itself to the organizations of its
 // rows, so that it takes one round trip.
 const (
-	// acceptSingleQuery accepts the most frequent kind of run, see single.
-	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
+	// acceptSingleQuery accepts the most frequent kind of run, see Single.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
-	acceptQuery = `SELECT run_id, created_at, dispatched FROM accept_runs($1, $2, $3, $4)`
+	acceptQuery = `SELECT run_id, created_at, dispatched, version FROM accept_runs($1, $2, $3, $4, $5)`
 )
 
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
@@ -159,15 +161,15 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
 	// One run of another kind decides for the whole batch, because a batch is one statement.
-	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
-		return acceptQuery, args
+	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.Single() }) {
+		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
 	return acceptSingleQuery, args
 }
 
-// single reports whether the run is independent of others: a run of an agent, in a new session,
+// Single reports whether the run is independent of others: a run of an agent, in a new session,
 // that may start immediately.
-func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
+func (r NewRun) Single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
 // newRuns encodes the rows as an array of the SQL type new_run, and returns their
 // distinct organizations.
@@ -218,6 +220,7 @@ type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
+	Version    int       `db:"version"` // of the run's agent or template
 
 	locked bool // not created, because another transaction has locked its session
 }
@@ -330,7 +333,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 		}
 
 		// A run without a slot has no job; it is dispatched when a slot becomes free.
-		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
+		out[i] = Accepted{Run: r.AsStored(c.CreatedAt, c.Version)}
 		if c.Dispatched {
 			out[i].Job = r.job()
 		}
@@ -347,14 +350,20 @@ func (r NewRun) job() *domain.Job {
 	}
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance.
-func (r NewRun) asStored(created time.Time) rundb.StoredRun {
-	return rundb.StoredRun{
+// AsStored returns the run as RunByID would read it directly after its acceptance with a version of
+// its agent or template.
+func (r NewRun) AsStored(created time.Time, version int) rundb.StoredRun {
+	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
 		Run: domain.Run{
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
-			SessionID: r.SessionID, Trigger: domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
+			SessionID: r.SessionID, PreviousRunID: rundb.NamedRun(r.Previous),
+			Trigger:        domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
 			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
 		},
 	}
+	if r.AgentID != "" {
+		out.Run.AgentVersion = &version
+	}
+	return out
 }

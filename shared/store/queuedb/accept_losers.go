@@ -130,9 +130,9 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 }
 
 // acceptAgain accepts rows whose keys belonged to another run, if that run is gone or its retention
-// is over. It first releases the key of such a run. The sweeper or another process may release it
-// concurrently, and another run may take it, so the rows are tried even if nothing was released
-// here.
+// period has ended. It first releases the key of such a run. The sweeper or another process may
+// release the key concurrently, and another run may take the key, so the rows are tried even if
+// acceptAgain has released nothing.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
@@ -179,8 +179,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	return nil
 }
 
-// freeExpired removes the idempotency keys of runs whose retention is over, and returns how
-// many. It skips locked runs.
+// freeExpired removes the idempotency keys of runs whose retention period has ended, and returns
+// the number of removed keys. It skips locked runs.
 func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte) (freed int64, err error) {
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL WHERE id IN (SELECT id FROM runs
@@ -253,7 +253,7 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
 		found = nil
-		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
+		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched, config_version AS version FROM runs WHERE id = ANY ($1)`,
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.ID })))
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -15,6 +16,10 @@ import (
 // maxCollected is the approximate number of deliveries after which a run stops coalescing, even
 // within its window. The run's input lists the ids of all its deliveries.
 const maxCollected = 1000
+
+// releaseBytes is the maximum size of the inputs that are in memory at a time while runs are
+// released.
+const releaseBytes = 64 << 20
 
 // releasedRun is a run whose coalescing has ended. Its row and the row of its
 // coalescing key are locked.
@@ -56,12 +61,22 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 // and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
 // for the latter, because under a steady stream of deliveries, some delivery always holds the lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
-	var free []string
-	err := tx.SelectContext(ctx, &free, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
+	var locked, free []string
+	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
 		ORDER BY run_id FOR UPDATE SKIP LOCKED`, pq.Array(runs))
 	if err != nil {
 		return nil, err
 	}
+
+	// What does not fit into memory is released in the next round.
+	err = tx.SelectContext(ctx, &free, `SELECT run_id FROM (SELECT run_id, row_number() OVER keys AS n,
+			sum(octet_length(input::text)) OVER keys AS bytes FROM collecting
+			WHERE run_id = ANY ($1) WINDOW keys AS (ORDER BY hook_id, key_hash)) sized
+		WHERE n = 1 OR bytes <= $2`, pq.Array(locked), releaseBytes)
+	if err != nil {
+		return nil, err
+	}
+
 	var released []releasedRun
 	err = tx.SelectContext(ctx, &released, `SELECT run_id, org_id, input FROM collecting
 		WHERE run_id = ANY ($1) AND closes_at <= clock_timestamp() ORDER BY hook_id, key_hash FOR UPDATE`, pq.Array(free))
@@ -143,10 +158,13 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("rendering data of run input: %w", err)
 	}
 
-	out, err := json.Marshal(in)
-	if err != nil {
+	// Escaped for HTML, a message could take six times as much.
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(in); err != nil {
 		return "", fmt.Errorf("rendering run input: %w", err)
 	}
 
-	return string(out), nil
+	return out.String(), nil
 }

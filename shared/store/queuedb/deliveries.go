@@ -27,6 +27,15 @@ type NewDelivery struct {
 	Collect        *Collect         // nil: the run handles only this delivery
 }
 
+// Size returns the approximate size of the delivery in a statement, in bytes.
+func (d *NewDelivery) Size() int {
+	size := len(d.Body) + 1024
+	if d.Run != nil {
+		size += d.Run.Size()
+	}
+	return size
+}
+
 // Collect configures coalescing: deliveries of the hook with the same KeyHash become one run.
 type Collect struct {
 	KeyHash []byte

@@ -21,8 +21,8 @@ const deliveryBytes = 4 << 20
 
 // AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written in
 // one transaction, so that both are on disk when AcceptDeliveries returns without an error. A
-// delivery that was logged before keeps its run; if it had no run, it is treated as new. A delivery
-// to be coalesced begins a run or joins the run that is collecting its key. The order of
+// delivery that was logged earlier keeps its run; if it had no run, it is treated as new. A
+// delivery to be coalesced begins a run or joins the run that is collecting its key. The order of
 // the results and the errors are as in [Store.Accept]. The Err of a result is not_found if the hook
 // no longer exists, and ErrLocked if another transaction has locked a row that the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]AcceptedDelivery, error) {

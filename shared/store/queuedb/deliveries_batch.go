@@ -92,7 +92,7 @@ func (b *deliveryBatch) log(s *Store) error {
 		return err
 	}
 
-	var again []*loggedRow // logged before without a run, and now assigned to the run of this try
+	var again []*loggedRow // logged earlier without a run, and now assigned to the run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {
@@ -265,7 +265,7 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 			refused = append(refused, run)
 			continue
 		}
-		b.created[run.ID] = run.asStored(c.CreatedAt)
+		b.created[run.ID] = run.AsStored(c.CreatedAt, c.Version)
 		if c.Dispatched {
 			b.jobs[run.ID] = run.job()
 		}

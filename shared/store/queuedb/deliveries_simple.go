@@ -15,7 +15,7 @@ import (
 
 // acceptDeliveriesQuery accepts the most frequent kinds of deliveries, see simple. It is a transaction
 // of its own and one round trip.
-const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
+const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
@@ -28,13 +28,14 @@ type createdDelivery struct {
 	ReceivedAt domain.Time `db:"received_at"`
 	CreatedAt  time.Time   `db:"created_at"`
 	Dispatched bool        `db:"dispatched"`
+	Version    int         `db:"version"` // of the run's agent
 }
 
 // simple reports whether the delivery is independent of others: it begins no run, or one that is
 // independent of other runs.
 func (d *NewDelivery) simple() bool {
 	r := d.Run
-	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
+	return r == nil || d.Collect == nil && r.Single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
 }
 
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the others,
@@ -121,7 +122,7 @@ func (s *Store) deliverSimple(
 			continue
 		}
 		made[d.Run.ID] = createdRow{ID: d.Run.ID, Dispatched: c.Dispatched}
-		out[i].Run = d.Run.asStored(c.CreatedAt)
+		out[i].Run = d.Run.AsStored(c.CreatedAt, c.Version)
 		if c.Dispatched {
 			out[i].Job = d.Run.job()
 		}

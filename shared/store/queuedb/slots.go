@@ -222,9 +222,17 @@ func (s *slots) belowShare(l *laneSlots, org string) bool {
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.release(lane, n)
+}
+
+// release makes n slots of a lane free again. Slots above the total return to the reserve. The caller
+// holds mu.
+func (s *slots) release(lane Lane, n int) {
 	l := s.lane(lane.Lane)
+	reserve := min(n, max(0, l.used-s.total))
 	l.add(lane.OrganizationID, -n)
-	l.grant += n
+	l.reserved += reserve
+	l.grant += n - reserve
 }
 
 // free records that runs have freed their slots. This process may fill them.
@@ -232,9 +240,7 @@ func (s *slots) free(freed FreedSlots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, f := range freed {
-		l := s.lane(lane.Lane)
-		l.add(lane.OrganizationID, -f.Slots)
-		l.grant += f.Slots
+		s.release(lane, f.Slots)
 	}
 }
 
@@ -310,11 +316,9 @@ func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, n := range taken {
-		l := s.lane(lane.Lane)
 		if unused := n - dispatched[lane]; unused > 0 {
-			l.add(lane.OrganizationID, -unused)
-			l.grant += unused
-			delete(l.waiting, lane.OrganizationID)
+			s.release(lane, unused)
+			delete(s.lane(lane.Lane).waiting, lane.OrganizationID)
 			left += unused
 		}
 	}
@@ -368,3 +372,13 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 
 // lane is the lane whose slot the run needs.
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
+
+// TakeSlot takes a free slot of the run's lane for a run that is not a row. It returns nil if there is
+// none, and otherwise a function that returns the slot.
+func TakeSlot(ctx context.Context, s *Store, r *NewRun) (giveBack func()) {
+	s.slots.refresh(ctx, r.Lane)
+	if s.slots.fill(r.lane(), 1) == 0 {
+		return nil
+	}
+	return func() { s.slots.returnFilled(r.lane(), 1) }
+}

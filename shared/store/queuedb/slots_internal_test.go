@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// counter counts slots like the database.
+// counter counts slots instead of the database.
 type counter struct {
 	slots      int
 	dispatched map[string]int // chats of each organization
@@ -67,7 +67,7 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	})
 }
 
-// Counting takes at most a twentieth of the time.
+// Counting takes at most a twentieth of the process's time.
 func TestCountingTakesLittleTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {
@@ -121,6 +121,31 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 		}
 		if n := s.ask(t.Context(), "other", 20); n == 0 || n > Reserve(80)-3 {
 			t.Errorf("the next organization got %d slots of a reserve of %d", n, Reserve(80))
+		}
+	})
+}
+
+// A freed slot of the reserve serves another organization below its share, without a new count.
+func TestFreedReserveSlotsReturnToTheReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{slots: 16, dispatched: map[string]int{"flood": 16}}
+		s := newSlots(c.count)
+		for _, org := range []string{"a", "b"} {
+			if n := s.ask(t.Context(), org, 1); n != 1 {
+				t.Fatalf("%d of 1 reserve slots were filled", n)
+			}
+		}
+		if n := s.ask(t.Context(), "c", 1); n != 0 {
+			t.Fatalf("%d runs got a slot above the reserve", n)
+		}
+
+		s.free(FreedSlots{chatsFor("a"): {Slots: 1}})
+		if flood, other := s.ask(t.Context(), "flood", 1), s.ask(t.Context(), "c", 1); flood != 0 || other != 1 {
+			t.Errorf("the freed slot went to the flood: %d, to another organization: %d", flood, other)
+		}
+		if c.counts != 1 {
+			t.Errorf("counted %d times", c.counts)
 		}
 	})
 }

@@ -94,6 +94,8 @@ type RunRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
+	PreviousRun    *string        `db:"previous_run"`    // the run that it continues; empty: none
+	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
 }
 
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
@@ -103,18 +105,19 @@ const RunColumns = shortColumns + `, r.result`
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, r.previous_run,
+	r.config_version`
 
-// shortResult lists the shortColumns as returned by a function that returns finished runs.
+// shortResult lists the shortColumns, except those of open runs, as returned by a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
 // OpenResult lists the columns of a function that returns open and finished runs, with their results.
-const OpenResult = shortResult + `, result, required_action`
+const OpenResult = shortResult + `, result, required_action, config_version`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
-const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action`
+const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action, config_version`
 
 // resultThatFits selects the size of a result, and the result itself if it has at most $3 bytes and
 // the results up to and including it have at most $4 bytes in total. PostgreSQL reads only the
@@ -138,11 +141,15 @@ func (row RunRow) Stored() StoredRun {
 		Erased:         row.Ended && !row.Result.Valid && !row.ResultBytes.Valid,
 		Run: domain.Run{
 			ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID,
-			SessionID: row.SessionID, Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
+			SessionID: row.SessionID, PreviousRunID: NamedRun(row.PreviousRun),
+			Trigger:  domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
 			Attempts: row.Attempts, IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt),
 			StartedAt: domain.AtPtr(row.StartedAt.Time), FinishedAt: domain.AtPtr(row.FinishedAt.Time),
 			ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 		},
+	}
+	if row.AgentID != nil && row.ConfigVersion.Valid {
+		out.Run.AgentVersion = new(int(row.ConfigVersion.Int64))
 	}
 	if row.Result.Valid {
 		out.result = []byte(row.Result.String)
@@ -159,6 +166,9 @@ func (row RunRow) Stored() StoredRun {
 
 	return out
 }
+
+// NamedRun returns the id in a previous_run column, or nil if the column names no run.
+func NamedRun(previous *string) *string { return pg.Optional(pg.Deref(previous)) }
 
 // RunByID reads a run of an organization, and the progress of an open run. If principal is not
 // empty, only that principal's runs are found. It returns not_found if the run does not exist,
@@ -213,6 +223,30 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
+// Echo returns the field echo of a run's input, or nil if it has none; see domain.Input.
+func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
+	})
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("reading echo of a run: %w", err)
+	}
+	return echo, nil
+}
+
+// Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
+// Of the input it reads only the beginning.
+func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r
+			WHERE r.id = $1 AND r.org_id = $2), false)`, runID, org, domain.UnstoredInput)
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading input of run: %w", err)
+	}
+	return unstored, nil
+}
+
 // RunRef identifies a run of an organization.
 type RunRef struct {
 	OrganizationID string
@@ -263,7 +297,8 @@ type KeyRef struct {
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
 // run is nil. Results are Deferred as in EndedRuns. The progress of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
-	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action FROM runs_holding_keys($1, $2)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action, previous_run, config_version
+		FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}

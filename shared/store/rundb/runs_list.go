@@ -16,7 +16,8 @@ import (
 // summaryColumns are the columns of a run that a list shows. The message has one character more
 // than is shown, so that a truncated message can be recognized. Large values stay in the database;
 // see migrations/functions/run_summary.sql.
-const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
+const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.previous_run, r.trigger_type, r.automation_id, r.idempotency_key,
+	r.config_version,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
@@ -31,6 +32,7 @@ type summaryRow struct {
 	AgentID        *string        `db:"agent_id"`
 	TemplateID     *string        `db:"template_id"`
 	SessionID      string         `db:"session_id"`
+	PreviousRun    *string        `db:"previous_run"`
 	TriggerType    string         `db:"trigger_type"`
 	AutomationID   *string        `db:"automation_id"`
 	IdempotencyKey *string        `db:"idempotency_key"`
@@ -43,18 +45,23 @@ type summaryRow struct {
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"`
+	ConfigVersion  int            `db:"config_version"`
 }
 
 // shown converts the row. The database stores the empty message of a completed run as null.
 func (row *summaryRow) shown() (domain.RunSummary, error) {
 	run := domain.RunSummary{
 		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
-		Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID}, Attempts: row.Attempts, Message: row.Message,
+		PreviousRunID: NamedRun(row.PreviousRun),
+		Trigger:       domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID}, Attempts: row.Attempts, Message: row.Message,
 		IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt), StartedAt: domain.AtPtr(row.StartedAt.Time),
 		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 	}
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
+	}
+	if run.AgentID != nil {
+		run.AgentVersion = &row.ConfigVersion
 	}
 
 	if row.Summary.Valid {

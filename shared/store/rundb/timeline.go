@@ -84,6 +84,17 @@ type tracedNote struct {
 	Code    string            `db:"code"` // code of the attempt's error, or the reason why a wait ended
 	Message string            `db:"message"`
 	CallID  string            `db:"call_id"` // the call that a wait was about
+
+	ProviderStatus  sql.NullInt64 `db:"provider_status"` // of the provider's refusal in the attempt; null: none
+	ProviderMessage string        `db:"provider_message"`
+}
+
+// refusal returns the provider's refusal in the attempt, or nil.
+func (n tracedNote) refusal() *domain.ProviderError {
+	if !n.ProviderStatus.Valid {
+		return nil
+	}
+	return &domain.ProviderError{Status: int(n.ProviderStatus.Int64), Message: n.ProviderMessage}
 }
 
 // tracedStep is the part of a journal step that a timeline needs. Package agentloop writes it.
@@ -137,7 +148,8 @@ const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result E
 // read reads everything except the run's own rows. An erased run has only these.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
-		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id
+		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id,
+		provider_status, coalesce(provider_message, '') AS provider_message
 		FROM run_attempts WHERE run_id = $1 AND org_id = $2 ORDER BY fence`, runID, org)
 	if err != nil {
 		return err

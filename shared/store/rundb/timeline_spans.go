@@ -19,6 +19,7 @@ type tracedAttempt struct {
 	status   domain.SpanStatus
 	code     string
 	message  string
+	refusal  *domain.ProviderError
 	ends     bool // the attempt finished the run
 }
 
@@ -88,6 +89,7 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 		}
 		a := tracedAttempt{
 			number: n.Attempt, fence: n.Fence, from: n.BeganAt, to: n.EndedAt.Time, status: n.Status, code: n.Code, message: n.Message,
+			refusal: n.refusal(),
 		}
 
 		// The row replaces the first attempt assumed above.
@@ -198,6 +200,7 @@ func (d *spanBuilder) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.add(domain.Span{
 		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
+		Provider: a.refusal,
 	}, a.from, a.to)
 
 	free, asked := a.from, a.from // the ends of the last step and of the last turn

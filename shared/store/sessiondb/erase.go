@@ -166,8 +166,8 @@ type Span struct {
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose retention
-// was over remains expired. The final event of an open run gets the number of final events that are
-// not written by the run's worker.
+// period had ended remains expired. The final event of an open run gets the number of final events
+// that are not written by the run's worker.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

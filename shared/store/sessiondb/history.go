@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"parley/shared/domain"
 )
 
-// Turn is an earlier run in the history of a session.
+// Turn is an earlier run in the history of a session. A run without an answer has neither message
+// nor answer, and only the history that its request contained.
 type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
@@ -37,24 +39,47 @@ const (
 	shortHistory = 256 << 10
 )
 
-// historyQuery reads the newest turns of a session, oldest first. $5 replaces an answer if no part
-// of it was played. If the turns exceed $7 bytes, only their total size is read.
-const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
-  CASE WHEN total <= $7 THEN answer ELSE '' END AS answer, total FROM (
-  SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM (
-    SELECT seq, message, earlier, answer,
-      sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
-    FROM (SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
-	    CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
-	  FROM runs r LEFT JOIN heard h ON h.run_id = r.id
-	  WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq < $3
-	    AND (r.status = 'completed' AND r.answer IS NOT NULL OR h.run_id IS NOT NULL AND r.result IS NOT NULL)
-	  ORDER BY r.seq DESC LIMIT $4) newest) sized
-  WHERE bytes <= $6) fitting
+// maxSteps is the maximum number of visited runs for each turn that is read. Runs without an answer
+// give no turn, only the history that their requests contained.
+const maxSteps = 3
+
+// visitedBytes is the maximum total size, as stored, of the inputs of the visited runs.
+const visitedBytes = 2 * historyBytes
+
+// historyQuery reads the newest turns before a run, oldest first. It begins at the run with the
+// number $3, which need not exist, and goes from each run to the run that it continues. This is the
+// run in previous_run, or else the preceding run of the session. An empty previous_run, or the id of
+// a run that no longer exists, ends the history. A run continues only runs with lower numbers, so
+// every path ends.
+//
+// $5 replaces an answer if no part of it was played. If the turns exceed $7 bytes, only their total
+// size is read.
+const historyQuery = `WITH RECURSIVE path AS (
+    SELECT $3::int AS seq, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
+      0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer
+  UNION ALL
+    SELECT r.seq, r.previous_run, p.turns + (r.answer IS NOT NULL)::int, p.steps + 1,
+      p.bytes + octet_length(r.message) + coalesce(octet_length(r.answer), 0) + coalesce(octet_length(r.earlier::text), 0),
+      p.visited + r.size,
+      r.message, r.earlier, r.answer
+    FROM path p CROSS JOIN LATERAL (
+      SELECT r.seq, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
+        r.input->'history' AS earlier, pg_column_size(r.input) AS size
+      FROM runs r LEFT JOIN heard h ON h.run_id = r.id CROSS JOIN LATERAL (
+        SELECT CASE WHEN h.run_id IS NOT NULL AND r.result IS NOT NULL THEN coalesce(nullif(h.text, ''), $5)
+          WHEN r.status = 'completed' THEN r.answer END AS answer OFFSET 0) t
+      WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq = CASE WHEN p.previous IS NULL
+        THEN (SELECT max(q.seq) FROM runs q WHERE q.session_ref = $2 AND q.seq < p.seq)
+        ELSE (SELECT q.seq FROM runs q WHERE q.id = p.previous AND q.session_ref = $2 AND q.seq < p.seq) END) r
+    WHERE p.turns < $4 AND p.steps < $8 AND p.bytes <= $6 AND p.visited <= $9)
+SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
+  CASE WHEN total <= $7 THEN coalesce(answer, '') ELSE '' END AS answer, total
+FROM (SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM path
+  WHERE (answer IS NOT NULL OR earlier IS NOT NULL) AND bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns of a session before the run with the number seq, oldest
-// first, up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
+// History reads the newest completed turns that the run with the number seq continues, oldest first,
+// up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
 // part that was played, and is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
@@ -77,7 +102,7 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 
 	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		rows = nil
-		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum)
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum, maxSteps*limit, visitedBytes)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
@@ -93,4 +118,26 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 	}
 
 	return turns, 0, nil
+}
+
+// KnownAnswers returns which of the given runs a session has, of those that can be read. The key
+// names the session. same is the newest run among its 20 newest answers whose answer is this text,
+// or ends with a paragraph that is this text; it is empty if there is none.
+func (s *Store) KnownAnswers(
+	ctx context.Context, org string, key []byte, runIDs []string, text string,
+) (known []string, same string, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		known, same = nil, ""
+		if err := tx.SelectContext(ctx, &known, `SELECT r.id FROM runs r JOIN sessions s ON `+runInSession+`
+			WHERE s.key = $1 AND s.org_id = $2 AND r.org_id = $2 AND r.id = ANY ($3)`, key, org, pq.Array(runIDs)); err != nil || text == "" {
+			return err
+		}
+		return tx.GetContext(ctx, &same, `SELECT coalesce((SELECT id FROM (SELECT r.id, r.seq, r.answer FROM sessions s JOIN runs r ON `+runInSession+`
+			WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq DESC LIMIT 20) newest
+			WHERE answer = $3 OR right(answer, length($3) + 2) = E'\n\n' || $3 ORDER BY seq DESC LIMIT 1), '')`, key, org, text)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("looking up answers of a session: %w", err)
+	}
+	return known, same, nil
 }

@@ -72,7 +72,7 @@ func addMessages(req *Request, messages []wireMessage) (problem string) {
 	var open []string // ids of calls whose results must be in the next message
 	for i, m := range messages {
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want {
-			return fmt.Sprintf("messages.%d: role %q where %q is due", i, m.Role, want)
+			return fmt.Sprintf("messages.%d: role %q, want %q", i, m.Role, want)
 		}
 		blocks := readBlocks(m.Content)
 		if len(blocks) == 0 {

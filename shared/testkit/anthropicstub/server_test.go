@@ -225,7 +225,7 @@ func TestKeyScriptAndResponder(t *testing.T) {
 	}
 }
 
-// TestWaiting checks delays, and that they end when the client disconnects.
+// TestWaiting checks the stub's delays, and that a delay ends when the client disconnects.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -246,7 +246,7 @@ func TestWaiting(t *testing.T) {
 				began := time.Now()
 				anthropicstub.New().ServeHTTP(httptest.NewRecorder(), req)
 				if took := time.Since(began); took != tt.want {
-					t.Errorf("took %v", took)
+					t.Errorf("the response took %v", took)
 				}
 			})
 		})

@@ -11,8 +11,9 @@
 //	tool webSearch: hello     call that tool with {"query":"hello"}; when its result is
 //	                          sent back, answer "tool webSearch said: " and the result
 //
-// They combine: "sleep 1s: fault cut*1: hello". If the last message of a request is a tool's
-// result, its directives are not executed again, except for that answer.
+// Directives can be combined: "sleep 1s: fault cut*1: hello". If the last message of a request is a
+// tool's result, the directives of the last user message are not executed again, and the answer
+// contains the result.
 //
 // Faults (parameters are optional):
 //
@@ -29,7 +30,7 @@
 //	badjson     send an event with invalid JSON in the middle of the answer
 //	event       send an error event in the middle of the answer
 //	badargs     call the tool in the parameter (webSearch) with invalid JSON as arguments
-//	cutcall     break off in the middle of a tool call
+//	cutcall     reset the connection in the middle of a tool call
 //	length      stop for the output limit in the middle of the answer
 //	nousage     answer normally, without usage
 //

@@ -11,7 +11,8 @@ import (
 const VectorSize = 256
 
 // Vector returns a text's vector of length 1. It is deterministic, and texts with common words, or
-// parts of words, have similar vectors. A text without letters and digits also has a vector.
+// parts of words, have similar vectors. A text without letters and digits has a vector of length 1,
+// too.
 func Vector(text string) []float32 {
 	sums := make([]float64, VectorSize)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

@@ -46,19 +46,19 @@ func readInput(body []byte) (model string, texts []string, err error) {
 	}
 
 	if len(texts) == 0 || len(texts) > 2048 {
-		return "", nil, fmt.Errorf("input of %d texts", len(texts))
+		return "", nil, fmt.Errorf("the input has %d texts", len(texts))
 	}
 
 	for _, text := range texts {
 		if strings.TrimSpace(text) == "" {
-			return "", nil, errors.New("an empty input")
+			return "", nil, errors.New("the input has an empty text")
 		}
 	}
 
 	return wire.Model, texts, nil
 }
 
-// vectors encodes embeddings of texts, and failures like wire.
+// vectors encodes embeddings of texts. It encodes failures as wire does.
 type vectors struct {
 	wire
 

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// TestPopplerReadsIt has an independent program read the output.
+// TestPopplerReadsIt reads the generated PDF with an independent program.
 func TestPopplerReadsIt(t *testing.T) {
 	t.Parallel()
 	reader, err := exec.LookPath("pdftotext")

@@ -76,8 +76,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
 					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
-				// The calls are recorded, numbered and reported in the order in which the model requested them,
-				// whatever the order in which they finished.
+				// The calls are recorded, numbered and reported in the order in which the model requested them, regardless of the
+				// order in which they finished.
 				for i, c := range out.ToolCalls {
 					want := fmt.Sprintf(`"call":{"id":"%d"`, i+1)
 					if c.ID != fmt.Sprint(i+1) || !strings.Contains(journal.steps[i+1], want) || c.Name != tt.calls[i] {
@@ -118,8 +118,8 @@ func wantOrder(t *testing.T, h *eventLog, calls int) {
 	}
 }
 
-// TestFatalCallEndsTheOthers: finished calls are recorded, running ones are canceled, and Run
-// waits for them.
+// TestFatalCallEndsTheOthers: finished calls are recorded, running calls are canceled, and Run
+// waits until they have ended.
 func TestFatalCallEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,6 +39,7 @@ type Error struct {
 	Message    string
 	Retryable  bool
 	RetryAfter time.Duration
+	Provider   *domain.ProviderError // the response with which a provider refused a model call; nil: none
 	Err        error
 	Mismatches []domain.OutputMismatch // of an answer with CodeOutputInvalid
 }
@@ -96,7 +97,7 @@ func Classify(err error) *Error {
 	if !ok {
 		code = CodeModelUnavailable
 	}
-	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Err: err}
+	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Provider: e.Provider, Err: err}
 }
 
 // toolUnavailable returns the run's error if a tool failed with a retryable error. For any other

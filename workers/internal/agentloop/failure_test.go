@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/shared/domain"
 	"parley/shared/testkit"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
@@ -132,8 +133,14 @@ func TestTooLongPromptLosesHistory(t *testing.T) {
 
 	never := scripted.Forever("scripted", long)
 	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: never, History: history}, newMemory(), nil)
-	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 {
+	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 ||
+		e.Message != "The provider rejected a prompt of 45 bytes, about 15 tokens, as too long for the model scripted, whose context is set to 100000 tokens." {
 		t.Errorf("got %+v after %d calls", e, len(never.Requests()))
+	}
+
+	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: strings.Repeat("m", 2<<20), Model: scripted.Forever("scripted", long)}, newMemory(), nil)
+	if e := codeFor(t, err); e.Message != "The prompt of 2097152 bytes, about 699051 tokens, is longer than the context of the model scripted, 100000 tokens." {
+		t.Errorf("got %+v", e)
 	}
 }
 
@@ -184,8 +191,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestCost: each turn costs the price of its own model. A later attempt includes the cost of the
-// earlier one. Usage names the model that answered last.
+// TestCost: each turn costs the price of its own model. The cost of a later attempt includes the
+// cost of the earlier attempt. Usage names the model that answered last.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
@@ -348,5 +355,22 @@ func TestLongCallIDs(t *testing.T) {
 	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: model}, newMemory(), nil)
 	if err != nil || len(out.ToolCalls) != 1 || out.ToolCalls[0].ID != "call_1_1" {
 		t.Errorf("%+v, %v", out.ToolCalls, err)
+	}
+}
+
+// TestARejectedRetryKeepsTheProvidersResponse checks that a run whose retry the circuit breaker
+// rejects reports the provider's response to the call before, and waits as long as the breaker says.
+func TestARejectedRetryKeepsTheProvidersResponse(t *testing.T) {
+	t.Parallel()
+	said := &domain.ProviderError{Status: 200, Message: "cut"}
+	dropped := llm.NewError(llm.KindTruncated, nil)
+	dropped.Provider = said
+	rejected := llm.NewUnused(llm.KindUnavailable, nil)
+	rejected.RetryAfter = 9 * time.Second
+	model := scripted.New("m", scripted.Call{Err: dropped}, scripted.Call{Err: rejected})
+	_, err := newLoop().Run(t.Context(), agentloop.Input{Message: "hi", Model: model}, newMemory(), nil)
+	var e *agentloop.Error
+	if !errors.As(err, &e) || e.Code != agentloop.CodeModelTruncated || e.Provider != said || e.RetryAfter != rejected.RetryAfter {
+		t.Errorf("%+v", err)
 	}
 }

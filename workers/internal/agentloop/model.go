@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -26,6 +27,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 	if err != nil {
 		return nil, "", err
 	}
+	var failed error // of the call before
 	for {
 		if ctx.Err() != nil {
 			return nil, "", stopped(ctx)
@@ -49,13 +51,27 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		// failing provider.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
-			return nil, "", Classify(err)
+			return nil, "", r.classify(moreTelling(failed, err))
 		}
+		failed = err
 		r.retries++
 		if !sleepContext(ctx, delay) {
 			return nil, "", stopped(ctx)
 		}
 	}
+}
+
+// moreTelling returns the error of a turn whose last call failed with last, and the call before with
+// earlier. If no provider responded to the last call, for example because a circuit breaker rejected
+// it, the provider's response to the call before explains more.
+func moreTelling(earlier, last error) error {
+	var before, e *llm.Error
+	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
+		return last
+	}
+	told := *before
+	told.RetryAfter = e.RetryAfter
+	return &told
 }
 
 // budgetLeft returns the tokens that the run may still use, or an error if a limit is reached.
@@ -64,11 +80,11 @@ func (r *run) budgetLeft() (int64, error) {
 	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens
 	switch {
 	case r.out.Turns >= r.limits.MaxTurns:
-		return 0, limitError(CodeTurnLimit, "The run reached its limit of model turns.")
+		return 0, limitError(CodeTurnLimit, "The run reached its limit on model turns.")
 	case left <= 0:
-		return 0, limitError(CodeTokenLimit, "The run reached its limit of tokens.")
+		return 0, limitError(CodeTokenLimit, "The run reached its token limit.")
 	case r.limits.MaxCostMicros > 0 && used.CostMicros >= r.limits.MaxCostMicros:
-		return 0, limitError(CodeCostLimit, "The run reached its limit of cost.")
+		return 0, limitError(CodeCostLimit, "The run reached its cost limit.")
 	default:
 		return left, nil
 	}
@@ -155,6 +171,33 @@ func (r *run) shortenHistory(err error) bool {
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true
+}
+
+// classify is Classify. The error of a prompt that is too long names the sizes of the prompt and of the
+// model's context.
+func (r *run) classify(err error) *Error {
+	classified := Classify(err)
+	if classified.Code != CodeContextTooLong {
+		return classified
+	}
+
+	bytes := len(r.system)
+	for _, m := range r.messages {
+		bytes += m.Size()
+	}
+	for _, s := range r.tools {
+		bytes += len(s.Name) + len(s.Description) + len(s.Schema)
+	}
+	model := r.in.Model.Info()
+	classified.Message = fmt.Sprintf("The prompt of %d bytes, about %d tokens, is longer than the context of the model %s, %d tokens.",
+		bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
+
+	// The number of tokens is estimated, and the size of the context may be configured wrongly.
+	if llm.EstimateTokens(bytes) <= model.ContextTokens {
+		classified.Message = fmt.Sprintf("The provider rejected a prompt of %d bytes, about %d tokens, as too long for the model %s, "+
+			"whose context is set to %d tokens.", bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
+	}
+	return classified
 }
 
 // retryDelay returns the delay before a retry, and false if the call must not be retried. Only

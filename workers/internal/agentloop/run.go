@@ -264,7 +264,7 @@ func (r *run) record(ctx context.Context, s Step) error {
 // be too large.
 func (r *run) checkBytes() error {
 	if max(r.bytes, r.result) > r.limits.MaxBytes {
-		return limitError(CodeByteLimit, "The run exceeded its limit of bytes.")
+		return limitError(CodeByteLimit, "The run exceeded its byte limit.")
 	}
 	return nil
 }

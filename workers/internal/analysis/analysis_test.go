@@ -232,7 +232,7 @@ func TestAtOnce(t *testing.T) {
 				analysis.Terms(language, text)
 			}
 			if !slices.Equal(analysis.Terms("en", samples["en"]), want) {
-				t.Error("the terms are others when many ask at once")
+				t.Error("concurrent calls return different terms")
 			}
 		})
 	}

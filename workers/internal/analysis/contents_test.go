@@ -65,7 +65,7 @@ func TestManualsWithContents(t *testing.T) {
 			text := textFor(t, path)
 			for _, limit := range []int{20_000, 40_000} {
 				if got := analysis.Detect(text[:min(limit, len(text))]); got != "en" {
-					t.Errorf("from %d bytes it is detected as %q", limit, got)
+					t.Errorf("language detected from %d bytes = %q", limit, got)
 				}
 			}
 		})

@@ -141,16 +141,16 @@ func TestReadersAreWalledOff(t *testing.T) {
 	for _, reader := range inside {
 		for _, kind := range namespaceKinds {
 			if reader[kind] == "" || reader[kind] == mine[kind] {
-				t.Errorf("it is in the namespace %q, as this process is in %q", reader[kind], mine[kind])
+				t.Errorf("the reader is in the namespace %q, and this process in %q", reader[kind], mine[kind])
 			}
 		}
 	}
 	if len(seen.Interfaces) > 0 || seen.Reached || len(seen.Files) > 0 || len(seen.Folders) > 0 {
-		t.Errorf("it sees interfaces %v, files %v, writes to %v, and reaches the host: %t", seen.Interfaces, seen.Files, seen.Folders, seen.Reached)
+		t.Errorf("the reader sees interfaces %v, files %v, writes to %v, and reaches the host: %t", seen.Interfaces, seen.Files, seen.Folders, seen.Reached)
 	}
 	for _, e := range seen.Environment {
 		if name, _, _ := strings.Cut(e, "="); !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOTRACEBACK", "PWD"}, name) {
-			t.Errorf("its environment has %s", name)
+			t.Errorf("the reader's environment has %s", name)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func runReader() error {
 	}
 	var o order
 	if err := json.Unmarshal(text, &o); err != nil {
-		return fmt.Errorf("decoding the order from the worker: %w", err)
+		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
 	w := newEventWriter(os.Stdout)

@@ -88,7 +88,7 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 			r.bus.PublishJobs(*sent.Job)
 			if org == 0 && n == 0 {
 				first = sent
-				r.await(flooding, first.Document.ID, "in hand", func(d domain.Document) bool { return d.Status != domain.DocumentQueued })
+				r.await(flooding, first.Document.ID, "being processed", func(d domain.Document) bool { return d.Status != domain.DocumentQueued })
 			}
 		}
 	}

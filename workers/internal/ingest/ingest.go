@@ -347,8 +347,8 @@ func (l *lane) acquireMore() (n int) {
 	}
 }
 
-// drain waits for the running attempts. When the drain time is over, it cancels the attempts, which
-// releases their documents.
+// drain waits for the running attempts. At the end of the drain time, it cancels the attempts,
+// which releases their documents.
 func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()

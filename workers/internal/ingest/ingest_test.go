@@ -132,7 +132,7 @@ func TestPoison(t *testing.T) {
 	}
 	select {
 	case <-began:
-		t.Error("it is read once more")
+		t.Error("the failed document is read once more")
 	default:
 	}
 }
@@ -352,7 +352,7 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// In TestAKeyThatIsGone, a document was encrypted with a key that the workers no longer have.
+// A document was encrypted with a key that the workers no longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

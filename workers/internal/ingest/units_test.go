@@ -192,7 +192,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%s: the short lane excludes %v", what, excluded)
 		}
 	}
-	check("none is in hand", 4, 3, false)
+	check("no document is being processed", 4, 3, false)
 	a1, a2, b := s.take("a", false), s.take("a", false), s.take("b", false)
 	check("all could be a's", 9, 1, false)
 	check("the last slot is for others", 1, 1, true, "a", "b")

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"time"
+
+	"parley/shared/domain"
 )
 
 // Kind classifies the failure of a model call.
@@ -55,6 +57,10 @@ type Error struct {
 	Unused  bool
 	Message string // a public message; "" means the usual message for the kind
 	Err     error  // internal cause, may be nil
+	// Detail is the provider's own message, unredacted. It is not for callers.
+	Detail string
+	// Provider is the provider's response for admins and logs; nil if there was no response.
+	Provider *domain.ProviderError
 }
 
 // Error returns the public message.

@@ -104,11 +104,13 @@ type Response struct {
 // StopReason is the reason why the model stopped.
 type StopReason string
 
-// Stop reasons: the answer is complete, the model requests tools, or the output limit is reached.
+// Stop reasons: the answer is complete, the model requests tools, the output limit is reached, or the
+// provider withheld the rest of the answer.
 const (
 	StopEnd       StopReason = "end"
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
+	StopFiltered  StopReason = "content_filter"
 )
 
 // Usage contains token counts in the model's own unit. They are never negative. Estimated reports

@@ -199,7 +199,7 @@ func (r *testEnv) until(notificationID string, want func(domain.Notification) bo
 			return n
 		}
 		if time.Now().After(deadline) {
-			r.Fatalf("it stays %+v", n)
+			r.Fatalf("the notification stays %+v", n)
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
@@ -270,8 +270,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// A failed notification is retried with the same id and payload. It is not sent before the time
-// that the endpoint requests with Retry-After, and retries end after a limited number.
+// A failed notification is retried with the same id and payload. The retry is not sent before the
+// time that the endpoint requests with Retry-After, and the number of retries is limited.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -390,8 +390,8 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 }
 
 // A notification is not sent if its subject has been erased. If a run was erased at the end of its
-// retention, the notification gets a message that says so, and this does not count as a failure of
-// the endpoint. If a document was deleted, the notification is deleted, too.
+// retention period, the notification's error says so, and this does not count as a failure of the
+// endpoint. If a document was deleted, the notification is deleted, too.
 func TestNotificationsOfErasedSubjectsAreNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {

@@ -244,7 +244,7 @@ func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 		e.takes = time.Millisecond
 		for range 2 {
 			if took, without := search(); took != time.Millisecond || without != "" {
-				t.Errorf("when it is back: %v, without %q", took, without)
+				t.Errorf("after the service recovered: %v, without %q", took, without)
 			}
 		}
 	})

@@ -63,6 +63,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 
 	// Each model is wrapped separately, because the price of a call depends on its model.
 	first, fallbacks := modelsFor(a.claim, cfg)
+	a.models = 1 + len(fallbacks)
 	runBudget := r.newRunBudget(a)
 	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
 	if err != nil {
@@ -77,6 +78,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, asRetry(err)
 	}
 
+	a.warnings, a.appendSources = tools.Absent, cfg.AppendSources
 	in := agentloop.Input{
 		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
 		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
@@ -121,7 +123,9 @@ func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, e
 			return nil, err
 		}
 		history = append(history, plainTurns(brought)...)
-		history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+		if t.Answer != "" {
+			history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+		}
 	}
 	return append(history, plainTurns(asked.History)...), nil
 }
@@ -151,11 +155,15 @@ func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fall
 
 // absentNote returns a note for the model about MCP servers whose tools are unavailable in this
 // run.
-func absentNote(servers []string) string {
+func absentNote(servers []domain.RunWarning) string {
 	if len(servers) == 0 {
 		return ""
 	}
-	return "\n\nThese servers offer no tools at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
+	names := make([]string, len(servers))
+	for i, server := range servers {
+		names[i] = server.Name
+	}
+	return "\n\nThese servers offer no tools at the moment: " + strings.Join(names, ", ") + ". Say so where it matters."
 }
 
 // furtherNote returns the caller's instructions, to be appended to the agent's system prompt.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -48,6 +49,9 @@ type testEnv struct {
 	back    []time.Duration
 	noted   []int // attempt numbers
 	refuses error // the error of NoteAttempt
+	refused []domain.ProviderError
+	failed  executiondb.Failures // the result of FailedSinceStep
+	log     io.Writer            // of the attempt; nil: none
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -120,6 +124,16 @@ func (s *testEnv) NoteAttempt(_ context.Context, claim executiondb.Claimed) erro
 	defer s.lock()()
 	s.noted = append(s.noted, claim.Attempts)
 	return s.refuses
+}
+
+func (s *testEnv) NoteRefusal(_ context.Context, _ lease.Held, refusal domain.ProviderError) error {
+	defer s.lock()()
+	s.refused = append(s.refused, refusal)
+	return nil
+}
+
+func (s *testEnv) FailedSinceStep(context.Context, lease.Held, string) (executiondb.Failures, error) {
+	return s.failed, nil
 }
 
 func (s *testEnv) Progress(context.Context, string, string) (rundb.Progress, error) {
@@ -218,7 +232,11 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()})
+	log := zerolog.Nop()
+	if s.log != nil {
+		log = zerolog.New(s.log)
+	}
+	r.executeClaimed(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: log})
 	cancel()
 	groups.Wait()
 }
@@ -302,10 +320,10 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		status  domain.RunStatus
 		changes int
 	}{
-		"waits":                {executiondb.Parked{Parked: true, Freed: queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}}, 0, 1, "", 1},
-		"is settled meanwhile": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
-		"was taken over":       {executiondb.Parked{}, 0, 0, "", 0},
-		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
+		"waits":               {executiondb.Parked{Parked: true, Freed: queuedb.FreedSlots{{OrganizationID: "org_1", Lane: domain.LaneChat}: {Slots: 1}}}, 0, 1, "", 1},
+		"has a known outcome": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
+		"was taken over":      {executiondb.Parked{}, 0, 0, "", 0},
+		"is one too many":     {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
 		s := &testEnv{
 			park: c.park, model: scripted.New("stage/first", payCall()),
@@ -360,3 +378,5 @@ func TestAnAttemptAfterAModelFailureBeginsWithTheNextModel(t *testing.T) {
 		}
 	}
 }
+
+func (s *testEnv) Reply(runID, replyTo string, body []byte) { s.Done(runID, replyTo, body) }

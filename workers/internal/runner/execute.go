@@ -18,6 +18,7 @@ import (
 	"parley/shared/store/queuedb"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm"
 )
 
 // attempt is one execution of a claimed run by this worker.
@@ -29,6 +30,10 @@ type attempt struct {
 	claimed time.Time // time on this process's monotonic clock that corresponds to claim.Now, which the database's clock showed
 	log     zerolog.Logger
 	events  *eventWriter
+	models  int // number of the agent's models; 0 until the configuration has been read
+	// warnings and appendSources become part of the finished run. input sets them.
+	warnings      []domain.RunWarning
+	appendSources bool
 }
 
 // now returns the database's current time.
@@ -40,6 +45,11 @@ func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.S
 // execute claims and executes the run of one job message, which is acknowledged already. ctx is
 // cancelled only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
+	if d.Late != nil {
+		r.executeLate(ctx, d)
+		return
+	}
+
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
@@ -61,12 +71,18 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	}
 
 	// The run now belongs to this worker. From here on, only the lease and the fence protect it.
-	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
-		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	a := r.newAttempt(claim.Run, d, asked)
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
 	r.executeClaimed(ctx, a)
+}
+
+// newAttempt returns the attempt at a run that was just claimed. It is a function of its own, so that
+// its copies of the claim are not on the stack of execute while the attempt waits for its model.
+func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, asked time.Time) *attempt {
+	return &attempt{claim: *claimed, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
+		Str("org_id", claimed.OrganizationID).Str("agent_id", claimed.TargetID()).Str("run_id", d.RunID).Logger()}
 }
 
 // claim claims a run, and returns when the claim began. It repeats the claim for claimTime while
@@ -167,17 +183,23 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
 	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
+	log := a.log
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
 		public = &domain.RunError{Code: failure.Code, Message: failure.Message, Errors: failure.Mismatches}
+		if said := failure.Provider; said != nil {
+			log = log.With().Int("provider_status", said.Status).Logger()
+			log.Debug().Str("provider_message", said.Message).Msg("the model provider responded")
+			r.noteRefusal(ctx, a, *said)
+		}
 	}
 
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
-	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
+	log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
 
 	// A requeue that could only start after the deadline would end as a timeout and hide the cause.
-	if failure != nil && failure.Retryable {
+	if failure != nil && failure.Retryable && !r.brokeOffTooOften(ctx, a, failure) {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
 			r.requeue(ctx, a, wait, public)
@@ -185,6 +207,47 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 		}
 	}
 	r.finish(ctx, a, out, domain.RunFailed, public)
+}
+
+// noteRefusal records a provider's response for the run's admins. A failure is only logged.
+func (r *Runner) noteRefusal(ctx context.Context, a *attempt, refusal domain.ProviderError) {
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := r.parking.NoteRefusal(ctx, a.claim.Held(), refusal); err != nil {
+		a.log.Warn().Err(err).Msg("cannot store the provider's response")
+	}
+}
+
+const (
+	// maxBrokenOff is the number of attempts in a row whose answers may break off. Unlike an outage,
+	// which ends, a provider that accepts each call and drops its stream usually continues to do so.
+	maxBrokenOff = 4
+	// maxRejected is how many attempts the circuit breaker may reject in addition, because answers to
+	// other runs broke off. Their backoff takes about a minute.
+	maxRejected = 3
+)
+
+// brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
+// before it ended with an answer that broke off. Each model of the agent is tried at least once. A run
+// whose own answers never broke off is retried, however often the circuit breaker has rejected it.
+func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
+	limit := max(maxBrokenOff, a.models)
+	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {
+		return false
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	failed, err := r.parking.FailedSinceStep(ctx, a.claim.Held(), failure.Code)
+	if err != nil {
+		a.log.Warn().Err(err).Msg("cannot count the run's failed attempts; the run is retried")
+		return false
+	}
+	failed.All++
+	if failure.Provider != nil {
+		failed.Refused++
+	}
+	return failed.Refused >= limit || failed.Refused >= 1 && failed.All >= limit+maxRejected
 }
 
 // backoff doubles from one second to a minute, with jitter.
@@ -226,7 +289,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
-	ending, err := a.ending(out, status, cause)
+	ending, err := a.outcome(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
@@ -374,13 +437,26 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 	return out, nil
 }
 
-// ending returns the finished run, and the rows that must be saved with it.
-func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
+// finishReason returns the finish reason of a run whose last model call stopped for the given reason.
+func finishReason(stop llm.StopReason) *domain.FinishReason {
+	switch stop {
+	case llm.StopLength:
+		return new(domain.FinishLength)
+	case llm.StopFiltered:
+		return new(domain.FinishContentFilter)
+	default:
+		return new(domain.FinishStop)
+	}
+}
+
+// outcome returns the finished run, and the rows that must be saved with it.
+func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
-	run.CitationsRemoved = out.CitationsRemoved
+	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text, Data: out.Data}, out.Citations
+		run.FinishReason = finishReason(out.StopReason)
 	}
 
 	// Use the database's clock, so that the timestamps of different workers are comparable.

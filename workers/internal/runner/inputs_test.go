@@ -16,10 +16,10 @@ import (
 
 const inputMiB = 1 << 20
 
-// Runs wait for memory in the order of their arrival, with two exceptions: a run lets other runs
-// pass if its organization has used its share, and a run whose organization has inputs in memory
-// lets runs pass whose organizations have none. No run passes a run without inputs of its
-// organization in memory that waits only for memory.
+// Runs wait for memory in the order of their arrival, with two exceptions. A run lets other runs
+// pass if its organization has used its share. A run whose organization has inputs in memory lets
+// runs pass whose organizations have none. If the organization of a run has no inputs in memory,
+// and the run waits only for memory, no other run passes it.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestACancelledWaitFreesItsPosition(t *testing.T) {
 		synctest.Wait()
 		cancel(cause)
 		if err := <-ended; !errors.Is(err, cause) {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("the cancelled wait = %v", err)
 		}
 		<-entered
 	})

@@ -33,7 +33,7 @@ const (
 	requeueTime = 4 * time.Second  // for requeuing the remaining ones
 
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
-	noteTime       = 2 * time.Second  // for recording that another attempt has begun
+	noteTime       = 2 * time.Second  // for recording or reading notes about attempts
 	announceTime   = 2 * time.Second  // for announcing slots
 	slowClaim      = 2 * time.Second  // the worker fetches no jobs while a claim takes longer
 	claimTime      = 10 * time.Second // how long a claim is repeated; the sweeper then publishes the job again
@@ -92,12 +92,19 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking stores runs that wait for a person. NoteAttempt records in the timeline that a second or
-// later attempt has begun.
+// Parking stores runs that wait for a person, and notes about attempts. NoteAttempt records in the
+// timeline that a second or later attempt has begun.
 type Parking interface {
 	// Park also releases the run's slot, and saves events together with the action.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
+
+	// NoteRefusal records the response with which a provider refused the attempt's model call.
+	NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error
+
+	// FailedSinceStep counts the earlier attempts that failed with the code since the last recorded
+	// step.
+	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
 // Toolsets resolves the tools of a run.
@@ -129,6 +136,9 @@ type Results interface {
 	// Ended is Done for a run with its last event at a position of its log, which the subscribers of
 	// its events receive.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
+
+	// Reply sends a result, or contract.Declined, only to the caller that waits on replyTo.
+	Reply(runID, replyTo string, body []byte)
 }
 
 // Changes publishes that an organization's runs have changed.
@@ -168,6 +178,8 @@ type Runner struct {
 	finishes *batch.Group[tracing.Of[endedRun], saveResult]
 	requeues *batch.Group[executiondb.Requeue, executiondb.Requeued]
 	events   *batch.Group[checkpoint, error]
+	lates    *batch.Group[tracing.Of[lateRun], bool]
+	late     *lateRuns
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
 	// held contains the running attempts, for the heartbeat and for cancellations.
@@ -184,6 +196,8 @@ type Runner struct {
 // Deps are a runner's dependencies.
 type Deps struct {
 	Runs     Runs
+	Late     LateRuns
+	OpenLate func(sealed []byte, runID string) ([]byte, error) // decrypts the run in a job message
 	Queue    Queue
 	History  History
 	Progress Progress
@@ -228,6 +242,10 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
+	r.late = &lateRuns{store: deps.Late, open: deps.OpenLate, versions: map[lateAgent]int{}}
+	r.lates = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.insert batch", r.saveLate)).
+		Sized(executiondb.MaxBatchBytes, func(l tracing.Of[lateRun]) int { return l.Request.Size() })
+
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err
@@ -250,7 +268,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var groups sync.WaitGroup
 	groups.Go(func() { r.announce(ctx, work) })
 	for _, run := range []func(context.Context){
-		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
+		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.lates.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
 	} {
 		groups.Go(func() { run(work) })
 	}

@@ -222,8 +222,8 @@ func TestClaimsDecide(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationDoesNotDelayOthers: however many and however slow the searches of one
-// organization are, they leave a slot for others.
+// TestOneOrganizationDoesNotDelayOthers: the searches of one organization leave a slot for others,
+// regardless of their number and duration.
 func TestOneOrganizationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	hold, begun := make(chan struct{}), make(chan string, 100)

@@ -39,7 +39,7 @@ func TestLinesAreCleaned(t *testing.T) {
 		}
 	}
 	if _, err := speech.CleanLine(speech.Line{Text: strings.Repeat("ä", speech.MaxText) + " \x00"}); err != nil {
-		t.Errorf("as much as may be: %v", err)
+		t.Errorf("a line of the maximum length: %v", err)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 	cause := errors.New("hunter2")
 	err := fmt.Errorf("saying: %w", &speech.Error{Code: speech.CodeUnknownVoice, Message: "No such voice.", Cause: cause})
 	if !errors.Is(err, speech.ErrUnknownVoice) || errors.Is(err, speech.ErrUnknownLanguage) || !errors.Is(err, cause) {
-		t.Errorf("%v is not what it is, or what it is not", err)
+		t.Errorf("errors.Is does not recognize the code or the cause of %v", err)
 	}
 	if err.Error() != "saying: No such voice." {
 		t.Errorf("the message for callers is %q", err)

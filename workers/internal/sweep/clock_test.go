@@ -99,7 +99,7 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 			h.requeue()
 			h.wantHeld(true)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
-			h.sweep.clock.grace = time.Now() // the grace period is over
+			h.sweep.clock.grace = time.Now() // the grace period has ended
 			h.requeue()
 			h.wantHeld(false)
 		})

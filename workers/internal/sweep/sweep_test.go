@@ -112,7 +112,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 		_, err := st.Blobs.SourceByID(t.Context(), org, read)
 		if gone := apierr.CodeFor(err) == apierr.NotFound; err != nil && !gone || gone != due {
-			t.Errorf("an unread text, its time come %v: %v", due, err)
+			t.Errorf("an unread text that is due for removal (%v): %v", due, err)
 		}
 		var contents int
 		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM blobs`).Scan(&contents); err != nil || contents != map[bool]int{false: 2, true: 1}[due] {
@@ -121,7 +121,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		if _, content, err := st.Blobs.OpenFile(t.Context(), org, file); err != nil {
 			t.Errorf("a file of another run: %v", err)
 		} else if got, err := io.ReadAll(content); err != nil || string(got) != early.RunID {
-			t.Errorf("its content: %q, %v", got, err)
+			t.Errorf("content of the other run's file: %q, %v", got, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"parley/shared/contract"
 	"parley/shared/domain"
 )
 
@@ -20,7 +21,13 @@ type Backend interface {
 
 // Lister is a backend whose tools are defined by other servers, so that they must be listed.
 type Lister interface {
-	List(ctx context.Context, req Request) ([]Spec, error)
+	List(ctx context.Context, req Request) (Listing, error)
+}
+
+// Listing contains the tools of all servers that responded, and the servers that did not.
+type Listing struct {
+	Specs  []Spec
+	Absent []contract.AbsentServer
 }
 
 // Request is a call, with all data that a backend may use. Its ids come from the signed capability

@@ -47,7 +47,7 @@ func TestCapOutput(t *testing.T) {
 			whole = strings.ToValidUTF8(string(output), "\uFFFD")
 		}
 		if !strings.HasPrefix(whole, cut.Text) {
-			t.Errorf("%s: the text is not its first part: %.100s", name, cut.Text)
+			t.Errorf("%s: the truncated text is not the beginning of the text: %.100s", name, cut.Text)
 		}
 	}
 	for _, output := range []string{`null`, `{}`, `"` + strings.Repeat("x", 64<<10-2) + `"`} {

@@ -181,7 +181,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 	if !ok {
 		return failure("This kind of tool cannot be listed.", false)
 	}
-	var listed []tool.Spec
+	var listed tool.Listing
 	err := c.guard(func() (err error) {
 		listed, err = lister.List(ctx, request)
 		return err
@@ -189,7 +189,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 	if err != nil {
 		return c.settle(ctx, tool.Result{}, err)
 	}
-	return contract.ToolReply{Tools: specs(listed)}
+	return contract.ToolReply{Tools: specs(listed.Specs), Absent: listed.Absent}
 }
 
 // callBackend calls the backend. A panic of the backend becomes errPanic.

@@ -84,8 +84,8 @@ func library() fakeDocuments {
 	}}
 }
 
-// TestDocumentsAreTheAgents: whatever the model names, a call has access only to documents that its
-// agent may read.
+// TestDocumentsAreTheAgents: a call has access only to documents that the call's agent may read,
+// even if the model names others.
 func TestDocumentsAreTheAgents(t *testing.T) {
 	t.Parallel()
 	find := func(ctx context.Context, d tool.Documents) (string, error) {

@@ -67,7 +67,7 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case err == nil:
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
-	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent):
+	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent && !toolErr.Answered):
 		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:

@@ -27,6 +27,8 @@ type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
 	list func(ctx context.Context, r tool.Request) ([]tool.Spec, error)
+	// absent is part of the list's result.
+	absent []contract.AbsentServer
 }
 
 func (b backend) Kind() string { return b.kind }
@@ -38,7 +40,10 @@ func (b backend) Call(ctx context.Context, r tool.Request) (tool.Result, error) 
 // lister is a backend that can list its tools.
 type lister struct{ backend }
 
-func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) { return l.list(ctx, r) }
+func (l lister) List(ctx context.Context, r tool.Request) (tool.Listing, error) {
+	specs, err := l.list(ctx, r)
+	return tool.Listing{Specs: specs, Absent: l.absent}, err
+}
 
 // faults contains the failures to simulate during a call.
 type faults struct {
@@ -321,6 +326,7 @@ func TestOutcomes(t *testing.T) {
 		"sent, not JSON":         {call: sends(tool.Result{Output: json.RawMessage(`{`)}, nil), effect: true, want: "failed: The tool's answer is not JSON.", state: "done", kept: "failed: The tool's answer is not JSON."},
 		"not sent in the end":    {call: sends(ok, &tool.Error{Message: "refused", NotSent: true, Retryable: true}), effect: true, want: "failed: refused", state: "done", kept: "failed: refused"},
 		"sent, failed":           {call: sends(ok, &tool.Error{Message: "cut"}), effect: true, want: "unknown", state: "sending"},
+		"sent, answered":         {call: sends(ok, &tool.Error{Message: "sold out", Answered: true}), effect: true, want: "failed: sold out", state: "done", kept: "failed: sold out"},
 		"sent, internal":         {call: sends(ok, boom), effect: true, want: "unknown", state: "sending"},
 		"sent, cancelled":        {call: sends(ok, context.Canceled), effect: true, want: "unknown", state: "sending"},
 		"sent, panic":            {call: sendsAndPanics, effect: true, want: "unknown", state: "sending"},
@@ -526,21 +532,22 @@ func TestOnlyToolsThatTheAgentHas(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 600<<10)
+	absent := []contract.AbsentServer{{Name: "s", Reason: "The host could not be reached."}}
 	for name, c := range map[string]struct {
 		list func(context.Context, tool.Request) ([]tool.Spec, error)
 		want string
 	}{
 		"two": {func(context.Context, tool.Request) ([]tool.Spec, error) {
 			return []tool.Spec{{Name: "a", Description: "d", Schema: json.RawMessage(`{}`), SideEffect: domain.SideEffectUnsafe}, {Name: "b"}}, nil
-		}, `{"tools":[{"name":"a","description":"d","schema":{},"sideEffect":"unsafe"},{"name":"b","description":"","schema":null}]}`},
-		"none":     {func(context.Context, tool.Request) ([]tool.Spec, error) { return nil, nil }, `{}`},
+		}, `{"tools":[{"name":"a","description":"d","schema":{},"sideEffect":"unsafe"},{"name":"b","description":"","schema":null}],"absent":[{"name":"s","reason":"The host could not be reached."}]}`},
+		"none":     {func(context.Context, tool.Request) ([]tool.Spec, error) { return nil, nil }, `{"absent":[{"name":"s","reason":"The host could not be reached."}]}`},
 		"failed":   {func(context.Context, tool.Request) ([]tool.Spec, error) { return nil, errors.New("secret") }, `{"failure":{"message":"The tool failed."}}`},
 		"panicked": {func(context.Context, tool.Request) ([]tool.Spec, error) { panic("secret") }, `{"failure":{"message":"The tool failed."}}`},
 		"too long": {func(context.Context, tool.Request) ([]tool.Spec, error) { return []tool.Spec{{Name: long}}, nil }, `{"failure":{"message":"The tool's answer is too large."}}`},
 		"unlisted": {nil, `{"failure":{"message":"This kind of tool cannot be listed."}}`},
 	} {
 		o := newOffice(endpoints)
-		b := backend{kind: contract.ToolHTTPRequest, list: c.list}
+		b := backend{kind: contract.ToolHTTPRequest, list: c.list, absent: absent}
 		if c.list == nil {
 			start(t, o, prometheus.NewRegistry(), b)
 		} else {

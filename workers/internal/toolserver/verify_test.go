@@ -58,7 +58,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		}
 		var reply contract.ToolReply
 		if err := json.Unmarshal(raw, &reply); err != nil || (reply.Failure == nil) != (made > before) {
-			t.Errorf("%s %s: %s, %v; it was made: %v", kind, name, raw, err, made > before)
+			t.Errorf("%s %s: %s, %v; the call was made: %v", kind, name, raw, err, made > before)
 		}
 		return replySummary(reply)
 	}

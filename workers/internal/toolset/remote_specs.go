@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/shared/contract"
@@ -11,55 +12,75 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// remoteSpecs returns the tools of the agent's MCP servers. The first attempt lists and records
-// them; later attempts use the recorded list.
-func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) ([]tool.Spec, error) {
+// Reasons for a server without tools that do not come from the server.
+const (
+	noTools     = "The server offers no tools that the agent can use."
+	notListed   = "The server's tools could not be listed."
+	firstListed = "The server's tools could not be listed when the run started."
+)
+
+// remoteSpecs returns the tools of the agent's MCP servers. reason returns why a server has none. The
+// first attempt lists and records the tools; later attempts use the recorded list, which
+// contains no reasons.
+func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) (
+	specs []tool.Spec, reason func(server string) string, err error,
+) {
 	if !run.First {
 		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
 		if err != nil {
-			return nil, unreachable(fmt.Errorf("reading tool set: %w", err))
+			return nil, nil, unreachable(fmt.Errorf("reading tool set: %w", err))
 		}
 		if kept != nil {
-			return readSpecs(kept, tools)
+			specs, err = readSpecs(kept, tools)
+			return specs, func(string) string { return firstListed }, err
 		}
 	}
 
-	specs, err := t.list(ctx, run)
+	listed, reason, err := t.list(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	// The list is recorded even if it is empty, so that later attempts have the same tools.
-	raw, err := json.Marshal(specs)
+	raw, err := json.Marshal(listed)
 	if err != nil {
-		return nil, fmt.Errorf("encoding tool set: %w", err)
+		return nil, nil, fmt.Errorf("encoding tool set: %w", err)
 	}
 
 	held, err := t.journal.KeepToolSet(ctx, run.Held, raw)
 	switch {
 	case err != nil:
-		return nil, unreachable(fmt.Errorf("recording tool set: %w", err))
+		return nil, nil, unreachable(fmt.Errorf("recording tool set: %w", err))
 	case !held:
-		return nil, unreachable(tool.ErrStale)
+		return nil, nil, unreachable(tool.ErrStale)
 	}
-	return readSpecs(raw, tools)
+	specs, err = readSpecs(raw, tools)
+	return specs, reason, err
 }
 
 // list asks a tool worker for the tools of the agent's MCP servers. If that fails, the run
-// continues without these tools, and the prompt names the servers.
-func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) {
+// continues without these tools, and the prompt names the servers. reason returns why a server has
+// no tools.
+func (t *Tools) list(ctx context.Context, run Run) (specs []contract.ToolSpec, reason func(server string) string, err error) {
+	failed := func(string) string { return notListed }
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
+		return nil, nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	case err != nil:
 		run.Log.Warn().Err(err).Msg("cannot list the tools of MCP servers; the run continues without them")
-		return nil, nil
+		return nil, failed, nil
 	case answer.Failure != nil:
 		run.Log.Warn().Str("reason", answer.Failure.Message).Msg("cannot list the tools of MCP servers; the run continues without them")
-		return nil, nil
+		return nil, failed, nil
 	}
-	return answer.Tools, nil
+	return answer.Tools, func(server string) string {
+		at := slices.IndexFunc(answer.Absent, func(a contract.AbsentServer) bool { return a.Name == server })
+		if at < 0 {
+			return noTools
+		}
+		return answer.Absent[at].Reason
+	}, nil
 }
 
 // readSpecs decodes the recorded list and returns the tools that belong to the agent's servers. The
@@ -79,17 +100,17 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	return specs, nil
 }
 
-// absentServers returns the names of the servers to which no tool in specs belongs.
-func absentServers(servers []domain.MCPServer, specs []tool.Spec) []string {
-	var names []string
+// absentServers returns a warning for each server to which no tool in specs belongs.
+func absentServers(servers []domain.MCPServer, specs []tool.Spec, reason func(server string) string) []domain.RunWarning {
+	var absent []domain.RunWarning
 	for _, server := range servers {
 		found := false
 		for _, s := range specs {
 			found = found || strings.HasPrefix(s.Name, server.Name+"_")
 		}
 		if !found {
-			names = append(names, server.Name)
+			absent = append(absent, domain.RunWarning{Kind: domain.CheckMCP, Name: server.Name, Message: reason(server.Name)})
 		}
 	}
-	return names
+	return absent
 }

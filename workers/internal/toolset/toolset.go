@@ -104,9 +104,9 @@ type Run struct {
 // Set is a run's tools.
 type Set struct {
 	Registry *tool.Registry // nil if the agent has no tools
-	// Absent contains the names of the MCP servers whose tools could not be listed when the run
-	// started.
-	Absent []string
+	// Absent contains a warning for each MCP server that had no tools when the run started, with the
+	// reason if it is known.
+	Absent []domain.RunWarning
 }
 
 // For returns the tools that a run's configuration enables.
@@ -130,12 +130,12 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 
 	// Only the tools of MCP servers must be listed, which may wait for other servers.
 	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
-		specs, err := t.remoteSpecs(ctx, run, *tools.MCP)
+		specs, absent, err := t.remoteSpecs(ctx, run, *tools.MCP)
 		if err != nil {
 			return set, err
 		}
 		b.add(contract.ToolMCP, tools.MCP.Approval, specs...)
-		set.Absent = absentServers(tools.MCP.Servers, specs)
+		set.Absent = absentServers(tools.MCP.Servers, specs, absent)
 	}
 
 	if len(b.list) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,10 +199,13 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	tools := domain.Tools{MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{Name: "a"}, {Name: "b"}}}}
 	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectNone}
 	foreign := contract.ToolSpec{Name: "elsewhere_x", Schema: spec.Schema}
-	b := &testEnv{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
+	b := &testEnv{answer: contract.ToolReply{
+		Tools:  []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}},
+		Absent: []contract.AbsentServer{{Name: "b", Reason: "The host could not be reached."}},
+	}}
 	sets := toolset.New(b, b, b, b, toolset.Code{})
 	set, err := sets.For(t.Context(), run(), tools)
-	if err != nil || len(set.Registry.Specs()) != 1 || strings.Join(set.Absent, " ") != "b" {
+	if err != nil || len(set.Registry.Specs()) != 1 || !slices.Equal(set.Absent, []domain.RunWarning{{Kind: domain.CheckMCP, Name: "b", Message: "The host could not be reached."}}) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	if got := set.Registry.Specs()[0]; got.Name != "a_x" || got.SideEffect != domain.SideEffectUnsafe {

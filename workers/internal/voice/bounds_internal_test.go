@@ -46,8 +46,8 @@ func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestMemoryIsBounded: whatever an ingress sends and commits, the memory of a session is bounded.
-// The session reports the utterances that it drops.
+// TestMemoryIsBounded: the memory of a session is bounded, regardless of what an ingress sends and
+// commits. The session reports the utterances that it drops.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{

@@ -258,7 +258,7 @@ func TestTranscribedEarly(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if len(began) > 0 {
-		t.Error("it was transcribed once more")
+		t.Error("the turn was transcribed once more")
 	}
 }
 
@@ -270,7 +270,7 @@ func TestOrderAndFailures(t *testing.T) {
 	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
 		if running.Add(1) > 1 {
-			t.Error("two at once")
+			t.Error("two transcriptions run at the same time")
 		}
 		defer running.Add(-1)
 		calls.Add(1)

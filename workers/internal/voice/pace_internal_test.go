@@ -60,7 +60,7 @@ func TestTape(t *testing.T) {
 	}
 	tp.forget(50)
 	if tp.start != 102 {
-		t.Errorf("it begins at %d", tp.start)
+		t.Errorf("the tape begins at %d", tp.start)
 	}
 	if got := tp.add(106+maxGap+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+maxGap+1 {
 		t.Errorf("after a gap that is too large: %v, %d", got, tp.start)

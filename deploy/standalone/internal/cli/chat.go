@@ -14,8 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 )
 
@@ -189,7 +189,7 @@ func (t *talk) resumeCommand() string {
 
 // say sends one message and prints the answer while it streams.
 func (t *talk) say(ctx context.Context, message string) error {
-	request := client.Request{
+	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
 		Header: map[string]string{"Idempotency-Key": "cli-" + rand.Text()},
 		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
@@ -225,7 +225,7 @@ type turn struct {
 }
 
 // take handles one event of the stream.
-func (t *turn) take(event client.Event) error {
+func (t *turn) take(event parley.Event) error {
 	var data struct {
 		RunID    string                 `json:"runId"`
 		Text     string                 `json:"text"`
@@ -271,6 +271,7 @@ func (t *turn) finish() error {
 			return err
 		}
 	}
+	noteIncomplete(t.con, &run)
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 
@@ -308,7 +309,7 @@ func waitsFor(service, runID string, action *domain.RequiredAction) string {
 		what = "the outcome of its call to"
 	}
 	return fmt.Sprintf("%s is waiting for a person's decision: %s %s %s\nDecide at %s/dashboard/runs/%s",
-		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)
+		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(parley.Bare(service), "/"), runID)
 }
 
 // printSources lists the sources that an answer cites, each once.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -63,7 +63,7 @@ func TestCode(t *testing.T) {
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGTERM})
-	refused := &client.ProblemError{Status: 429}
+	refused := &parley.APIError{Status: 429}
 	for name, c := range map[string]struct {
 		ctx  context.Context //nolint:containedctx // a row of the table
 		err  error
@@ -72,13 +72,13 @@ func TestCode(t *testing.T) {
 		"done":                   {t.Context(), nil, 0},
 		"completed after Ctrl-C": {signalled, nil, 0},
 		"failure":                {t.Context(), errors.New("x"), 1},
-		"away":                   {t.Context(), &client.AwayError{Err: errors.New("x")}, 1},
-		"broken":                 {t.Context(), &client.ProblemError{Status: 503}, 1},
+		"away":                   {t.Context(), &parley.ConnectionError{Err: errors.New("x")}, 1},
+		"broken":                 {t.Context(), &parley.APIError{Status: 503}, 1},
 		"refused":                {t.Context(), fmt.Errorf("x: %w", refused), 3},
 		"run failed":             {t.Context(), errors.Join(nil, outcome(&domain.Run{Status: domain.RunTimedOut})), 2},
 		"late":                   {t.Context(), exit(ExitNotEnded, "x"), 4},
 		"Ctrl-C":                 {signalled, refused, 130},
-		"not UTF-8":              {t.Context(), fmt.Errorf("x: %w", &client.TextError{Field: "message"}), 80},
+		"not UTF-8":              {t.Context(), fmt.Errorf("x: %w", &parley.TextError{Field: "message"}), 80},
 		"SIGTERM":                {ended, errors.New("x"), 143},
 	} {
 		if got := Code(c.ctx, c.err); got != c.want {
@@ -98,7 +98,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 	run := &domain.Run{ID: "run_1\x1b[1m", Status: domain.RunFailed, Error: &domain.RunError{Code: code, Message: says}}
 	for name, err := range map[string]error{
 		"a run":     outcome(run),
-		"a refusal": &client.ProblemError{Status: 400, Code: code, Detail: says, RequestID: code},
+		"a refusal": &parley.APIError{Status: 400, Code: code, Detail: says, RequestID: code},
 		"who left":  &interruption{"interrupted" + says, errors.New("x")},
 	} {
 		var out strings.Builder

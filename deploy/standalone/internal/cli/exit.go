@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -68,10 +68,10 @@ func Code(ctx context.Context, err error) int {
 	if _, is := errors.AsType[*kong.ParseError](err); is {
 		return ExitArguments
 	}
-	if _, is := errors.AsType[*client.TextError](err); is {
+	if _, is := errors.AsType[*parley.TextError](err); is {
 		return ExitArguments
 	}
-	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Refused() {
+	if problem, is := errors.AsType[*parley.APIError](err); is && problem.Refused() {
 		return ExitRefused
 	}
 	return ExitFailure
@@ -93,10 +93,19 @@ func outcome(run *domain.Run) error {
 	case run.Status == domain.RunCompleted:
 		return nil
 	case run.Error != nil:
-		return exit(ExitRunFailed, "%s %s: %s: %s", run.ID, words(run.Status), run.Error.Code, run.Error.Message)
+		e := run.Error
+		return exit(ExitRunFailed, "%s %s: %s: %s%s", run.ID, words(run.Status), e.Code, e.Message, providerText(e.Provider))
 	default:
 		return exit(ExitRunFailed, "%s %s", run.ID, words(run.Status))
 	}
+}
+
+// providerText returns the response of a model's provider in parentheses, or "" for none.
+func providerText(p *domain.ProviderError) string {
+	if p == nil {
+		return ""
+	}
+	return " " + console.OneLine(fmt.Sprintf("(the provider responded %d %s)", p.Status, p.Message))
 }
 
 // words names a status, for use within a sentence.
@@ -130,4 +139,15 @@ func Complain(k *kong.Kong, err error) {
 
 	// kong lists "" among the choices of an optional enum. Users cannot choose it, so the message omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
+}
+
+// noteIncomplete notes that a run's answer ended early.
+func noteIncomplete(con *console.Console, run *domain.Run) {
+	switch {
+	case !run.Incomplete():
+	case *run.FinishReason == domain.FinishLength:
+		con.Notef("The answer is incomplete: the model reached its output limit.")
+	default:
+		con.Notef("The answer is incomplete: the provider withheld the rest.")
+	}
 }

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 )
 
@@ -55,7 +55,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 
-	answer, err := service.Call(ctx, client.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
+	answer, err := service.Call(ctx, parley.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
 	if err != nil {
 		return k.explain(err)
 	}
@@ -143,7 +143,7 @@ func (k *KeysRevoke) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	answer, err := service.Call(ctx, client.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
+	answer, err := service.Call(ctx, parley.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
 	if err != nil {
 		return k.explain(describeNotFound(err, "key", k.ID))
 	}

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 )
 
@@ -65,11 +65,20 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 		{"usage", usage},
 		{"attempts", fmt.Sprint(run.Attempts)},
 	}
+	if run.AgentVersion != nil {
+		lines = append(lines, [2]string{"version", fmt.Sprint(*run.AgentVersion)})
+	}
+	if run.FinishReason != nil {
+		lines = append(lines, [2]string{"finish", string(*run.FinishReason)})
+	}
 	if run.IdempotencyKey != nil {
 		lines = append(lines, [2]string{"key", console.OneLine(*run.IdempotencyKey)})
 	}
 	if run.Error != nil {
 		lines = append(lines, [2]string{"error", console.OneLine(run.Error.Code + ": " + run.Error.Message)})
+		if p := run.Error.Provider; p != nil {
+			lines = append(lines, [2]string{"provider", console.OneLine(fmt.Sprintf("%d %s", p.Status, p.Message))})
+		}
 	}
 
 	for _, call := range run.ToolCalls {
@@ -135,7 +144,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 
-	answer, err := service.Call(ctx, client.Request{
+	answer, err := service.Call(ctx, parley.Request{
 		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // idempotent
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/lifecycle"
 )
 
@@ -36,7 +37,7 @@ type credentials struct {
 
 // connection is a client of one service.
 type connection struct {
-	*client.Client
+	*parley.Client
 	url   string
 	agent string // the demo agent; empty unless the URL is the one in credentials.json
 }
@@ -73,12 +74,15 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 		}
 	}
 	if key == "" && !how.demo {
-		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY or --key", client.Bare(at))
+		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY or --key", parley.Bare(at))
 	}
 
-	c, err := client.New(client.Options{
-		BaseURL: at, Key: key, Organization: s.Organization, Demo: how.demo,
-		Dials: how.dials, Retries: how.retries, Patience: how.patience, Waiting: how.waiting,
+	if how.demo {
+		key = ""
+	}
+	c, err := parley.New(parley.Options{
+		BaseURL: at, Key: key, Organization: s.Organization, Demo: how.demo, UserAgent: "parley-cli",
+		Dials: how.dials, Retries: cmp.Or(how.retries, -1), Patience: how.patience, Waiting: how.waiting,
 	})
 	if err != nil {
 		return nil, &coded{ExitArguments, err}
@@ -109,7 +113,7 @@ func (s *Service) explain(err error) error {
 		}
 		return err
 	}
-	if !errors.Is(err, client.ErrAway) || errors.Is(err, context.Canceled) {
+	if !errors.Is(err, parley.ErrUnreachable) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if s.URL != "" {
@@ -196,7 +200,7 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 
 // describeNotFound replaces a not-found error with one that names the missing resource.
 func describeNotFound(err error, what, id string) error {
-	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Code == "not_found" {
+	if problem, is := errors.AsType[*parley.APIError](err); is && problem.Code == "not_found" {
 		return fmt.Errorf("no %s %q that the key may see: %w", what, id, err)
 	}
 	return err
@@ -212,6 +216,6 @@ func printList(con *console.Console, list []json.RawMessage) error {
 
 // isGone reports whether err says that the resource does not exist (any more).
 func isGone(err error) bool {
-	problem, is := errors.AsType[*client.ProblemError](err)
+	problem, is := errors.AsType[*parley.APIError](err)
 	return is && (problem.Code == "not_found" || problem.Code == "erased")
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -104,7 +104,7 @@ func TestLeaving(t *testing.T) {
 
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}
-	gone := &client.AwayError{URL: "http://a.example", Err: context.Canceled}
+	gone := &parley.ConnectionError{URL: "http://a.example", Err: context.Canceled}
 	service := &Service{}
 	for name, c := range map[string]struct {
 		err  error

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"slices"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 )
 
@@ -92,7 +92,7 @@ func (t *tail) once(ctx context.Context) error {
 
 // follow reads the list after every change notification. The stream's first event reports that the subscription is active.
 func (t *tail) follow(ctx context.Context) error {
-	for event, err := range t.service.Events(ctx, client.Request{Method: "GET", Path: "/api/events"}) {
+	for event, err := range t.service.Events(ctx, parley.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {
 			return err
 		}

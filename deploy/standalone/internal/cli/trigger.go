@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
+	parley "parley/sdk/go"
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 )
@@ -166,7 +166,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 
 // request builds an asynchronous request, because the user should see the run's ID before it
 // finishes.
-func (w *wait) request(target, message string) client.Request {
+func (w *wait) request(target, message string) parley.Request {
 	input := map[string]any{}
 	for name, value := range w.Input {
 		input[name] = value
@@ -188,11 +188,11 @@ func (w *wait) request(target, message string) client.Request {
 	if w.Type != "" {
 		header["X-Trigger-Type"] = w.Type
 	}
-	return client.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
+	return parley.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
 }
 
 // printStarted prints the run without waiting for it.
-func (w *wait) printStarted(answer *client.Answer) error {
+func (w *wait) printStarted(answer *parley.Response) error {
 	if w.JSON {
 		return w.con.JSON(json.RawMessage(answer.Body))
 	}
@@ -200,7 +200,7 @@ func (w *wait) printStarted(answer *client.Answer) error {
 }
 
 // poll polls the run until it finishes, and prints its result.
-func (w *wait) poll(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
+func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
 		w.progress.Sayf("%s", progressText(run))
 		if run.RequiredAction != nil && !w.notified && !w.JSON {
@@ -231,7 +231,7 @@ func progressText(run *domain.Run) string {
 	return "waiting for " + run.ID
 }
 
-func (w *wait) show(answer *client.Answer, run *domain.Run) error {
+func (w *wait) show(answer *parley.Response, run *domain.Run) error {
 	if w.JSON {
 		return errors.Join(w.con.JSON(json.RawMessage(answer.Body)), outcome(run))
 	}
@@ -240,6 +240,7 @@ func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 			return err
 		}
 	}
+	noteIncomplete(w.con, run)
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
@@ -253,7 +254,7 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	switch {
 	case w.runID != "":
 		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", w.runID, w.runID)
-	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
+	case w.sent && (ctx.Err() != nil || errors.Is(err, parley.ErrUnreachable)):
 		after = fmt.Sprintf("\nNo response was received. It is safe to trigger again with --idempotency-key %s", w.key)
 	}
 

@@ -36,7 +36,7 @@ type response struct {
 	body   []byte
 }
 
-// send makes one request. An error means that the connection broke.
+// send sends one request. An error means that the connection broke.
 func (a *api) send(ctx context.Context, method, path string, header map[string]string, body any) (response, error) {
 	var payload io.Reader = http.NoBody
 	if body != nil {

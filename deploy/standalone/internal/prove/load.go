@@ -15,7 +15,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// load sends the triggers. It retries each with the same key until it is answered.
+// load sends the triggers. It retries each trigger with the same key until the trigger is answered.
 type load struct {
 	api       *api
 	freshKeys bool // sabotage: retries use a new key

@@ -49,7 +49,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 		keys  string
 		ok    bool
 	}{
-		"at once":             {nil, false, "[prove-0]", true},
+		"immediately":         {nil, false, "[prove-0]", true},
 		"retried":             {[]int{503, 0, 202, 429, 500}, false, "[" + strings.Repeat("prove-0 ", 5) + "prove-0]", true},
 		"rejected":            {[]int{422}, false, "[prove-0]", false},
 		"sabotaged":           {[]int{503, 0}, true, "[prove-0 prove-0-again-1 prove-0-again-2]", true},

@@ -17,10 +17,10 @@ const natsReady = "NATS ready"
 type NATS struct {
 	config.Logging
 	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`
-	Dir  string `required:"" help:"Directory of the streams."`
+	Dir  string `required:"" help:"Directory for the streams."`
 }
 
-// Run serves until ctx ends.
+// Run serves NATS until ctx ends.
 func (n *NATS) Run(ctx context.Context) error {
 	log := telemetry.Logger(n.Logging, "nats")
 	server, err := embedded.Start(embedded.Config{Dir: n.Dir, Port: n.Port, Log: log})

@@ -34,7 +34,7 @@ type part struct {
 	up     chan struct{}
 	killed bool
 	down   time.Duration // delay before the restart after a kill
-	ended  []string      // descriptions of the ends of instances that were not killed
+	ended  []string      // how instances that were not killed have ended
 }
 
 const (
@@ -109,7 +109,8 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, kills it, and delays its restart by away. It calls before immediately before the kill.
+// kill waits until the part is up, kills it, and delays its restart by away. Immediately prior to the kill, it calls the function
+// before.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)
@@ -133,7 +134,7 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 	}
 }
 
-// unexpectedEnds describes the ends of instances that were not killed.
+// unexpectedEnds describes how instances that were not killed have ended.
 func (p *part) unexpectedEnds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

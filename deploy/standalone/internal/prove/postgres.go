@@ -40,7 +40,7 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, erro
 // Done is closed when the server has ended.
 func (p postgres) Done() <-chan struct{} { return p.server.Done() }
 
-// Kill kills the postmaster. Its backends end when they notice, at the latest before the next start.
+// Kill kills the postmaster. The backends exit when they notice its death, at the latest before the next start.
 func (p postgres) Kill() error {
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
 		return err

@@ -31,7 +31,7 @@ type command struct {
 	ready string   // output that signals readiness; empty for a command that only runs to its end
 }
 
-// process is one start of a command.
+// process is a started command.
 type process struct {
 	command command
 	child   *lifecycle.Child
@@ -117,7 +117,7 @@ func (c command) run(ctx context.Context) error {
 // Done is closed when the process has ended.
 func (p *process) Done() <-chan struct{} { return p.child.Done() }
 
-// Kill sends SIGKILL and waits.
+// Kill sends SIGKILL and waits until the process has ended.
 func (p *process) Kill() error {
 	if err := p.child.Signal(syscall.SIGKILL); err != nil {
 		return err

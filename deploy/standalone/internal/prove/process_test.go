@@ -55,7 +55,7 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 		t.Error(err)
 	}
 	if err := script(t, "", "echo broken; exit 1").run(t.Context()); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("it failed: %v", err)
+		t.Errorf("run of a failing command = %v, want an error that contains its output", err)
 	}
 	if err := script(t, "", "read never </dev/zero").run(ctx); err == nil {
 		t.Error("run of a stopped process returned no error")

@@ -17,8 +17,8 @@ type Prove struct {
 	Workers  int           `name:"workers" default:"2" help:"Number of workers to start, at most 16."`
 	Seed     *uint64       `name:"seed" placeholder:"N" help:"Seed of the random kills, to repeat a trial; default: a new seed."`
 	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"Parts to kill: ${enum}."`
-	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit until all triggers are answered."`
-	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Break the trial on purpose: keys sends retries with new keys, ledger forgets bookings."`
+	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit for answering all triggers."`
+	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Break the trial on purpose: \"keys\" sends retries with new keys, \"ledger\" forgets bookings."`
 	Keep     bool          `name:"keep" help:"Keep the directory with all data and logs."`
 	JSON     bool          `name:"json" help:"Print only one JSON object, at the end."`
 }

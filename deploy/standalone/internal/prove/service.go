@@ -129,7 +129,7 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 // end waits until every process has ended. The context of the processes must be canceled before.
 func (s *service) end() { s.wg.Wait() }
 
-// unexpectedEnds describes the ends of parts that were not killed.
+// unexpectedEnds describes how parts that were not killed have ended.
 func (s *service) unexpectedEnds() (all []string) {
 	for _, p := range s.parts {
 		all = append(all, p.unexpectedEnds()...)

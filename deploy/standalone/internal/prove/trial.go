@@ -36,8 +36,8 @@ var errLate = errors.New("out of time")
 // watchPause is the interval of the checks for the next kill.
 const watchPause = 5 * time.Millisecond
 
-// run sends the triggers while it kills parts, then sends every trigger again. A trigger that has no answer when the time is
-// over is a fault in the verdict, not an error.
+// run sends the triggers while it kills parts, then sends every trigger again. A trigger that has no answer at the time limit is
+// a fault in the verdict, not an error.
 func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) error {
 	began := time.Now()
 	loading, over := context.WithTimeoutCause(ctx, within, errLate)
@@ -96,7 +96,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 // bookingWait bounds the wait for a booking before a worker is killed. A worker that was killed earlier needs time to restart.
 const bookingWait = 3 * time.Second
 
-// awaitBooking waits until a booking is in progress, or bookingWait is over.
+// awaitBooking waits until a booking is in progress, or bookingWait has passed.
 func (t *trial) awaitBooking(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookingWait)
 	defer cancel()
@@ -126,7 +126,7 @@ func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
 	return nil
 }
 
-// await waits until all triggers are answered or the time is over.
+// await waits until all triggers are answered or the time limit is reached.
 func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	after := "waiting for the last answers"
 	if slices.ContainsFunc(t.killed, func(s KillRecord) bool { return s.Kind == kindWorker }) {

@@ -31,6 +31,7 @@ type agentFields struct {
 	AllowedCallers httpx.Removable[[]domain.CallerKind] `json:"allowedCallers"`
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
 	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
+	AppendSources  httpx.Removable[bool]                `json:"appendSources"`
 }
 
 // defaultCallers returns the allowed callers of an agent that does not set them.
@@ -46,10 +47,19 @@ type createAgentBody struct {
 // conditional.
 type updateAgentBody struct {
 	agentFields
-	Version   httpx.Optional[int] `json:"version"`
-	ID        httpx.ReadOnly      `json:"id"`
-	CreatedAt httpx.ReadOnly      `json:"createdAt"`
-	UpdatedAt httpx.ReadOnly      `json:"updatedAt"`
+	Version   httpx.Optional[int]           `json:"version"`
+	ID        httpx.ReadOnly                `json:"id"`
+	CreatedAt httpx.ReadOnly                `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly                `json:"updatedAt"`
+	LastCheck httpx.Volatile[lastCheckBody] `json:"lastCheck"`
+}
+
+// lastCheckBody is the result of a check in the form in which it was read.
+type lastCheckBody struct {
+	Version   int               `json:"version"`
+	CheckedAt string            `json:"checkedAt"`
+	OK        bool              `json:"ok"`
+	Checks    []json.RawMessage `json:"checks"`
 }
 
 // Check checks the fields. Name and system prompt are required unless a template provides them.
@@ -156,6 +166,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	if f.AllowedCallers.Null {
 		a.AllowedCallers = defaultCallers()
 	}
+	a.AppendSources = f.AppendSources.Or(a.AppendSources)
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
@@ -21,7 +24,14 @@ type Deps struct {
 	Runs         RunCanceller
 	Auth         *auth.Resolver // caches widgets and must forget a widget that changes
 	Templates    *Templates
+	Workers      WorkerCaller // check the agents' connections
+	Signer       ClaimSigner
+	Log          zerolog.Logger
 	DefaultModel string // shown for agents without a model
+	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at
+	// this ingress process; 0: no limit. A check calls models, which costs tokens, and connects to
+	// other servers.
+	ChecksPerMinute int
 }
 
 // RunCanceller cancels an agent's queued runs.
@@ -30,10 +40,16 @@ type RunCanceller interface {
 }
 
 // Handler handles the requests to /api/agents except chats.
-type Handler struct{ Deps }
+type Handler struct {
+	Deps
+
+	checks *ratelimit.Failures // by organization
+}
 
 // New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps} }
+func New(deps Deps) *Handler {
+	return &Handler{deps, ratelimit.NewFailures(deps.ChecksPerMinute, time.Minute, time.Now)}
+}
 
 // Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
@@ -55,6 +71,11 @@ func (h *Handler) Routes() []httpx.Route {
 			Method: "POST", Path: "/api/agents", Action: "import-openapi", Need: auth.NeedUser, Role: admin,
 			Find:   agent,
 			Handle: h.importOpenAPI,
+		},
+		{
+			Method: "POST", Path: "/api/agents", Action: "check", Need: auth.NeedUser, Role: admin, NoBody: true,
+			Find:   agent,
+			Handle: h.checkAgent,
 		},
 		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.updateAgent},
 		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.deleteAgent},

@@ -32,6 +32,7 @@ const (
 
 var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
+	domain.DeliveryRejected,
 }
 
 // deliveryView is one delivery, with its body if the body is stored.
@@ -140,7 +141,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 	if status, present := httpx.QueryValue(c, "status", found); present {
 		filter.Status = domain.DeliveryStatus(status)
 		if !slices.Contains(deliveryStatuses, filter.Status) {
-			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
+			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered, refused or rejected")
 		}
 	}
 
@@ -179,7 +180,7 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
-		found.Add("hookId", httpx.CodeRequired, "is needed with id, which is unique only within a hook")
+		found.Add("hookId", httpx.CodeRequired, `is required with "id", which is unique only within a hook`)
 	}
 
 	deliveryID, present := httpx.QueryValue(c, "id", found)
@@ -236,7 +237,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	}
 	if !known.Kept {
 		return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue,
-			"the body of this delivery is not stored: the delivery was filtered, its run was "+
+			"the body of this delivery is not stored: the delivery was filtered or rejected, its run was "+
 				"erased or has expired, or the body has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
 

@@ -46,6 +46,7 @@ type Handler struct {
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
 	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature, by hook and client address
+	Rejections           *rejections         // limits the log entries of such deliveries
 	senders              verifiedSenders     // verified senders of deliveries
 }
 
@@ -54,7 +55,7 @@ func New(deps Deps) *Handler {
 	h := &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
 		Large:    transfer.Limiter{Policy: LargeDeliveries},
-		Unsigned: ratelimit.NewFailures(maxUnsigned, unsignedWindow, time.Now),
+		Unsigned: ratelimit.NewFailures(maxUnsigned, unsignedWindow, time.Now), Rejections: newRejections(time.Now),
 		intake: intake.Intake{
 			Agents: deps.AgentsDB, Log: deps.HooksDB, Limits: deps.Limits, Budgets: deps.Submitter, Dispatch: deps.Dispatch,
 			RunDeadline: deps.RunDeadline, Retention: deps.RetentionDefault,

@@ -123,7 +123,9 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	// Checks that do not need the body come first, so that the bodies of strangers are not read.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
-		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
+		err = apierr.New(apierr.Unauthenticated, "%s", err)
+		h.logRejected(c, hook, client, verified, err)
+		httpx.Fail(c, err)
 		return
 	}
 
@@ -146,6 +148,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
 		h.Unsigned.Begin(sender)
+		h.logRejected(c, hook, client, verified, err)
 		httpx.Fail(c, err)
 		return
 	}

@@ -85,15 +85,15 @@ func TestAnswersBeingRenderedAreNotCut(t *testing.T) {
 		made.reserve(func() {})
 		<-time.After(time.Minute)
 		if code := codeOfEnter(all, "blue", 50); code != apierr.Overloaded || made.cut {
-			t.Errorf("while it is made: %q, %v", code, made.cut)
+			t.Errorf("while the response is rendered: %q, %v", code, made.cut)
 		}
 		made.ready(40)
 		if code := codeOfEnter(all, "blue", 60); code != "" || made.cut || all.total != 40 {
-			t.Errorf("once it is made: %q, %v, %d held", code, made.cut, all.total)
+			t.Errorf("after the response was rendered: %q, %v, %d held", code, made.cut, all.total)
 		}
 		<-time.After(slowAfter)
 		if code := codeOfEnter(all, "blue", 90); code != "" || !made.cut {
-			t.Errorf("once its reader is slow: %q, %v", code, made.cut)
+			t.Errorf("after the reader has become slow: %q, %v", code, made.cut)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/shared/domain"
 	"parley/shared/schema"
 )
 
@@ -19,6 +20,20 @@ const (
 // body.
 func CheckMessage(found *Problems, field, message string) {
 	found.Text(field, message, 1, MaxMessageBody)
+}
+
+// OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
+type OptionsBody struct {
+	Output Optional[OutputBody] `json:"output"`
+}
+
+// Options checks the fields and returns what they ask for.
+func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
+	if b.Output.Set {
+		CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
+		asked.Output = &domain.OutputContract{Schema: b.Output.Value.Schema}
+	}
+	return asked
 }
 
 // OutputBody is the form of the answer that a run request asks for.

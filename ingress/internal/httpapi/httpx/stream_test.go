@@ -243,7 +243,7 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		_, err := a.TakeStreams(tc.who)
 		var coded *apierr.Error
 		if !errors.As(err, &coded) || coded.Code != apierr.RateLimited || coded.RetryAfter <= 0 || !strings.Contains(coded.Error(), tc.says) {
-			t.Errorf("%+v: one more stream gave %v", tc.who, err)
+			t.Errorf("%+v: one more stream = %v", tc.who, err)
 		}
 	}
 	for n := range addressStreams - visitorStreams {
@@ -252,13 +252,13 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		}
 	}
 	if _, err := a.TakeStreams(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
-		t.Errorf("one more visitor of an address gave %v", err)
+		t.Errorf("one more visitor of an address = %v", err)
 	}
 	a.ConnectionsPerAddress = 3
 	for n := range 4 {
 		who := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + strconv.Itoa(10+n), Credential: "key_" + strconv.Itoa(10+n), Client: "192.0.2.2"}
 		if _, err := a.TakeStreams(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
-			t.Errorf("stream %d of an address gave %v", n, err)
+			t.Errorf("stream %d of an address = %v", n, err)
 		}
 	}
 }

@@ -15,32 +15,36 @@ import (
 // createCompletion handles POST /v1/chat/completions: an agent's answer to a conversation. The
 // functions that read the request return before the wait; see run.Handler.
 func (h *Handler) createCompletion(c *gin.Context) {
-	s, streamed, usage, err := readCompletion(c)
+	s, request, err := readCompletion(c)
+	view := h.view(c, request.AppendSources)
 	switch {
 	case err != nil:
 		h.refuse(c, err)
-	case streamed:
-		h.streamAs(c, s, false, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage) })
+	case request.Streamed():
+		usage := request.WantsUsage()
+		h.streamAs(c, s, false, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage, view) })
 	default:
-		h.complete(c, s)
+		h.complete(c, s, view)
 	}
 }
 
-// readCompletion reads the request, whether the answer is streamed, and whether the stream ends
-// with the usage.
-func readCompletion(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
+// readCompletion reads the request.
+func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.CompletionRequest, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
 	if err != nil {
-		return nil, false, false, err
+		return nil, &body, err
 	}
-	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
+	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
 	s.Attempt = attempt()
-	return s, body.Streamed(), body.WantsUsage(), found.Err()
+	if s.SessionID != "" && len(s.History) > 0 {
+		s.Previous = new("") // the request's history replaces that of the session
+	}
+	return s, &body, found.Err()
 }
 
 // complete responds with the finished run as a chat completion.
-func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
+func (h *Handler) complete(c *gin.Context, s *dispatch.Submission, view openaiapi.View) {
 	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
@@ -48,6 +52,6 @@ func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
 	case run.Status != domain.RunCompleted:
 		failRun(c, run)
 	default:
-		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewCompletion(run))
+		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewCompletion(run, view))
 	}
 }

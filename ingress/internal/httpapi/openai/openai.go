@@ -13,6 +13,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/openaiapi"
@@ -22,6 +23,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/store/agentdb"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 const (
@@ -47,9 +49,11 @@ type Deps struct {
 	Runs        *run.Handler
 	AgentsDB    *agentdb.Store
 	RunsDB      *rundb.Store
+	SessionsDB  *sessiondb.Store
 	Dispatch    *dispatch.Dispatcher
 	Readers     *readers.Watch
 	Templates   TemplateList
+	Links       *filelink.Links // to files that runs created
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }
@@ -69,8 +73,24 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createCompletion},
 		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createResponse},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
+		{
+			// The id of a file suffices, so the container's id is not checked.
+			Method: "GET", Path: "/v1/containers/:container/files/:id/content", Need: auth.NeedUser, Role: member, Open: true,
+			Handle: func(c *gin.Context) { h.Runs.Files().Send(c, c.Param("id")) },
+		},
 		{Method: "POST", Path: "/v1/responses/:id/cancel", Need: auth.NeedUser, Role: member, Open: true, Handle: h.cancelResponse},
 	}
+}
+
+// view returns how the caller sees sources and files. appendSources is the request's choice, if any.
+func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
+	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c)}
+}
+
+// linker returns a function that creates links to the files of the caller's organization.
+func (h *Handler) linker(c *gin.Context) func(fileID string) string {
+	org := httpx.Caller(c).OrganizationID
+	return func(fileID string) string { return h.Links.URL(org, fileID) }
 }
 
 // v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an
@@ -214,7 +234,20 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 }
 
 // OfV1 reports whether a request is of OpenAI's API, which has its own error format.
-func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, V1Prefix) }
+func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path+"/", V1Prefix) }
+
+// NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
+// routes.
+func NoSuchPath(routes []httpx.Route) *apierr.Error {
+	var paths []string
+	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
+	for _, r := range routes {
+		if strings.HasPrefix(r.Path, V1Prefix) {
+			paths = append(paths, r.Method+" "+parameters.Replace(r.Path))
+		}
+	}
+	return apierr.New(apierr.NotFound, "no such path; the base URL ends with /v1, and this API has %s", strings.Join(paths, ", "))
+}
 
 // FailV1 responds with an error in OpenAI's format.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {

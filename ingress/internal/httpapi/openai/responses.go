@@ -48,12 +48,45 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 		return nil, nil, err
 	}
 	request := openaiapi.ParseResponse(&body, found.Add)
+	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
-	s.Attempt = attempt()
-	if request.Previous != "" {
-		s.Before = func(ctx context.Context) error { return h.continueFrom(ctx, s, request.Previous) }
+	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
+	if err := found.Err(); err != nil {
+		return nil, nil, err
 	}
-	return s, &request, found.Err()
+	s.Before = func(ctx context.Context) error { return h.completeSubmission(ctx, s, &request) }
+	s.Sent = sentReferences(&request)
+	s.Echo, err = request.Echo.Stored()
+	return s, &request, err
+}
+
+// sentReferences returns what a request refers to, as it says so, for the request's fingerprint.
+func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
+	for _, r := range request.References {
+		sent = append(sent, r.Field, r.RunID)
+	}
+	if request.Previous != "" || request.WholeHistory && len(request.Conversation.History) > 0 {
+		sent = append(sent, "previous", request.Previous)
+	}
+	return sent
+}
+
+// completeSubmission adds what the request refers to: the run that it continues, and earlier answers.
+func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
+	if request.Previous != "" {
+		if err := h.continueFrom(ctx, s, request.Previous); err != nil {
+			return err
+		}
+	}
+	if len(request.References) > 0 {
+		if err := h.resolveReferences(ctx, s, request); err != nil {
+			return err
+		}
+	}
+	if request.WholeHistory && s.Previous == nil && len(s.History) > 0 {
+		s.Previous = new("")
+	}
+	return nil
 }
 
 // continueFrom puts a submission into the session of an earlier run. That run must have the same
@@ -62,6 +95,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
+	if err == nil {
+		missing, err = h.RunsDB.Unstored(ctx, s.Caller.OrganizationID, runID)
+	}
 	if err != nil && !missing {
 		return err
 	}
@@ -72,7 +108,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 
-	s.SessionID = run.Run.SessionID
+	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -163,6 +199,14 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 		return rundb.StoredRun{}, missing
 	}
 
+	unstored, err := h.RunsDB.Unstored(c.Request.Context(), run.OrganizationID, runID)
+	switch {
+	case err != nil:
+		return rundb.StoredRun{}, err
+	case unstored:
+		return rundb.StoredRun{}, missing
+	}
+
 	httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
 	return run, nil
 }
@@ -178,8 +222,26 @@ func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 
+	echo, err := h.storedEcho(c.Request.Context(), run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
 	c.Header(HeaderRunID, run.Run.ID)
-	h.writeResponse(c, run, openaiapi.ResponseEcho{})
+	echo.View = h.view(c, echo.AppendSources())
+	h.writeResponse(c, run, echo)
+}
+
+// storedEcho returns the request fields that are stored with a run.
+func (h *Handler) storedEcho(ctx context.Context, run *rundb.StoredRun) (echo openaiapi.ResponseEcho, err error) {
+	stored, err := h.RunsDB.Echo(ctx, run.OrganizationID, run.Run.ID)
+	if err != nil || stored == nil {
+		return echo, err
+	}
+	if err := json.Unmarshal(stored, &echo); err != nil {
+		return echo, fmt.Errorf("reading fields of a response: %w", err)
+	}
+	return echo, nil
 }
 
 // writeResponse responds with the current state of a run as a response object.

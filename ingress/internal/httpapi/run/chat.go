@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -20,21 +22,22 @@ type chatBody struct {
 	SessionID string                           `json:"sessionId" required:"true"`
 	Message   string                           `json:"message" required:"true"`
 	Stream    httpx.Optional[bool]             `json:"stream"`
-	Output    httpx.Optional[httpx.OutputBody] `json:"output"`
+	httpx.OptionsBody
+
+	before *branch // the conversation before the message, if the format has it
 }
 
 // Check adds the body's problems.
 func (b *chatBody) Check(found *httpx.Problems) {
 	httpx.CheckSession(found, "sessionId", b.SessionID)
 	httpx.CheckMessage(found, "message", b.Message)
-	httpx.CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
 // of its events. The functions that read the request return before the wait, because thousands of
 // requests may wait and each would keep these functions' stack frames.
 func (h *Handler) chat(c *gin.Context) {
-	s, to, err := chatSubmission(c)
+	s, to, err := h.chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -51,8 +54,8 @@ func (h *Handler) chat(c *gin.Context) {
 
 // chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
 // if the caller requests the result.
-func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
-	reader, body, found, err := readChat(c)
+func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
+	reader, body, t, found, err := readChat(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +63,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
-		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, OutputSchema: body.Output.Value.Schema,
+		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
@@ -69,6 +72,20 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
+	}
+
+	if before := body.before; before != nil {
+		s.Sent = before.sent(visits(who))
+		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
+	}
+	if t != nil {
+		s.Instructions = strings.Join(t.instructions, "\n\n")
+		s.Message, _ = t.from(t.lastAnswer() + 1)
+		s.Sent = t.sent()
+		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
+		if visits(who) && s.Instructions != "" {
+			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages of system and developer")
+		}
 	}
 
 	switch {
@@ -83,20 +100,24 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	return s, &reader, found.Err()
 }
 
+// visits reports whether a caller is a visitor of a widget or the demo, who cannot write the agent's
+// answers or instructions.
+func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
+
 // readChat reads the body and the requested event format.
-func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
+func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
 	reader.Format = requestedFormat(asked, c)
 	if reader.Format == "" || asked.Err() != nil {
 		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
-		body, found, err = collectFormatted(c, &reader)
+		body, t, found, err = collectFormatted(c, &reader)
 	}
 
 	if err == nil {
 		err = found.Take(asked.Err())
 	}
-	return reader, body, found, err
+	return reader, body, t, found, err
 }
 
 // chatTarget reads the agent or template to chat with. Exactly one must be given.

@@ -1,16 +1,19 @@
 package run
 
 import (
+	"context"
 	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/rundb"
 )
 
 const (
@@ -18,17 +21,39 @@ const (
 	// FileCaching is the Cache-Control header of files. The content with an id never changes, but
 	// the permission to read it may.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
+
+	// linkCaching is the Cache-Control header of files that a link opens. Browsers ask again each
+	// time, so that an erased file is no longer shown.
+	linkCaching = "private, no-cache, no-transform"
 )
 
-// getFile handles GET /api/files?id=: the content of a file that a run created, for callers who may
+// Files handles requests for the files and sources of runs.
+type Files struct{ *Deps }
+
+// Files returns the handler of files and sources.
+func (h *Handler) Files() Files { return Files{&h.Deps} }
+
+// errNoFile is the error for files that do not exist or that the caller may not read.
+func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
+
+// get handles GET /api/files?id=: the content of a file that a run created, for callers who may
 // read the run.
-func (h *Handler) getFile(c *gin.Context) {
+func (h Files) get(c *gin.Context) {
 	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+	h.Send(c, fileID)
+}
 
+// Send responds with a file that a run created, to callers who may read the run. The id may be
+// malformed.
+func (h Files) Send(c *gin.Context, fileID string) {
+	if !id.Valid(id.File, fileID) {
+		httpx.Fail(c, errNoFile())
+		return
+	}
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -36,7 +61,7 @@ func (h *Handler) getFile(c *gin.Context) {
 	}
 	defer h.Downloads.Leave(slot)
 
-	file, content, err := h.openFile(c, fileID)
+	file, content, err := h.open(c, fileID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -46,22 +71,75 @@ func (h *Handler) getFile(c *gin.Context) {
 	transfer.SendFile(c, file, FileCaching, content, slot, h.SessionCheck(c))
 }
 
-// openFile opens a file. It returns not_found if the caller may not read the file's run, or if the
+// OpenLink handles GET /files?token=: the content of a file that a run created, for anyone who has
+// the link. See package filelink.
+func (h Files) OpenLink(c *gin.Context) {
+	token, _ := httpx.QueryValue(c, filelink.Token, &httpx.Problems{})
+	org, fileID, err := h.Links.Read(token)
+	if err != nil {
+		httpx.Fail(c, apierr.Wrap(apierr.NotFound, err, "%s", filelink.ErrInvalid.Error()))
+		return
+	}
+
+	// All readers of a file's links share the slots of one credential.
+	owner := transfer.Owner{Organization: org, Credential: "link:" + fileID, Client: h.Auth.DemoClient(c.Request)}
+	slot, err := h.Downloads.Enter(owner, http.NewResponseController(c.Writer))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer h.Downloads.Leave(slot)
+
+	ctx := c.Request.Context()
+	file, content, err := h.openFor(ctx, org, fileID, func(runID string) (rundb.StoredRun, error) {
+		run, err := h.RunsDB.ShortRun(ctx, org, "", runID)
+		httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
+		return run, err
+	})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
+	transfer.SendLinked(c, file, linkCaching, content, slot)
+}
+
+// open opens a file. It returns not_found if the caller may not read the file's run, or if the
 // run is erased.
-func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
-	file, content, err = h.BlobsDB.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
+func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
+	// Callers who may read the run may read its files.
+	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
+		return (&Handler{*h.Deps}).findRun(c, runID)
+	})
+}
+
+// openFor opens a file of an organization. find returns the file's run, or an error if the reader may
+// not read it. openFor returns not_found if the run is erased.
+func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
+	file domain.File, content io.ReadSeekCloser, err error,
+) {
+	file, content, err = h.BlobsDB.OpenFile(ctx, org, fileID)
 	if err != nil {
 		return file, nil, err
 	}
 
-	// Callers who may read the run may read its files.
-	run, err := h.findRun(c, file.RunID)
+	run, err := find(file.RunID)
 	if err == nil && run.Erased {
-		err = apierr.New(apierr.NotFound, "no such resource")
+		err = errNoFile()
 	}
 	if err != nil {
 		_ = content.Close() // read only: nothing can be lost
 		return file, nil, err
 	}
 	return file, content, nil
+}
+
+// find is the Finder for files. It returns not_found for a file that the caller may not read.
+func (h Files) find(c *gin.Context, fileID string) error {
+	_, content, err := h.open(c, fileID)
+	if err == nil {
+		_ = content.Close() // read only: nothing can be lost
+	}
+	return err
 }

@@ -87,11 +87,14 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole
-// conversation. The session already has the earlier messages, so only the last one counts.
+// conversation. The last message is the new one. The AI SDK's earlier ones say which branch of the
+// session it continues, see branch; for AG-UI see thread.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
 	RunID    string                                `json:"runId"`
+	Trigger  string                                `json:"trigger"`   // AI SDK: why the request was sent
+	Replaced *string                               `json:"messageId"` // AI SDK: the message that is edited, or whose answer is regenerated
 	Messages httpx.Optional[[]conversationMessage] `json:"messages"`
 	Tools    []json.RawMessage                     `json:"tools"`
 	Context  []json.RawMessage                     `json:"context"`
@@ -101,9 +104,11 @@ type conversation struct {
 // conversationMessage is a message of a conversation. Which field has the content depends on the
 // conversation's format.
 type conversationMessage struct {
-	Role    string          `json:"role"`
-	Parts   json.RawMessage `json:"parts"`   // AI SDK
-	Content json.RawMessage `json:"content"` // AG-UI
+	ID        string            `json:"id"`
+	Role      string            `json:"role"`
+	Parts     json.RawMessage   `json:"parts"`     // AI SDK
+	Content   json.RawMessage   `json:"content"`   // AG-UI
+	ToolCalls []json.RawMessage `json:"toolCalls"` // AG-UI
 }
 
 // messageContent is a message's content.
@@ -123,25 +128,27 @@ type messagePart struct {
 
 // collectFormatted reads a chat's body, either in Parley's own format or in the requested format.
 // Only bodies in the requested format have messages.
-func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx.Problems, error) {
+// The thread is nil for other formats than AG-UI's.
+func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
-		return chatBody{}, nil, err
+		return chatBody{}, nil, nil, err
 	}
 
 	found, sent := &httpx.Problems{}, conversation{}
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
-		return chatBody{}, nil, found.Err()
+		return chatBody{}, nil, nil, found.Err()
 	}
 
 	if sent.Messages.Set {
-		return sent.chat(found, reader), found, nil
+		body, t := sent.chat(found, reader)
+		return body, t, found, nil
 	}
 
 	// Without messages the body has Parley's own format, which is decoded strictly.
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
-		return chatBody{}, nil, found.Err()
+		return chatBody{}, nil, nil, found.Err()
 	}
 
 	body.Check(found)
@@ -152,12 +159,12 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 		reader.Format = "" // the body takes precedence over the Accept header
 	}
 
-	return body, found, nil
+	return body, nil, found, nil
 }
 
 // chat converts a conversation to a chat request: its last message, in the session with the
-// conversation's id.
-func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chatBody {
+// conversation's id. For AG-UI it also returns the thread, in which that message is the last one.
+func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID}, "id"
 	if reader.Format == uistream.AGUI {
 		body.SessionID, field = d.ThreadID, "threadId"
@@ -170,7 +177,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
 		found.Add("messages", httpx.CodeInvalidValue, "the last message must be from the user")
-		return body
+		return body, nil
 	}
 
 	at := "messages[" + strconv.Itoa(last) + "]"
@@ -178,6 +185,12 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 	sent, where := message.Content, at+".content"
 	if reader.Format == uistream.AISDK {
 		sent, where = message.Parts, at+".parts"
+		body.before = d.branch()
+	}
+
+	var t *thread
+	if reader.Format == uistream.AGUI {
+		t = (&conversation{Messages: httpx.Optional[[]conversationMessage]{Value: d.Messages.Value[:last]}}).readThread(found)
 	}
 
 	// A problem with the form of the content must not be followed by a problem with its text, which is empty in that case.
@@ -186,7 +199,10 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 	if len(found.List) == before {
 		httpx.CheckMessage(found, where, body.Message)
 	}
-	return body
+	if t != nil {
+		t.said = append(t.said, threadMessage{role: "user", text: body.Message})
+	}
+	return body, t
 }
 
 // refuse adds a problem for each AG-UI field that Parley's agents do not support.

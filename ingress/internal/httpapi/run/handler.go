@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/readers"
@@ -45,12 +46,15 @@ type Deps struct {
 	Secrets          *secrets.Box
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
+	Links            *filelink.Links
+	Auth             *auth.Resolver // determines the addresses of clients without a credential
 	Log              zerolog.Logger
 	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
 	RetentionDefault time.Duration // how long an automation's result is kept by default
 }
 
-// Handler handles requests for chats, automations, runs, sessions, sources and files.
+// Handler handles requests for chats, automations, runs, sessions and, through Files, sources and
+// files.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -61,7 +65,7 @@ func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
 	source := httpx.InOrganization(h.BlobsDB.SourceByID)
-	sessions := sessionHandler{h.Deps}
+	sessions, files := sessionHandler{h.Deps}, h.Files()
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
@@ -93,8 +97,8 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
 
-		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: h.getSource},
-		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(h.findFile, id.File), Handle: h.getFile},
+		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: files.getSource},
+		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(files.find, id.File), Handle: files.get},
 	}
 }
 
@@ -115,13 +119,4 @@ func (h *Handler) findTarget(c *gin.Context) error {
 	}
 
 	return nil
-}
-
-// findFile is the Finder for files. It returns not_found for a file that the caller may not read.
-func (h *Handler) findFile(c *gin.Context, fileID string) error {
-	_, content, err := h.openFile(c, fileID)
-	if err == nil {
-		_ = content.Close() // read only: nothing can be lost
-	}
-	return err
 }

@@ -239,7 +239,7 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 		return
 	}
 
-	httpx.SendBody(c, http.StatusOK, body)
+	httpx.SendBody(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // ReadDeferred reads the rest of a large run from the database, once there is capacity for a large

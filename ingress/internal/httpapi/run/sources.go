@@ -11,7 +11,7 @@ import (
 
 // getSource handles GET /api/sources?id=: a text that a run of the organization has read, in the
 // form that it had at that time.
-func (h *Handler) getSource(c *gin.Context) {
+func (h Files) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, present := httpx.QueryValue(c, "id", found)
 	if !present {

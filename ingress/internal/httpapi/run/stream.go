@@ -95,7 +95,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 		from = domain.EventID{} // the encoder needs the whole log
 	}
 
-	reader, err := h.openRun(c, runID, from)
+	run, reader, err := h.openRun(c, runID, from)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -111,19 +111,24 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 		return
 	}
 
+	if run.Run.Trigger.Type == domain.TriggerChat {
+		h.streamFormatted(c, reader, h.Readers.Resume(run), asked)
+		return
+	}
 	h.sendFormatted(c, runID, reader, asked)
 }
 
-// openRun returns a reader of the events after last. The caller must close it.
-func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
+// openRun returns a run and a reader of its events after last. The caller must close the reader.
+func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*rundb.StoredRun, *stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if run.Erased {
-		return nil, dispatch.ErasedRun()
+		return nil, nil, dispatch.ErasedRun()
 	}
-	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.ReserveFunc(c))
+	reader, err := h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.ReserveFunc(c))
+	return &run, reader, err
 }
 
 // sendEvents writes a run's events until its end, restricted to the data that the caller may see.

@@ -24,6 +24,7 @@ import (
 // their stack frames would double the stack of a request that waits.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
+	s.Waits = wait > 0
 	sub := h.accept(c, s, wait)
 	if sub == nil {
 		return
@@ -76,7 +77,7 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 		c.Header("Idempotency-Replayed", "true")
 	}
 
-	writeRun(c, http.StatusOK, body)
+	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
@@ -124,7 +125,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 
-	writeRun(c, http.StatusOK, body)
+	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
 // limitWait returns a wait of the given number of seconds, or longest if that is shorter.

@@ -54,6 +54,16 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	case erased:
 		httpx.Fail(c, dispatch.ErasedRun())
 	default:
+		if !seesProviders(who) {
+			hideProviders(&timeline)
+		}
 		httpx.WriteJSON(c, http.StatusOK, timeline)
+	}
+}
+
+// hideProviders removes the responses of model providers from a timeline.
+func hideProviders(timeline *domain.Timeline) {
+	for i := range timeline.Spans {
+		timeline.Spans[i].Provider = nil
 	}
 }

@@ -51,7 +51,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading run for a visitor: %w", err)
 	}
 
-	run.Usage = domain.Usage{}
+	run.Usage, run.AgentVersion, run.Warnings = domain.Usage{}, nil, nil
 	for i := range run.ToolCalls {
 		hideCallData(&run.ToolCalls[i])
 	}
@@ -60,7 +60,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 		run.RequiredAction.Input = emptyInput
 	}
 	if run.Error != nil {
-		run.Error.Message = visitorFailure
+		run.Error.Message, run.Error.Provider = visitorFailure, nil
 	}
 	return run.Render()
 }

@@ -38,7 +38,7 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
 	const decided = "id status agentId templateId sessionId trigger message output citations toolCalls usage error omittedTurns " +
-		"requiredAction citationsRemoved attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
+		"requiredAction citationsRemoved finishReason agentVersion previousRunId warnings appendSources attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(decided) {
 		known[name] = true

@@ -28,9 +28,28 @@ const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 // SendFile responds with a file or with the requested range of the file. The caller must release
 // the file's slot.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
+	send(c, file, content, from, permit, func(header http.Header) {
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", caching)
+		header.Set("Vary", FileVaries)
+	})
+}
+
+// SendLinked is SendFile for a request that needs no credential. Pages of any origin may show the
+// file.
+func SendLinked(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot) {
+	send(c, file, content, from, httpx.SessionCheck{}, func(header http.Header) {
+		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		header.Set("Cache-Control", caching)
+	})
+}
+
+// send responds with a file. share sets the headers that say who may keep and show the response.
+func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck, share func(http.Header)) {
 	header := c.Writer.Header()
 	before := header.Clone()
-	describe(header, file, caching)
+	describe(header, file)
+	share(header)
 
 	recorder := &errorRecorder{ReadSeeker: content}
 	to := &download{ResponseWriter: c.Writer, from: from, permit: permit}
@@ -73,8 +92,8 @@ var fileTypes = map[string]struct {
 	"application/pdf":  {"application/pdf", false},
 }
 
-// describe sets the headers of a file.
-func describe(header http.Header, file domain.File, caching string) {
+// describe sets the headers that describe a file.
+func describe(header http.Header, file domain.File) {
 	media, _, err := mime.ParseMediaType(file.MIMEType)
 	kind, known := fileTypes[media]
 	if err != nil || !known {
@@ -84,9 +103,6 @@ func describe(header http.Header, file domain.File, caching string) {
 	header.Set("Content-Type", kind.sent)
 	header.Set("Content-Disposition", disposition(kind.inline, file.Name))
 	header.Set("Content-Security-Policy", filePolicy)
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", caching)
-	header.Set("Vary", FileVaries)
 	header.Set("ETag", `"`+file.SHA256+`"`)
 }
 

@@ -33,7 +33,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 		var coded *apierr.Error
 		if _, err := all.Enter(who, http.NewResponseController(httptest.NewRecorder())); !errors.As(err, &coded) || coded.Code != code ||
 			coded.RetryAfter <= 0 || !strings.Contains(coded.Detail, says) {
-			t.Errorf("one download more of %s gave %v", who.Credential, err)
+			t.Errorf("one download more of %s = %v", who.Credential, err)
 		}
 	}
 	var first *Slot

@@ -143,7 +143,7 @@ func isProblem(header http.Header) bool {
 // stray checks the response to an undocumented path or method. It must be a problem, and a 405 must
 // list the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
-	if strings.HasPrefix(e.URL.Path, openAI) {
+	if strings.HasPrefix(e.URL.Path+"/", openAI) {
 		return c.strayOpenAI(e)
 	}
 	if !isProblem(e.Header) {

@@ -9,7 +9,7 @@ import (
 
 const run = `{"id":"run_01k9z8xh3re8kb1s7v5d2m9q4t","status":"completed","agentId":"ag_01k9z8w4q6e3v8t2m5n7p1r4s9","templateId":null,` +
 	`"sessionId":"s","trigger":{"type":"chat","automationId":null},"message":"hi","output":{"message":"hi"},"citations":[],"toolCalls":[],` +
-	`"usage":{"inputTokens":1,"outputTokens":1,"costMicros":0,"model":"offline"},"error":null,"attempts":1,"idempotencyKey":null,` +
+	`"usage":{"inputTokens":1,"outputTokens":1,"costMicros":0,"model":"offline"},"error":null,"finishReason":"stop","agentVersion":1,"attempts":1,"idempotencyKey":null,` +
 	`"createdAt":"2026-11-21T09:31:00.000Z","startedAt":"2026-11-21T09:31:00.004Z","finishedAt":"2026-11-21T09:31:01.311Z","expiresAt":null}`
 
 const problem = `{"type":"/docs/errors#not_found","title":"Not found","status":404,"detail":"no such resource","instance":"/api/runs",` +

@@ -102,6 +102,8 @@ function Figures({ run }: { run: RunSummary }) {
   const took = run.finishedAt === null ? null : duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt));
   const tokens = inputTokens + outputTokens;
   const notes = [
+    run.finishReason === "length" ? "incomplete: the model reached its output limit" : "",
+    run.finishReason === "content_filter" ? "incomplete: the provider withheld the rest" : "",
     run.omittedTurns ? `${many(run.omittedTurns, "earlier turn")} omitted: the model's context is too small` : "",
     run.citationsRemoved ? `${many(run.citationsRemoved, "citation")} removed: not found in the source` : "",
   ].filter(Boolean);

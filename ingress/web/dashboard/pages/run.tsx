@@ -62,6 +62,12 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
             <Approval run={run} onDone={decided} />
           </section>
         )}
+        {run.warnings && (
+          <div class="note warn">
+            <p>The run went on without these connections:</p>
+            <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>MCP server <code>{w.name}</code>: {w.message}</li>)}</ul>
+          </div>
+        )}
         <Measures run={run} />
         <div class="run-halves">
           <div class="stack">
@@ -96,6 +102,7 @@ function Measures({ run }: { run: Run }) {
       <div><dt>Queue time</dt><dd><QueueTime run={run} /></dd></div>
       <div><dt>Run time</dt><dd><RunTime run={run} /></dd></div>
       <div><dt>Attempts</dt><dd>{count(run.attempts)}</dd></div>
+      {run.agentVersion && <div><dt>Agent version</dt><dd>{count(run.agentVersion)}</dd></div>}
       <div><dt>Tokens in</dt><dd>{count(usage.inputTokens)}</dd></div>
       <div><dt>Tokens out</dt><dd>{count(usage.outputTokens)}</dd></div>
       <div><dt>Cost</dt><dd>{money(usage.costMicros)}</dd></div>
@@ -114,12 +121,17 @@ function Outcome({ run, text }: { run: Run; text: string }) {
           <div class="problem">
             <p><strong>{run.error.message}</strong></p>
             <p class="small"><code>{run.error.code}</code></p>
+            {run.error.provider && (
+              <p class="small">The provider responded {run.error.provider.status}{run.error.provider.message && `: ${run.error.provider.message}`}</p>
+            )}
             <Advice code={run.error.code} agentId={run.agentId} />
           </div>
         )}
         {answer !== "" && <Answer text={answer} citations={run.citations} toolCalls={run.toolCalls} streaming={open} />}
         {answer === "" && !run.error && <p class="quiet">{nothingYet(run)}</p>}
         {ended(run) && run.message === null && answer !== "" && <p class="hint">Partial output, not saved.</p>}
+        {run.finishReason === "length" && <p class="hint">The answer is incomplete: the model reached its output limit.</p>}
+        {run.finishReason === "content_filter" && <p class="hint">The answer is incomplete: the provider withheld the rest.</p>}
         {run.citationsRemoved !== undefined && <p class="hint">{many(run.citationsRemoved, "citation")} removed: not found in the source.</p>}
         {run.omittedTurns !== undefined && <p class="hint">{many(run.omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.</p>}
       </div>

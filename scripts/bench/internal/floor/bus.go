@@ -17,10 +17,11 @@ const (
 	replyTo      = "Reply-To"
 
 	maxUnconfirmed = 8192        // jobs that the stream has not confirmed yet
-	maxAge         = time.Minute // of a job in the stream
+	maxAge         = time.Minute // lifetime of a job in the stream
 )
 
-// openStream connects and creates the stream if it does not exist.
+// openStream connects to NATS and opens the stream of jobs. It creates the stream if it does not
+// exist.
 func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.JetStream, jetstream.Stream, error) {
 	nc, err := nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
 	if err != nil {
@@ -40,7 +41,7 @@ func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.Je
 	})
 	if err != nil {
 		nc.Close()
-		return nil, nil, nil, fmt.Errorf("making stream: %w", err)
+		return nil, nil, nil, fmt.Errorf("creating stream: %w", err)
 	}
 	return nc, js, stream, nil
 }

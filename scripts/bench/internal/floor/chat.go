@@ -20,7 +20,7 @@ type chatIngress struct {
 	inbox *inbox
 }
 
-// runChatIngress serves until ctx ends.
+// runChatIngress serves streamed chats until ctx ends.
 func runChatIngress(ctx context.Context, c Config) error {
 	nc, js, _, err := openStream(ctx, c.NATSURL, "floor-chat-ingress")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const maxModelConnections = 10_000 // that stay open between calls
+const maxModelConnections = 10_000 // idle connections that are kept open
 
 // chatWorker calls the model for each job and publishes the pieces of its answer.
 type chatWorker struct {
@@ -23,7 +23,7 @@ type chatWorker struct {
 	url   string
 }
 
-// runChatWorker answers each job in its own goroutine until ctx ends.
+// runChatWorker handles each job in a separate goroutine until ctx ends.
 func runChatWorker(ctx context.Context, c Config) error {
 	return consume(ctx, c.NATSURL, "floor-chat-worker", func(nc *nats.Conn) func(jetstream.Msg) {
 		w := &chatWorker{
@@ -49,7 +49,7 @@ func (w *chatWorker) answer(ctx context.Context, m jetstream.Msg) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	res, err := w.model.Do(req)
 	if err != nil {

@@ -34,7 +34,7 @@ func newInbox(nc *nats.Conn) (*inbox, error) {
 // newID returns a new id. All ids have the same length, so that they sort in order.
 func (i *inbox) newID() string { return i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) }
 
-// await returns a channel that receives at most size replies to an id, until forget.
+// await returns a channel that receives at most size replies to an id, until forget is called.
 func (i *inbox) await(id string, size int) <-chan []byte {
 	replies := make(chan []byte, size)
 	i.mu.Lock()

@@ -14,7 +14,7 @@ type ingress struct {
 	inbox    *inbox
 }
 
-// runIngress serves until ctx ends.
+// runIngress serves run-automation requests until ctx ends.
 func runIngress(ctx context.Context, c Config) error {
 	nc, js, _, err := openStream(ctx, c.NATSURL, "floor-ingress")
 	if err != nil {

@@ -95,7 +95,7 @@ func (i *inserter) insert(ctx context.Context, id, input string) error {
 func (i *inserter) run(ctx context.Context) {
 	batch := make([]row, 0, maxBatch)
 	ids, inputs := make([]string, 0, maxBatch), make([]string, 0, maxBatch)
-	unbound := context.WithoutCancel(ctx) // lib/pq starts a goroutine for a context that can end
+	unbound := context.WithoutCancel(ctx) // lib/pq starts a goroutine for each query whose context can be canceled
 	for {
 		batch, ids, inputs = batch[:0], ids[:0], inputs[:0]
 		select {

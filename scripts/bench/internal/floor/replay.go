@@ -24,8 +24,8 @@ const (
 	readAnswer    = `SELECT answer FROM floor_answers WHERE key = $1`
 )
 
-// runReplay serves until ctx ends. It answers a request with the answer stored under its key. The
-// first request with a key stores an answer of the same size as Parley's.
+// runReplay serves repeated requests until ctx ends. It returns the answer stored under the
+// request's key. The first request with a key stores an answer of the same size as Parley's.
 func runReplay(ctx context.Context, c Config) (err error) {
 	connector, err := pq.NewConnector(c.DatabaseURL)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *replay) answer(c *gin.Context) {
 	}
 
 	var answer []byte
-	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for a context that can end
+	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for each query whose context can be canceled
 	err := r.query.QueryRowContext(unbound, req.IdempotencyKey).Scan(&answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		answer = []byte(`{"status":"completed","message":"` + strings.Repeat("x", 700) + `"}`)

@@ -25,12 +25,12 @@ const (
 	Replay      = "replay"
 )
 
-// Paths of all kinds that serve HTTP. ReadyPath answers 200 once requests may be sent to Path.
+// Paths of all kinds that serve HTTP. GET ReadyPath returns 200 once requests can be sent to Path.
 const (
 	Path        = "/run"
 	ReadyPath   = "/ready"
-	ReleasePath = "/release" // of Parked: a POST makes it answer all waiting requests
-	WaitingPath = "/waiting" // of Parked: their number
+	ReleasePath = "/release" // of Parked: a POST releases all waiting requests
+	WaitingPath = "/waiting" // of Parked: a GET returns the number of waiting requests
 )
 
 const (
@@ -47,7 +47,7 @@ type Config struct {
 	Model       string `env:"MODEL"`  // host:port of the model of ChatWorker
 }
 
-// Serve runs a process of a kind until ctx ends.
+// Serve runs a process of the given kind until ctx ends.
 func Serve(ctx context.Context, kind string, c Config) error {
 	switch kind {
 	case Ingress:
@@ -104,12 +104,12 @@ func Start(ctx context.Context, command, logsDir string, c Config, kinds ...stri
 	return f, nil
 }
 
-// Load is a run-automation request to Ingress or Replay.
+// Load returns the load that sends run-automation requests to Ingress or Replay.
 func (f *Floor) Load() load.Spec {
 	return load.Spec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Expect: `"status":"completed"`}
 }
 
-// Chat is a load of streamed chats with ChatIngress.
+// Chat returns the load that opens streamed chats at ChatIngress.
 func (f *Floor) Chat(answer string) load.StreamSpec {
 	return load.StreamSpec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Field: "text", Answer: answer, End: ChatEnd}
 }
@@ -147,5 +147,5 @@ func serve(ctx context.Context, address string, handler http.Handler) error {
 	return nil
 }
 
-// refuse answers with an error.
+// refuse sends an error response.
 func refuse(c *gin.Context, status int, err error) { c.JSON(status, gin.H{"error": err.Error()}) }

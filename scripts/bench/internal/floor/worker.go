@@ -17,14 +17,14 @@ type reply struct {
 	Message string `json:"message"`
 }
 
-// runWorker answers each job with its own message until ctx ends.
+// runWorker replies to each job with the job's own message until ctx ends.
 func runWorker(ctx context.Context, c Config) error {
 	return consume(ctx, c.NATSURL, "floor-worker", func(nc *nats.Conn) func(jetstream.Msg) {
 		return func(m jetstream.Msg) { work(nc, m) }
 	})
 }
 
-// consume connects and calls a function for each job until ctx ends.
+// consume connects to NATS and calls a function for each job until ctx ends.
 func consume(ctx context.Context, natsURL, name string, handler func(*nats.Conn) func(jetstream.Msg)) error {
 	nc, _, stream, err := openStream(ctx, natsURL, name)
 	if err != nil {
@@ -36,7 +36,7 @@ func consume(ctx context.Context, natsURL, name string, handler func(*nats.Conn)
 		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: -1,
 	})
 	if err != nil {
-		return fmt.Errorf("making consumer: %w", err)
+		return fmt.Errorf("creating consumer: %w", err)
 	}
 
 	pull, err := consumer.Consume(handler(nc))
@@ -61,6 +61,6 @@ func work(nc *nats.Conn, m jetstream.Msg) {
 		err = nc.Publish(m.Headers().Get(replyTo)+"."+id, body)
 	}
 	if err == nil {
-		_ = m.Ack() // if it fails, the job is delivered and answered again
+		_ = m.Ack() // if it fails, the job is delivered again and gets a second reply
 	}
 }

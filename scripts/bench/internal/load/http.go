@@ -17,14 +17,14 @@ type Request struct {
 	Body         []byte
 }
 
-// connections has as many connections as there are concurrent requests.
+// connections keeps enough idle connections open for all concurrent requests.
 var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Send sends a request to a base URL and returns its response. A status other than 2xx is an error.
 func (r Request) Send(ctx context.Context, base string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, base+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, fmt.Errorf("making request %s: %w", r.Path, err)
+		return nil, fmt.Errorf("creating request %s: %w", r.Path, err)
 	}
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json") // unless the request has another
@@ -54,7 +54,7 @@ func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return nil, fmt.Errorf("reading answer of %s: %w", r.Path, err)
+		return nil, fmt.Errorf("reading response to %s: %w", r.Path, err)
 	}
 	return raw, nil
 }
@@ -66,7 +66,7 @@ func (r Request) Ask(ctx context.Context, base string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("reading answer of %s: %w", r.Path, err)
+		return fmt.Errorf("reading response to %s: %w", r.Path, err)
 	}
 	return nil
 }

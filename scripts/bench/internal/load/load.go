@@ -28,13 +28,13 @@ func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
 
-// prefix begins the keys of a client.
+// prefix returns the beginning of a client's keys.
 func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
 
 // patience bounds the wait for responses after the end of the load.
 const patience = 60 * time.Second
 
-// Spec says what to send.
+// Spec describes the requests of a load.
 type Spec struct {
 	Address string // host:port
 	Path    string
@@ -53,14 +53,14 @@ type Duration struct {
 	Spread   time.Duration // time over which the clients begin
 }
 
-// Result is the outcome of a Spec.
+// Result is the outcome of Execute.
 type Result struct {
 	Answered  int64                   // correct responses, including those of the warm-up
 	Elapsed   time.Duration           // of the measured part
 	Latencies *hdrhistogram.Histogram // of the measured part, in nanoseconds
 }
 
-// maxLatency is the longest duration of a histogram.
+// maxLatency is the longest duration that a histogram records.
 const maxLatency = 2 * time.Minute
 
 // NewLatencies returns an empty histogram of durations in nanoseconds, exact to three digits.
@@ -76,9 +76,9 @@ func (r *Result) PerSecond() float64 {
 	return float64(r.Latencies.TotalCount()) / max(r.Elapsed, 1).Seconds()
 }
 
-// Execute sends requests over a connection of each client until the time is over or ctx ends. A
-// wrong response or a broken connection is an error, because the remaining requests would measure
-// something else.
+// Execute sends each client's requests over the client's own connection until the time has passed
+// or ctx ends. A wrong response or a broken connection is an error, because the remaining requests
+// would measure something else.
 func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	connections := &fasthttp.HostClient{
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
@@ -121,7 +121,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 type client struct {
 	spec   Spec
 	key    []byte // of the next request
-	seq    []byte // the part of key that counts
+	seq    []byte // the part of key that is counted up
 	n      int64
 	body   []byte
 	inBody []byte // the key within body; nil if a header contains it
@@ -179,7 +179,7 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 		case res.StatusCode()/100 != 2:
 			return fmt.Errorf("status %d: %s", res.StatusCode(), res.Body())
 		case !bytes.Contains(res.Body(), []byte(c.spec.Expect)):
-			return fmt.Errorf("answer without %s: %s", c.spec.Expect, res.Body())
+			return fmt.Errorf("response without %s: %s", c.spec.Expect, res.Body())
 		}
 		c.answered++
 		if now.After(start) && now.Before(end) {

@@ -13,7 +13,7 @@ import (
 
 var brief = Duration{Clients: 3, Measured: 50 * time.Millisecond}
 
-// recorder answers like a server and records the keys.
+// recorder is a server that records the keys of requests.
 type recorder struct {
 	mu     sync.Mutex
 	keys   map[string]int
@@ -107,8 +107,8 @@ func TestEachClientSendsARequest(t *testing.T) {
 func TestWrongAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(http.ResponseWriter, int){
-		"status 429":     func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusTooManyRequests) },
-		"answer without": func(w http.ResponseWriter, _ int) { _, _ = io.WriteString(w, `{"status":"failed"}`) },
+		"status 429":       func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusTooManyRequests) },
+		"response without": func(w http.ResponseWriter, _ int) { _, _ = io.WriteString(w, `{"status":"failed"}`) },
 		"sending request": func(w http.ResponseWriter, n int) {
 			if n > 5 {
 				panic(http.ErrAbortHandler)

@@ -18,7 +18,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// StreamSpec says what to send and how to recognize the pieces of a streamed answer.
+// StreamSpec describes the requests of a load, and how to recognize the pieces of a streamed
+// answer.
 type StreamSpec struct {
 	Address string // host:port
 	Path    string
@@ -38,7 +39,7 @@ type StreamClients struct {
 	Begun   func()        // called at the first piece of each answer, unless nil
 }
 
-// Streamed is the outcome of StreamClients.
+// Streamed is the outcome of ReadStreams.
 type Streamed struct {
 	Answered   int64                   // answers, including those that were not measured
 	FirstPiece *hdrhistogram.Histogram // times from the request to the first piece, in nanoseconds
@@ -125,7 +126,7 @@ func (r *streamReader) answer(n int) (first time.Time, err error) {
 	lines := bufio.NewReader(res.Body)
 	for {
 		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) { // the final event contains the run; its beginning has no piece
+		if errors.Is(err, bufio.ErrBufferFull) { // the final event contains the whole run and no piece of the answer
 			continue
 		}
 		if errors.Is(err, io.EOF) {

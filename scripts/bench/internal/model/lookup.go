@@ -10,7 +10,7 @@ import (
 // The tool that a Model calls: an HTTP endpoint of Lookup.
 const (
 	LookupTool  = "lookup"
-	LookupCalls = 2 // of a run
+	LookupCalls = 2 // calls per run
 )
 
 // Lookup is an HTTP API that an agent's tool calls.

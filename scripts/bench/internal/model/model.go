@@ -40,8 +40,8 @@ func (m *Model) Stop() error {
 	return m.stop()
 }
 
-// respond waits until answers are released. Without a delay and tools, it lets the stub create the
-// answer.
+// respond waits until answers are released. If the model has no delay and the request no tools, the
+// stub creates the answer.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	<-m.opened()
 	switch results := countResults(r); {

@@ -61,7 +61,7 @@ func TestPacedProvider(t *testing.T) {
 		t.Errorf("a released answer is %s", got)
 	}
 	if got := <-ask(t, p.server, "other"); !strings.Contains(got, `model "other"`) {
-		t.Errorf("an unknown model answers %s", got)
+		t.Errorf("the response for an unknown model is %s", got)
 	}
 	if err := p.Stop(); err != nil {
 		t.Error(err)

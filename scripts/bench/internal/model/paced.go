@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Models of a Paced provider. All give the same answer of 50 pieces.
+// Models of a PacedProvider. All stream the same answer of 50 pieces.
 const (
 	Paced     = "paced"     // in 1.1 s, unless the provider has another pace
 	Slow      = "slow"      // in a minute
@@ -28,7 +28,7 @@ const (
 	maxRequest = 1 << 20
 )
 
-// Answer is the answer of a Paced provider.
+// Answer is the answer that a PacedProvider streams.
 var Answer = func() string {
 	var b strings.Builder
 	for n := range pieceCount {
@@ -39,7 +39,7 @@ var Answer = func() string {
 
 func pieceText(n int) string { return fmt.Sprintf(" word%02d", n) }
 
-// frames are the bytes that a Paced provider sends: each piece, and the end of the answer.
+// frames are the bytes that a PacedProvider sends: each piece, and the end of the answer.
 var frames = func() (out [pieceCount + 1]string) {
 	const chunk = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1750000000,"model":"bench","choices":[%s],"usage":%s}` + "\n\n"
 	for n := range pieceCount {
@@ -60,14 +60,14 @@ type PacedProvider struct {
 	active atomic.Int64
 }
 
-// PieceEvery is the time between two pieces of an answer in 1.1 s.
+// PieceEvery is the time between two pieces of an answer that takes 1.1 s.
 const PieceEvery = 20 * time.Millisecond
 
-// AnswerTime is the time of an answer with that time between its pieces.
+// AnswerTime returns how long an answer takes if every is the time between two pieces.
 func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
 
-// StartPaced starts a provider whose answers are not held. Paced answers have that time between two
-// pieces.
+// StartPaced starts a provider that does not hold its answers. In answers of the model Paced, every
+// is the time between two pieces.
 func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error) {
 	p := &PacedProvider{
 		gate: newGate(),
@@ -136,7 +136,7 @@ func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model str
 		// A client that has left ends the request's context.
 		_, _ = io.WriteString(w, frame)
 		_ = flush()
-		if n+2 < len(frames) { // the end follows the last piece at once
+		if n+2 < len(frames) { // the end follows the last piece immediately
 			due = due.Add(every)
 		}
 		timer.Reset(time.Until(due))

@@ -33,7 +33,7 @@ func serve(ctx context.Context, handler http.Handler) (*server, error) {
 // Address is the server's host:port.
 func (s *server) Address() string { return s.address }
 
-// Settings are the settings of a worker that calls this provider.
+// Settings returns the settings for a worker that calls this provider.
 func (s *server) Settings() map[string]string {
 	return map[string]string{"OPENAI_BASE_URL": "http://" + s.address + "/v1", "OPENAI_API_KEY": "bench"}
 }

@@ -31,7 +31,7 @@ var profileSource []byte
 
 const profilesVariable = "BENCH_PROFILES" // an address; profile.go.txt reads it
 
-// Build builds both programs from this repository's modules into dir. With profile they serve profiles.
+// Build builds both programs from this repository's modules into dir. If profile is true, the programs serve profiles over HTTP.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	for _, main := range mains {
 		source, err := Module(ctx, main.module)

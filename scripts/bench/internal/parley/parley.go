@@ -35,7 +35,7 @@ type Config struct {
 	DatabaseURL string
 	NATSURL     string
 	LogsDir     string
-	ProfilesDir string // of binaries that are built with profiles
+	ProfilesDir string // for profiles, if the binaries serve them
 
 	Model    string            // of the agent; default offline/echo
 	Roles    string            // of the workers; default agent,tool,sweep
@@ -77,7 +77,7 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	return p, nil
 }
 
-// Migrate brings a database to this repository's schema.
+// Migrate migrates a database to this repository's schema.
 func Migrate(ctx context.Context, dsn string) (err error) {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Parley) start(ctx context.Context) (err error) {
 
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
-		return fmt.Errorf("making secrets key: %w", err)
+		return fmt.Errorf("creating secrets key: %w", err)
 	}
 
 	p.env = map[string]string{
@@ -121,7 +121,8 @@ func (p *Parley) startIngress(ctx context.Context) (err error) {
 	return err
 }
 
-// startProcess starts a process and, if profiles are wanted, the profiles of its CPU time.
+// startProcess starts a process and, if profiling is enabled, begins to write CPU profiles of the
+// process.
 func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.Process, error) {
 	c.LogsDir = p.config.LogsDir
 	if p.config.ProfilesDir == "" {

@@ -9,7 +9,7 @@ import (
 	"parley/scripts/bench/internal/load"
 )
 
-// profileSeconds is the time that a profile of the CPU covers.
+// profileSeconds is the time that one CPU profile covers.
 const profileSeconds = 10
 
 // profileCPU writes one profile after another until the process or ctx ends: name-1.pprof,
@@ -22,7 +22,7 @@ func (p *Parley) profileCPU(ctx context.Context, name, address string) {
 	}
 }
 
-// WriteProfiles writes profiles of the heap and the goroutines of processes that serve them.
+// WriteProfiles writes heap and goroutine profiles of the processes that serve profiles.
 func (p *Parley) WriteProfiles(ctx context.Context) error {
 	for _, running := range p.Processes() {
 		for _, kind := range []string{"heap", "goroutine"} {

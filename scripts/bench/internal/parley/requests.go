@@ -20,7 +20,7 @@ func automationHeaders(key string) map[string]string {
 	return map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": "bench"}
 }
 
-// Organization is a customer: its requests have its key.
+// Organization is a customer. Its methods send or return requests with its API key.
 type Organization struct {
 	Key   string
 	Agent string // id of its first agent
@@ -70,7 +70,8 @@ func (o *Organization) NewAgent(ctx context.Context, name, model string, tools m
 	return made.ID, err
 }
 
-// Hook creates a webhook for GitHub and returns a delivery to it, signed with the secret.
+// Hook creates a webhook for GitHub and returns the load that sends deliveries to the webhook,
+// signed with the secret.
 func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, error) {
 	var hook struct {
 		ID string `json:"id"`
@@ -83,13 +84,13 @@ func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, erro
 	return load.Delivery(o.parley.Address(), "/api/hooks/receive/"+hook.ID, secret), err
 }
 
-// Automation triggers a run of an agent and waits for it.
+// Automation returns a request that triggers a run of an agent and waits for the run's result.
 func (o *Organization) Automation(agent, message, key string) load.Request {
 	return o.request(http.MethodPost, automationPath, automationHeaders(o.Key),
 		map[string]any{"target": agent, "input": map[string]string{"message": message}, "idempotencyKey": key})
 }
 
-// Streams is a load of streamed chats with an agent, each in its own session.
+// Streams returns the load that opens streamed chats with an agent, each in its own session.
 func (o *Organization) Streams(agent, answer string) load.StreamSpec {
 	return load.StreamSpec{
 		Address: o.parley.Address(), Path: "/api/agents?action=chat&id=" + url.QueryEscape(agent), Headers: map[string]string{"x-api-key": o.Key},
@@ -98,20 +99,20 @@ func (o *Organization) Streams(agent, answer string) load.StreamSpec {
 	}
 }
 
-// Load is a load of run-automation of an agent.
+// Load returns the load that sends run-automation requests to an agent.
 func (o *Organization) Load(agent string) load.Spec {
 	return load.Spec{
 		Address: o.parley.Address(), Path: automationPath, Headers: automationHeaders(o.Key), Body: load.Body(agent), Expect: `"status":"completed"`,
 	}
 }
 
-// ChatAsync sends a message to an agent and does not wait for the answer.
+// ChatAsync returns a request that sends a message to an agent and does not wait for the answer.
 func (o *Organization) ChatAsync(agent, session, message string) load.Request {
 	return o.request(http.MethodPost, "/api/agents?action=chat&id="+url.QueryEscape(agent), map[string]string{"Prefer": "respond-async"},
 		map[string]any{"sessionId": session, "message": message})
 }
 
-// Get is a GET request with the organization's key.
+// Get returns a GET request with the organization's key.
 func (o *Organization) Get(path string, query url.Values) load.Request {
 	return o.request(http.MethodGet, path+"?"+query.Encode(), nil, nil)
 }
@@ -125,7 +126,7 @@ func (o *Organization) Upload(ctx context.Context, name string, content []byte) 
 		_, err = part.Write(content)
 	}
 	if err := errors.Join(err, form.Close()); err != nil {
-		return "", fmt.Errorf("making form: %w", err)
+		return "", fmt.Errorf("creating form: %w", err)
 	}
 
 	r := o.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
@@ -139,7 +140,7 @@ func (o *Organization) Upload(ctx context.Context, name string, content []byte) 
 	return made.ID, nil
 }
 
-// request is a request with the organization's key.
+// request returns a request with the organization's key.
 func (o *Organization) request(method, path string, headers map[string]string, body any) load.Request {
 	r := load.Request{Method: method, Path: path, Headers: map[string]string{"x-api-key": o.Key}}
 	maps.Copy(r.Headers, headers)
@@ -153,7 +154,7 @@ func (o *Organization) request(method, path string, headers map[string]string, b
 	return r
 }
 
-// Ask sends a request to the ingress and decodes its answer.
+// Ask sends a request to the ingress and decodes the response.
 func (o *Organization) Ask(ctx context.Context, r load.Request, into any) error {
 	return errors.Join(r.Ask(ctx, o.parley.Base(), into), o.parley.Err())
 }

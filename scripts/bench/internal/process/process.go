@@ -128,7 +128,7 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	})
 }
 
-// Stop terminates the process and waits for its end.
+// Stop terminates the process and waits until it has ended.
 func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()
@@ -149,8 +149,8 @@ func (p *Process) Stop() error {
 	return err
 }
 
-// Ports below the ephemeral range (from 32768), which could be taken by an outgoing connection
-// before the server listens, and above the ports of tests.
+// Ports of the servers. They are below the ephemeral range (from 32768), whose ports an outgoing
+// connection could take before a server listens, and above the ports of tests.
 const (
 	firstPort = 24000
 	portCount = 8000

@@ -122,7 +122,7 @@ func (s *Servers) Database(ctx context.Context, name string) (dsn string, err er
 }
 
 // Commits returns the number of committed transactions of a database. A connection reports its
-// commits when it commits, at most once a second, so later ones are missing.
+// commits when it commits, at most once a second, so the newest commits can be missing.
 func (s *Servers) Commits(ctx context.Context, database string) (n int64, err error) {
 	err = s.admin.QueryRowContext(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database).Scan(&n)
 	if err != nil {

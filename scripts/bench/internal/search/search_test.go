@@ -37,7 +37,7 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	if q := questions[0]; !q.AnsweredBy("# Lamps\n\n"+strings.ReplaceAll(lamps, " ", "\n ")) || q.AnsweredBy(doors) || q.AnsweredBy("lamp corner") {
-		t.Error("another passage answers")
+		t.Error("a passage that does not answer the question was accepted")
 	}
 	if _, err := ReadDocuments(t.TempDir()); err == nil {
 		t.Error("an empty directory was accepted")

@@ -52,7 +52,7 @@ func ReadDocuments(dir string) ([]Document, error) {
 	return all, nil
 }
 
-// Ask makes questions about the sections of documents, as many per section.
+// Ask creates questions about the sections of documents: each questions per section.
 func Ask(documents []Document, each int, seed uint64) (all []Question) {
 	rng := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 	for _, document := range documents {

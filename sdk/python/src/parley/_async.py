@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from ._client import Agents, Automations, Chat, Group, Knowledge, Parley, Runs, Templates
+from ._client import Agents, Automations, Chat, Knowledge, Parley, Runs, Templates
 from ._reading import Page, Stream
 from ._errors import ParleyError
 from ._events import Source, Told
+from ._group import Group
+from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._transport import CURRENT, Call
 from .types import Run, RunEvent
 
@@ -242,11 +244,14 @@ class AsyncAgents(AsyncGroup[Agents]):
     list = _List(Agents.list)
     update = _Call(Agents.update)
     delete = _Call(Agents.delete)
+    import_endpoints = _Call(Agents.import_endpoints)
+    check = _Call(Agents.check)
 
 
 class AsyncTemplates(AsyncGroup[Templates]):
     """The templates, with which everyone may chat."""
 
+    get = _Call(Templates.get)
     list = _List(Templates.list)
 
 
@@ -305,6 +310,8 @@ class AsyncAutomations(AsyncGroup[Automations]):
     """Runs of agents by schedulers, webhooks and services."""
 
     run = _Call(Automations.run)
+    get = _Call(Automations.get)
+    list = _List(Automations.list)
 
 
 class AsyncRuns(AsyncGroup[Runs]):
@@ -313,12 +320,13 @@ class AsyncRuns(AsyncGroup[Runs]):
     get = _Call(Runs.get)
     list = _List(Runs.list)
     wait = _Call(Runs.wait)
+    timeline = _Call(Runs.timeline)
     cancel = _Call(Runs.cancel)
     act = _Call(Runs.act)
 
-    def stream(self, id: str, *, last_event_id: str | None = None) -> AsyncStream:
+    def stream(self, run_id: str, *, last_event_id: str | None = None) -> AsyncStream:
         """Return the events of a run, from the first one or after `last_event_id`."""
-        return AsyncStream(self._workers, self._group.stream(id, last_event_id=last_event_id))
+        return AsyncStream(self._workers, self._group.stream(run_id, last_event_id=last_event_id))
 
 
 class AsyncKnowledge(AsyncGroup[Knowledge]):
@@ -329,7 +337,89 @@ class AsyncKnowledge(AsyncGroup[Knowledge]):
     wait = _Call(Knowledge.wait)
     list = _List(Knowledge.list)
     search = _Call(Knowledge.search)
+    download = _Call(Knowledge.download)
+    page = _Call(Knowledge.page)
+    passages = _Call(Knowledge.passages)
+    update = _Call(Knowledge.update)
+    retry = _Call(Knowledge.retry)
     delete = _Call(Knowledge.delete)
+
+
+class AsyncSessions(AsyncGroup[Sessions]):
+    """Chats with their messages."""
+
+    get = _Call(Sessions.get)
+    list = _List(Sessions.list)
+    delete = _Call(Sessions.delete)
+
+
+class AsyncFiles(AsyncGroup[Files]):
+    """The files that runs made."""
+
+    download = _Call(Files.download)
+
+
+class AsyncSources(AsyncGroup[Sources]):
+    """The texts that answers cite."""
+
+    get = _Call(Sources.get)
+
+
+class AsyncHooks(AsyncGroup[Hooks]):
+    """The webhooks that start runs, and their deliveries. For admins."""
+
+    create = _Call(Hooks.create)
+    get = _Call(Hooks.get)
+    list = _List(Hooks.list)
+    update = _Call(Hooks.update)
+    rotate_secret = _Call(Hooks.rotate_secret)
+    test = _Call(Hooks.test)
+    delete = _Call(Hooks.delete)
+    list_deliveries = _List(Hooks.list_deliveries)
+    get_delivery = _Call(Hooks.get_delivery)
+    redeliver = _Call(Hooks.redeliver)
+
+
+class AsyncNotifications(AsyncGroup[Notifications]):
+    """The endpoints that receive the organization's events, and the messages to them. For admins."""
+
+    create = _Call(Notifications.create)
+    get = _Call(Notifications.get)
+    list = _List(Notifications.list)
+    update = _Call(Notifications.update)
+    rotate_secret = _Call(Notifications.rotate_secret)
+    test = _Call(Notifications.test)
+    delete = _Call(Notifications.delete)
+    list_messages = _List(Notifications.list_messages)
+    get_message = _Call(Notifications.get_message)
+    resend = _Call(Notifications.resend)
+
+
+class AsyncKeys(AsyncGroup[Keys]):
+    """API keys."""
+
+    create = _Call(Keys.create)
+    get = _Call(Keys.get)
+    list = _List(Keys.list)
+    rotate = _Call(Keys.rotate)
+    delete = _Call(Keys.delete)
+
+
+class AsyncUsageReports(AsyncGroup[UsageReports]):
+    """Counts, costs and limits."""
+
+    get = _Call(UsageReports.get)
+    limits = _Call(UsageReports.limits)
+
+
+class AsyncBudgets(AsyncGroup[Budgets]):
+    """Hard caps of tokens and costs. For admins."""
+
+    create = _Call(Budgets.create)
+    get = _Call(Budgets.get)
+    list = _List(Budgets.list)
+    update = _Call(Budgets.update)
+    delete = _Call(Budgets.delete)
 
 
 class AsyncParley:
@@ -367,7 +457,15 @@ class AsyncParley:
         self.chat = AsyncChat(workers, client.chat)
         self.automations = AsyncAutomations(workers, client.automations)
         self.runs = AsyncRuns(workers, client.runs)
+        self.sessions = AsyncSessions(workers, client.sessions)
         self.knowledge = AsyncKnowledge(workers, client.knowledge)
+        self.files = AsyncFiles(workers, client.files)
+        self.sources = AsyncSources(workers, client.sources)
+        self.hooks = AsyncHooks(workers, client.hooks)
+        self.notifications = AsyncNotifications(workers, client.notifications)
+        self.keys = AsyncKeys(workers, client.keys)
+        self.usage = AsyncUsageReports(workers, client.usage)
+        self.budgets = AsyncBudgets(workers, client.budgets)
 
     async def close(self) -> None:
         """Close all connections. Calls in progress fail."""

@@ -9,46 +9,40 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypeVar, IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 from ._errors import ParleyError, WaitEndedError
 from ._events import Source
+from ._group import Group, require_id
 from ._reading import Page, Stream
 from ._requests import form_request, json_request, read_file
+from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._transport import Request, Transport
 from .types import (
     Agent,
-    AgentList,
+    AgentCheck,
+    Automation,
     Deleted,
     Document,
+    DocumentPage,
+    DocumentPassages,
     FoundList,
+    ImportedEndpoints,
+    OpenApiImport,
     Run,
     RunSummary,
     RunStatus,
     Template,
+    Timeline,
     ToolsChange,
     WidgetChange,
 )
-
-_T = TypeVar("_T")
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
 """The decisions that a person can make about a run that is `requires_action`."""
 
 _ENDED = ("completed", "failed", "cancelled", "timed_out")
 _LONGEST_WAIT = 55  # maximum seconds that the service waits for a run per request
-
-
-class Group:
-    """The base class of the groups of calls."""
-
-    def __init__(self, client: Parley) -> None:
-        self._client = client
-        self._http = client._transport
-
-    def _page(self, kind: type[_T], path: str, query: Mapping[str, Any]) -> Page[_T]:
-        body = self._http.call(AgentList, Request("GET", path, query))  # a list of any type of entries
-        return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
 
 
 class Agents(Group):
@@ -75,9 +69,9 @@ class Agents(Group):
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
         return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
 
-    def get(self, id: str) -> Agent:
+    def get(self, agent_id: str) -> Agent:
         """Read an agent."""
-        return self._http.call(Agent, Request("GET", "/api/agents", {"id": _id(id)}))
+        return self._http.call(Agent, Request("GET", "/api/agents", {"id": require_id(agent_id)}))
 
     def list(self, *, q: str | None = None, limit: int | None = None, cursor: str | None = None) -> Page[Agent]:
         """List agents, newest first. `q` is a part of their names."""
@@ -85,7 +79,7 @@ class Agents(Group):
 
     def update(
         self,
-        id: str,
+        agent_id: str,
         *,
         name: str | None = None,
         system_prompt: str | None = None,
@@ -103,15 +97,32 @@ class Agents(Group):
         `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
-        return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": _id(id)}, body, repeatable=version is None))
+        return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": require_id(agent_id)}, body, repeatable=version is None))
 
-    def delete(self, id: str) -> Deleted:
+    def delete(self, agent_id: str) -> Deleted:
         """Delete an agent. Its queued runs are cancelled. Finished runs stay readable."""
-        return self._http.call(Deleted, Request("DELETE", "/api/agents", {"id": _id(id)}))
+        return self._http.call(Deleted, Request("DELETE", "/api/agents", {"id": require_id(agent_id)}))
+
+    def import_endpoints(self, agent_id: str, source: OpenApiImport) -> ImportedEndpoints:
+        """Add the operations of an OpenAPI 3 document to an agent's endpoints."""
+        query, body = {"id": require_id(agent_id), "action": "import-openapi"}, cast(Mapping[str, Any], source)
+        return self._http.call(ImportedEndpoints, json_request("POST", "/api/agents", query, body, repeatable=False))
+
+    def check(self, agent_id: str) -> AgentCheck:
+        """Try the connections of an agent: its models, MCP servers, search provider and endpoints.
+
+        It takes at most 30 seconds.
+        """
+        query = {"id": require_id(agent_id), "action": "check"}
+        return self._http.call(AgentCheck, Request("POST", "/api/agents", query, repeatable=False))
 
 
 class Templates(Group):
     """The templates, with which everyone may chat."""
+
+    def get(self, template_id: str) -> Template:
+        """Read a template."""
+        return self._about(Template, "GET", "/api/agents/templates", template_id)
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
         """List templates."""
@@ -182,7 +193,7 @@ class Automations(Group):
         *,
         target: str,
         message: str | None = None,
-        input: Mapping[str, Any] | None = None,
+        data: Mapping[str, Any] | None = None,
         automation_id: str | None = None,
         trigger_type: str | None = None,
         ttl_override: int | None = None,
@@ -193,15 +204,15 @@ class Automations(Group):
     ) -> Run:
         """Run an agent and return the run, once it has finished or requires an action.
 
-        With `wait=False` it returns as soon as the run is accepted. `input` is data for the agent.
+        With `wait=False` it returns as soon as the run is accepted. `data` is the input for the agent.
         Its key `message`, or the argument `message`, is the text. Calls with the same
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         """
-        given = dict(input or {})
+        given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
-            raise ValueError("message and input['message'] differ; pass only one of them")
-        body = {"target": _id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+            raise ValueError("message and data['message'] differ; pass only one of them")
+        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
@@ -209,13 +220,21 @@ class Automations(Group):
         request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
         return self._client.runs._submitted(request, wait, timeout)
 
+    def get(self, automation_id: str) -> Automation:
+        """Read an automation with its newest run."""
+        return self._about(Automation, "GET", "/api/automations", automation_id)
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Automation]:
+        """List automations by name."""
+        return self._page(Automation, "/api/automations", {"limit": limit, "cursor": cursor})
+
 
 class Runs(Group):
     """The runs of messages and triggers."""
 
-    def get(self, id: str) -> Run:
+    def get(self, run_id: str) -> Run:
         """Read a run's current state."""
-        return self._http.call(Run, Request("GET", "/api/runs", {"id": _id(id)}))
+        return self._http.call(Run, Request("GET", "/api/runs", {"id": require_id(run_id)}))
 
     def list(
         self,
@@ -231,27 +250,31 @@ class Runs(Group):
         query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "status": status, "limit": limit}
         return self._page(RunSummary, "/api/runs", {**query, "cursor": cursor})
 
-    def wait(self, id: str, *, timeout: float | None = None) -> Run:
+    def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
         """Wait until a run has finished or requires an action, and return it.
 
         After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         """
-        return self._awaited(_id(id), self._deadline(timeout))
+        return self._awaited(require_id(run_id), self._deadline(timeout))
 
-    def stream(self, id: str, *, last_event_id: str | None = None) -> Stream:
+    def stream(self, run_id: str, *, last_event_id: str | None = None) -> Stream:
         """Return the events of a run, from the first one or after `last_event_id`."""
-        request = Request("GET", "/api/runs", {"id": _id(id), "stream": "1"})
+        request = Request("GET", "/api/runs", {"id": require_id(run_id), "stream": "1"})
         source = Source(self._http, request, lambda _: request, last_event_id)
-        source.run_id = id
+        source.run_id = run_id
         return Stream(source, self.wait)
 
-    def cancel(self, id: str) -> Run:
-        """Cancel a run. A finished run is returned unchanged."""
-        return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": "cancel"}))
+    def timeline(self, run_id: str) -> Timeline:
+        """Read how a run spent its time: queue, attempts, model turns, tool calls and waits."""
+        return self._about(Timeline, "GET", "/api/runs", run_id, {"timeline": "1"})
 
-    def act(self, id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
+    def cancel(self, run_id: str) -> Run:
+        """Cancel a run. A finished run is returned unchanged."""
+        return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": "cancel"}))
+
+    def act(self, run_id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
         """Decide the `requiredAction` of a run."""
-        return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": decision, "toolCallId": tool_call_id}))
+        return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": decision, "toolCallId": tool_call_id}))
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:
@@ -275,13 +298,13 @@ class Runs(Group):
             if not self._client._visitor:  # visitors may not read runs: they wait by repeating the message with its key
                 return self._awaited(run["id"], deadline)
 
-    def _awaited(self, id: str, deadline: float) -> Run:
+    def _awaited(self, run_id: str, deadline: float) -> Run:
         while True:
             asked = self._http.clock()
-            run = self._http.call(Run, Request("GET", "/api/runs", {"id": id, "wait": self._patience(deadline)}))
+            run = self._http.call(Run, Request("GET", "/api/runs", {"id": run_id, "wait": self._patience(deadline)}))
             if _settled(run):
                 return run
-            self._go_on(id, asked, deadline)
+            self._go_on(run_id, asked, deadline)
 
     def _deadline(self, timeout: float | None) -> float:
         return math.inf if timeout is None else self._http.clock() + timeout
@@ -294,10 +317,10 @@ class Runs(Group):
         most = max(1, min(_LONGEST_WAIT, int(self._http.timeout - 5)))
         return int(min(most, max(0, math.ceil(deadline - self._http.clock())))) if deadline < math.inf else most
 
-    def _go_on(self, id: str, asked: float, deadline: float) -> None:
+    def _go_on(self, run_id: str, asked: float, deadline: float) -> None:
         now = self._http.clock()
         if now >= deadline:
-            raise WaitEndedError(f"waiting ended before run {id} finished; the run continues", run_id=id)
+            raise WaitEndedError(f"waiting ended before run {run_id} finished; the run continues", run_id=run_id)
         if now - asked < 0.5:  # a service that is shutting down responds immediately
             self._http.pause(0.5)
 
@@ -329,11 +352,11 @@ class Knowledge(Group):
         known, data = read_file(file)
         return self._http.call(Document, form_request(name or known, data, mime_type, metadata))
 
-    def get(self, id: str) -> Document:
+    def get(self, document_id: str) -> Document:
         """Read a document's state and progress."""
-        return self._http.call(Document, Request("GET", "/api/knowledge", {"id": _id(id)}))
+        return self._http.call(Document, Request("GET", "/api/knowledge", {"id": require_id(document_id)}))
 
-    def wait(self, id: str, *, timeout: float | None = None) -> Document:
+    def wait(self, document_id: str, *, timeout: float | None = None) -> Document:
         """Wait until a document is `ready` or `failed`, and return it.
 
         After `timeout` seconds it raises `WaitEndedError`.
@@ -341,11 +364,11 @@ class Knowledge(Group):
         deadline = self._client.runs._deadline(timeout)
         pause = 0.1
         while True:
-            document = self.get(id)
+            document = self.get(document_id)
             if document["status"] in ("ready", "failed"):
                 return document
             if self._http.clock() >= deadline:
-                raise WaitEndedError(f"waiting ended before document {id} was ready; its status is {document['status']}", document_id=id)
+                raise WaitEndedError(f"waiting ended before document {document_id} was ready; its status is {document['status']}", document_id=document_id)
             self._http.pause(min(pause, max(0.0, deadline - self._http.clock())))
             pause = min(2.0, pause * 1.5)
 
@@ -373,9 +396,47 @@ class Knowledge(Group):
         asked = {"query": query, "documentId": document_ids, "metadata": having, "limit": limit}
         return self._http.call(FoundList, Request("GET", "/api/knowledge", asked))
 
-    def delete(self, id: str) -> Deleted:
+    def download(self, document_id: str) -> bytes:
+        """Download a document's original."""
+        return self._http.content(Request("GET", "/api/knowledge", {"id": require_id(document_id), "content": "1"}))
+
+    def page(self, document_id: str, page: int) -> DocumentPage:
+        """Read the text of a page, from 1."""
+        return self._about(DocumentPage, "GET", "/api/knowledge", document_id, {"page": page})
+
+    def passages(self, document_id: str, chunk: int) -> DocumentPassages:
+        """Read a passage by its number, from 0, with the passages around it."""
+        return self._about(DocumentPassages, "GET", "/api/knowledge", document_id, {"chunk": chunk})
+
+    def update(
+        self,
+        document_id: str,
+        file: str | os.PathLike[str] | bytes | IO[bytes] | None = None,
+        *,
+        name: str | None = None,
+        content: str | None = None,
+        url: str | None = None,
+        mime_type: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Document:
+        """Change a document, or replace its content.
+
+        Omitted fields keep their values. New content or a new name is processed again.
+        """
+        query = {"id": require_id(document_id)}
+        if file is None:
+            body = {"name": name, "content": content, "url": url, "mimeType": mime_type, "metadata": metadata}
+            return self._http.call(Document, json_request("PUT", "/api/knowledge", query, body))
+        known, data = read_file(file)
+        return self._http.call(Document, form_request(name or known, data, mime_type, metadata, "PUT", query))
+
+    def retry(self, document_id: str) -> Document:
+        """Process a failed or ready document again."""
+        return self._http.call(Document, Request("POST", "/api/knowledge", {"id": require_id(document_id), "action": "retry"}))
+
+    def delete(self, document_id: str) -> Deleted:
         """Delete a document. Its passages are no longer found or cited."""
-        return self._http.call(Deleted, Request("DELETE", "/api/knowledge", {"id": _id(id)}))
+        return self._http.call(Deleted, Request("DELETE", "/api/knowledge", {"id": require_id(document_id)}))
 
 
 class Parley:
@@ -410,7 +471,15 @@ class Parley:
         self.chat = Chat(self)
         self.automations = Automations(self)
         self.runs = Runs(self)
+        self.sessions = Sessions(self)
         self.knowledge = Knowledge(self)
+        self.files = Files(self)
+        self.sources = Sources(self)
+        self.hooks = Hooks(self)
+        self.notifications = Notifications(self)
+        self.keys = Keys(self)
+        self.usage = UsageReports(self)
+        self.budgets = Budgets(self)
 
     def close(self) -> None:
         """Close the idle connections. Calls in progress in other threads finish normally."""
@@ -456,14 +525,6 @@ def _version() -> str:
 
 
 VERSION = _version()
-
-
-def _id(value: str) -> str:
-    """Reject a missing id, which would turn a request for an object into a request for all objects.
-    """
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"id must be a non-empty string, not {value!r}")
-    return value
 
 
 def _settled(run: Run) -> bool:

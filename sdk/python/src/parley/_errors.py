@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-from .types import FieldError, Problem, Run
+from .types import CompletedRun, FieldError, Problem, Run
 
 __all__ = [
     "APIError",
     "AuthenticationError",
     "BadRequestError",
     "ConflictError",
-    "ConnectionError",
+    "APIConnectionError",
     "NotFoundError",
     "ParleyError",
     "PermissionDeniedError",
@@ -24,7 +23,7 @@ __all__ = [
     "RunFailedError",
     "ServerError",
     "StreamRestartedError",
-    "TimeoutError",
+    "APITimeoutError",
     "WaitEndedError",
     "raise_for_status",
 ]
@@ -34,7 +33,7 @@ class ParleyError(Exception):
     """The base class of all exceptions in this package."""
 
 
-class ConnectionError(ParleyError, builtins.ConnectionError):
+class APIConnectionError(ParleyError, ConnectionError):
     """The service could not be reached, or the connection was lost before the response was
     complete.
     """
@@ -43,7 +42,7 @@ class ConnectionError(ParleyError, builtins.ConnectionError):
     """Whether the service may have received the request."""
 
 
-class TimeoutError(ConnectionError, builtins.TimeoutError):
+class APITimeoutError(APIConnectionError, TimeoutError):
     """Connecting to the service, sending the request, or waiting for more of the response took
     longer than `timeout`.
     """
@@ -124,7 +123,7 @@ class StreamRestartedError(ParleyError):
     """
 
 
-class WaitEndedError(ParleyError, builtins.TimeoutError):
+class WaitEndedError(ParleyError, TimeoutError):
     """The caller's `timeout` expired before the run finished, or before the document was processed.
 
     The run or document continues. `client.runs.wait(error.run_id)` waits again.
@@ -151,14 +150,14 @@ class RunFailedError(ParleyError):
         return (type(self), (self.run,))
 
 
-def raise_for_status(run: Run) -> Run:
-    """Return a completed run.
+def raise_for_status(run: Run) -> CompletedRun:
+    """Return a completed run, whose `message` is a text.
 
     Raise `RunFailedError` if the run failed, was cancelled, timed out or requires an action.
     """
     if run["status"] != "completed":
         raise RunFailedError(run)
-    return run
+    return cast(CompletedRun, run)
 
 
 _BY_STATUS: dict[int, type[APIError]] = {

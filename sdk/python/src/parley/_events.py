@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from ._errors import APIError, ConnectionError, ParleyError, StreamRestartedError
+from ._errors import APIError, APIConnectionError, ParleyError, StreamRestartedError
 from ._transport import Live, Request, Transport
 from .types import Run, RunEvent
 
@@ -85,7 +85,7 @@ class Source:
             while not self.ready and not self.over:
                 try:
                     self._read()
-                except (APIError, ConnectionError) as error:
+                except (APIError, APIConnectionError) as error:
                     self._disconnect()
                     self._recover(error)
                 except BaseException:
@@ -109,7 +109,7 @@ class Source:
             if self.last is None or _number(event["id"]) > _number(self.last):
                 self._accept(event)
         if not data and not self.over:
-            raise ConnectionError("the stream ended before the run finished")
+            raise APIConnectionError("the stream ended before the run finished")
 
     def _accept(self, event: RunEvent) -> None:
         self.last = event["id"]

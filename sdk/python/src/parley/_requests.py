@@ -21,9 +21,10 @@ def json_request(
     headers: Mapping[str, str] | None = None,
     *,
     repeatable: bool = True,
+    nulls: bool = False,
 ) -> Request:
-    """Return a request with a JSON body. Fields that are None are omitted."""
-    given = {name: value for name, value in body.items() if value is not None}
+    """Return a request with a JSON body. Fields that are None are omitted, or with `nulls` sent."""
+    given = {name: value for name, value in body.items() if nulls or value is not None}
     # An unpaired surrogate is escaped, so that the service reports the field that contains it.
     raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace")
     return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
@@ -43,7 +44,14 @@ def read_file(file: str | os.PathLike[str] | bytes | IO[bytes]) -> tuple[str, by
     return os.path.basename(name) if isinstance(name, str) else "", data
 
 
-def form_request(name: str, data: bytes, mime_type: str | None, metadata: Mapping[str, str] | None) -> Request:
+def form_request(
+    name: str,
+    data: bytes,
+    mime_type: str | None,
+    metadata: Mapping[str, str] | None,
+    method: str = "POST",
+    query: Mapping[str, Any] | None = None,
+) -> Request:
     """Return the form that uploads a file."""
     if not name:
         raise ValueError("name is required for this file; pass name=…")
@@ -55,4 +63,4 @@ def form_request(name: str, data: bytes, mime_type: str | None, metadata: Mappin
         body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n{json.dumps(metadata)}\r\n'.encode())
     body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode(errors="surrogatepass"))
     body.write(f"Content-Type: {kind}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode())
-    return Request("POST", "/api/knowledge", {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())
+    return Request(method, "/api/knowledge", query or {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())

@@ -5,7 +5,6 @@ A connection carries one request at a time, and any number of threads may send.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import http.client
 import json
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode, urlsplit
 
-from ._errors import APIError, ConnectionError, NotFoundError, ParleyError, TimeoutError, api_error
+from ._errors import APIError, APIConnectionError, NotFoundError, ParleyError, APITimeoutError, api_error
 
 _T = TypeVar("_T")
 
@@ -209,15 +208,21 @@ class Transport:
 
     def call(self, kind: type[_T], request: Request) -> _T:
         """Send a request, and return the JSON of its response, which has the type `kind`."""
+        return self._persist(request, lambda: cast(_T, self._once(request)))
+
+    def content(self, request: Request) -> bytes:
+        """Send a request, and return the body of its response."""
+        return self._persist(request, lambda: self._whole(self.open(request)))
+
+    def _persist(self, request: Request, send: Callable[[], _T]) -> _T:
         failures, lost = 0, False
         while True:
             try:
-                value: _T = self._once(request)
-                return value
-            except (APIError, ConnectionError) as error:
+                return send()
+            except (APIError, APIConnectionError) as error:
                 if lost and request.method == "DELETE" and isinstance(error, NotFoundError):
                     return cast(_T, {"id": request.query["id"], "deleted": True})  # deleted by the request whose response was lost
-                lost = lost or (isinstance(error, ConnectionError) and error.sent)
+                lost = lost or (isinstance(error, APIConnectionError) and error.sent)
                 delay = self.delay(error, failures, request.repeatable)
                 if delay is None:
                     raise
@@ -244,7 +249,7 @@ class Transport:
             live = Live(connection, self._exchange(call, connection, request))
         except BaseException as error:
             connection.close()
-            if not isinstance(error, ConnectionError) or isinstance(error, TimeoutError) or connection.fresh:
+            if not isinstance(error, APIConnectionError) or isinstance(error, APITimeoutError) or connection.fresh:
                 raise
         else:
             if live.status < 300:
@@ -281,7 +286,7 @@ class Transport:
         if failures >= self.max_retries:
             return None
         backoff: float = min(8.0, 0.5 * 2**failures) * random.uniform(0.75, 1)
-        if isinstance(error, ConnectionError):
+        if isinstance(error, APIConnectionError):
             return backoff if repeatable or not error.sent else None
         if not isinstance(error, APIError) or not error.retryable or (error.status < 500 and error.status not in (408, 409, 429)):
             return None
@@ -338,7 +343,7 @@ def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
-        kind = TimeoutError if isinstance(error, builtins.TimeoutError) else ConnectionError
+        kind = APITimeoutError if isinstance(error, TimeoutError) else APIConnectionError
         problem = kind(where + type(error).__name__ + (f": {error}" if str(error) else ""))
         problem.sent = sent
         raise problem from error

@@ -13,6 +13,7 @@ __all__ = [
     "AgUiInputMessagesItem",
     "Agent",
     "AgentChange",
+    "AgentCheck",
     "AgentId",
     "AgentList",
     "AiSdkChat",
@@ -54,8 +55,10 @@ __all__ = [
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
+    "CompletedRun",
     "ConnectRealtimeHeaders",
     "ConnectRealtimeQuery",
+    "ConnectionCheck",
     "CreateClientSecretAnswer",
     "CreateClientSecretBody",
     "CreateClientSecretHeaders",
@@ -133,6 +136,7 @@ __all__ = [
     "FieldErrorCode",
     "FileId",
     "FinishOidcQuery",
+    "FinishReason",
     "Found",
     "FoundList",
     "GetAgentsAnswer",
@@ -144,6 +148,9 @@ __all__ = [
     "GetBudgetsAnswer",
     "GetBudgetsHeaders",
     "GetBudgetsQuery",
+    "GetContainerFileAnswer",
+    "GetContainerFileHeaders",
+    "GetContainerFilePath",
     "GetDeliveriesAnswer",
     "GetDeliveriesHeaders",
     "GetDeliveriesQuery",
@@ -325,6 +332,7 @@ __all__ = [
     "OpenAiResponseError2",
     "OpenAiResponseEvent",
     "OpenAiResponseEventData",
+    "OpenAiResponseIncomplete_details2",
     "OpenAiResponseReasoning",
     "OpenAiResponseRequest",
     "OpenAiResponseRequestConversation3",
@@ -340,9 +348,13 @@ __all__ = [
     "OpenAiTextAnnotation",
     "OpenAiTextAnnotation1",
     "OpenAiTextAnnotation2",
+    "OpenAiTextAnnotation3",
     "OpenAiUsage",
     "OpenApiDocument",
     "OpenApiImport",
+    "OpenFileLinkAnswer",
+    "OpenFileLinkHeaders",
+    "OpenFileLinkQuery",
     "OpenapiAnswer",
     "OpenapiHeaders",
     "Organization",
@@ -400,6 +412,7 @@ __all__ = [
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
+    "ProviderError",
     "PutAgentsAnswer",
     "PutAgentsBody",
     "PutAgentsHeaders",
@@ -460,6 +473,7 @@ __all__ = [
     "RunStartedEventData",
     "RunStatus",
     "RunSummary",
+    "RunWarning",
     "SecretHeaders",
     "Session",
     "SessionId",
@@ -777,20 +791,28 @@ class HookTest(TypedDict):
     """Any JSON; default: a small object."""
 
 
-DeliveryStatus: TypeAlias = Literal["accepted", "coalesced", "filtered", "answered", "refused"]
+DeliveryStatus: TypeAlias = Literal[
+    "accepted",
+    "coalesced",
+    "filtered",
+    "answered",
+    "refused",
+    "rejected",
+]
 """`accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
 rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start;
-see `error`.
+see `error`. `rejected`: without a valid signature; repetitions share an entry, which counts
+one of them every 10 seconds.
 """
 
 
 class DeliveryError(TypedDict):
-    """Why a delivery was refused."""
+    """Why a delivery was refused or rejected."""
 
     code: str
     """`invalid_request` (the template rendered no text, or the body is not JSON), `not_found`
-    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`. More codes may be
-    added.
+    (the agent was deleted), `caller_not_allowed`, `budget_exceeded`, `unauthenticated` (no
+    valid signature; the message names the sender's address). More codes may be added.
     """
 
     message: str
@@ -1340,6 +1362,39 @@ class Widget(TypedDict):
     """Whether a secret is set; it is never shown."""
 
 
+class ConnectionCheck(TypedDict):
+    """The result for one connection."""
+
+    kind: str
+    """`model`, `webSearch`, `mcp` (a server), `httpRequest` (the host of an endpoint), or
+    `worker` if no worker with the role `name` could check the rest.
+    """
+
+    name: str
+    """The model, search provider, server or endpoint."""
+
+    ok: bool
+
+    detail: str
+    """The result in words, or the reason why the connection does not work."""
+
+    durationMs: int
+
+
+class AgentCheck(TypedDict):
+    """The results of a check of an agent's connections."""
+
+    version: int
+    """The agent's version that was checked."""
+
+    checkedAt: Time
+
+    ok: bool
+    """Whether all connections work."""
+
+    checks: list[ConnectionCheck]
+
+
 class Agent(TypedDict):
     """A configured agent of one organization."""
 
@@ -1360,8 +1415,18 @@ class Agent(TypedDict):
     allowedCallers: AllowedCallers
     widget: Widget
 
+    appendSources: bool
+    """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
+    files that programs made, for clients that ignore annotations.
+    """
+
     version: int
     """Increases with each change."""
+
+    lastCheck: AgentCheck | None
+    """The result of the last `action=check`, which does not increase the version; null if
+    there was none.
+    """
 
     createdAt: Time
     updatedAt: Time
@@ -1511,6 +1576,12 @@ class NewAgent(TypedDict):
     """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
+
+    appendSources: NotRequired[bool | None]
+    """Whether the text of answers on `/v1` ends with a list of sources and files. Default:
+    `false`.
+    """
+
     templateId: NotRequired[TemplateId]
 
 
@@ -1528,6 +1599,9 @@ class AgentChange(TypedDict):
     allowedCallers: NotRequired[AllowedCallers | None]
     widget: NotRequired[WidgetChange | None]
 
+    appendSources: NotRequired[bool | None]
+    """Whether the text of answers on `/v1` ends with a list of sources and files."""
+
     version: NotRequired[int]
     """Change the agent only if it has this version."""
 
@@ -1538,6 +1612,9 @@ class AgentChange(TypedDict):
 
     updatedAt: NotRequired[str]
     """As it was read."""
+
+    lastCheck: NotRequired[AgentCheck | None]
+    """As it was read; ignored."""
 
 
 class SignedVisitor(TypedDict):
@@ -1781,13 +1858,13 @@ RunErrorCode: TypeAlias = Literal[
     "model_rate_limited",
     # The model did not respond before the run's deadline.
     "model_timeout",
-    # The model's answer was interrupted.
+    # The model's answer was interrupted in several attempts in a row, or within a tool call.
     "model_truncated",
     # The provider rejected the request or the credentials, or returned an unusable response.
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The message exceeds the model's context.
+    # The prompt exceeds the model's context. The message names the sizes of both.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -1828,11 +1905,26 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class ProviderError(TypedDict):
+    """The response with which a model provider refused a call."""
+
+    status: int
+    """Its HTTP status; 200 if the error came within a stream."""
+
+    message: str
+    """The provider's message, without keys and other secrets; may be empty."""
+
+
 class RunError(TypedDict):
     """Why a run failed."""
 
     code: RunErrorCode
     message: str
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, in responses with a whole run: what the model's provider responded.
+    Absent if it did not respond.
+    """
 
 
 class RequiredAction(TypedDict):
@@ -1855,6 +1947,33 @@ class RequiredAction(TypedDict):
     """The time at which the run fails if there is no decision."""
 
 
+FinishReason: TypeAlias = Literal[
+    "stop",
+    "length",
+    "content_filter",
+    "tool_calls",
+    "cancelled",
+    "error",
+]
+"""Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
+`content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
+`tool_calls` is reserved.
+"""
+
+
+class RunWarning(TypedDict):
+    """A connection of the agent that did not work during the run."""
+
+    kind: str
+    """`mcp`: a server without tools."""
+
+    name: str
+    """The server's name."""
+
+    message: str
+    """The reason."""
+
+
 class Run(TypedDict):
     """One execution of an agent or template."""
 
@@ -1868,6 +1987,13 @@ class Run(TypedDict):
     """The template; null for an agent."""
 
     sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
     trigger: Trigger
 
     message: str | None
@@ -1897,6 +2023,20 @@ class Run(TypedDict):
 
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
+    warnings: NotRequired[list[RunWarning]]
+    """The agent's connections that did not work, although the run went on; absent if none and
+    until the run has finished.
+    """
+
+    appendSources: NotRequired[Literal[True]]
+    """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
 
     attempts: int
     """How often a worker has started the run."""
@@ -2024,6 +2164,13 @@ class RunSummary(TypedDict):
     """The template; null for an agent."""
 
     sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
     trigger: Trigger
 
     message: str | None
@@ -2058,6 +2205,12 @@ class RunSummary(TypedDict):
 
     omittedTurns: NotRequired[int]
     """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
 
     attempts: int
     """How often a worker has started the run."""
@@ -2131,6 +2284,9 @@ class Span(TypedDict):
 
     message: NotRequired[str]
     """Why the span ended; for a wait, the decision or the question."""
+
+    provider: NotRequired[ProviderError]
+    """Only for admins, for an attempt: the provider's response that ended its work."""
 
 
 class TimelineInput(TypedDict):
@@ -2571,17 +2727,30 @@ class AiSdkChatMessagesItemPartsItem(TypedDict):
 
 
 class AiSdkChatMessagesItem(TypedDict):
+    id: NotRequired[str]
+    """Of an answer: the id that the stream has given it."""
+
     role: str
     parts: list[AiSdkChatMessagesItemPartsItem | dict[str, Any]]
 
 
 class AiSdkChat(TypedDict):
     """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
-    text of the last message, which must be the user's, is the message; the session already
-    contains the others. Unknown fields are ignored.
+    text of the last message, which must be the user's, is the message; the others say which
+    of the session's runs it continues, also after an edit or for another answer (`trigger`,
+    `messageId`). Unknown fields are ignored.
     """
 
     id: SessionId
+
+    trigger: NotRequired[str]
+    """`regenerate-message`: another answer to the last message. Other values have no effect."""
+
+    messageId: NotRequired[str | None]
+    """The edited message, or the answer to replace. If set, a request without answers begins a
+    new branch, or replaces the answer with this id.
+    """
+
     messages: list[AiSdkChatMessagesItem | dict[str, Any]]
 
 
@@ -3317,7 +3486,7 @@ ErrorCode: TypeAlias = Literal[
     "invalid_request",
     # A user's API key needs the header `x-organization-id`.
     "organization_required",
-    # The request has two explicit credentials.
+    # The request has two explicit credentials that differ.
     "conflicting_credentials",
     # The credential is missing, unknown, revoked, expired or malformed. At login: the email address
     # or the password is wrong.
@@ -3580,10 +3749,15 @@ class OpenAiCompletionRequestStream_options(TypedDict):
 
 
 class OpenAiCompletionRequestMetadata(TypedDict):
-    """`session_id` is the session's id; other keys are free for your use."""
+    """`session_id` is the session's id. `append_sources` overrides the agent's setting
+    `appendSources`. Other keys are free for your use.
+    """
 
     session_id: NotRequired[str | None]
     """The session's id."""
+
+    append_sources: NotRequired[Literal["true", "false"]]
+    """Whether the text ends with a list of sources and files."""
 
 
 class OpenAiCompletionRequestResponse_format(TypedDict):
@@ -3591,8 +3765,8 @@ class OpenAiCompletionRequestResponse_format(TypedDict):
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+    """A conversation to answer. Fields not listed here are ignored, among them `user`,
+    `temperature`, `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
     """
 
     model: str
@@ -3606,11 +3780,10 @@ class OpenAiCompletionRequest(TypedDict):
 
     stream_options: NotRequired[OpenAiCompletionRequestStream_options | dict[str, Any] | None]
 
-    user: NotRequired[str | None]
-    """The session's id, unless `metadata.session_id` is given."""
-
     metadata: NotRequired[OpenAiCompletionRequestMetadata | dict[str, Any] | None]
-    """`session_id` is the session's id; other keys are free for your use."""
+    """`session_id` is the session's id. `append_sources` overrides the agent's setting
+    `appendSources`. Other keys are free for your use.
+    """
 
     n: NotRequired[Literal[1] | None]
 
@@ -3653,7 +3826,8 @@ class OpenAiAnnotation2(TypedDict):
 
 OpenAiAnnotation: TypeAlias = OpenAiAnnotation1 | OpenAiAnnotation2
 """A citation: a page or document supports the text from `start_index` to `end_index`, in
-Unicode code points.
+Unicode code points. A file that a program made is a `url_citation` with the file's name as
+its title.
 """
 
 
@@ -3683,7 +3857,7 @@ class OpenAiCompletionChoicesItem(TypedDict):
     index: Literal[0]
     message: OpenAiCompletionChoicesItemMessage
     logprobs: None
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length", "content_filter"]
 
 
 class OpenAiCompletion(TypedDict):
@@ -3710,7 +3884,7 @@ class OpenAiChunkChoicesItem(TypedDict):
     index: Literal[0]
     delta: OpenAiChunkChoicesItemDelta
     logprobs: None
-    finish_reason: Literal["stop"] | None
+    finish_reason: Literal["stop", "length", "content_filter"] | None
 
 
 class OpenAiChunk(TypedDict):
@@ -3742,6 +3916,7 @@ class OpenAiInputItem(TypedDict):
     type: NotRequired[(
         Literal[
             "message",
+            "item_reference",
             "reasoning",
             "compaction",
             "web_search_call",
@@ -3752,6 +3927,12 @@ class OpenAiInputItem(TypedDict):
         ]
         | None
     )]
+
+    id: NotRequired[str | None]
+    """Of an `item_reference`: the id of an item of a response to the same caller. Else
+    ignored.
+    """
+
     role: NotRequired[Literal["user", "assistant", "system", "developer"] | None]
     content: NotRequired[OpenAiContent]
 
@@ -3769,8 +3950,8 @@ class OpenAiResponseRequestText(TypedDict):
 
 
 class OpenAiResponseRequest(TypedDict):
-    """A request for a response. Fields not listed here are ignored, among them `temperature`,
-    `top_p`, `max_output_tokens`, `reasoning` and `store`: the agent's configuration
+    """A request for a response. Fields not listed here are ignored, among them `user`,
+    `temperature`, `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration
     decides.
     """
 
@@ -3778,13 +3959,14 @@ class OpenAiResponseRequest(TypedDict):
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """The user's text, or items: messages, and items of earlier responses, which are ignored.
-    The last message must be the user's. Its length is limited only by the body's.
+    """The user's text, or items: messages, references to messages of earlier responses, and
+    calls of earlier responses, which are ignored. The last message must be the user's. Its
+    length is limited only by the body's.
     """
 
     instructions: NotRequired[str | None]
-    """Appended to the agent's prompt; at most 32,000 characters together with the messages of
-    `system` and `developer`.
+    """Appended to the agent's prompt, with the messages of `system` and `developer`. Their
+    length is limited only by the body's.
     """
 
     stream: NotRequired[bool | None]
@@ -3793,22 +3975,24 @@ class OpenAiResponseRequest(TypedDict):
     background: NotRequired[bool | None]
     """Respond immediately with the current state."""
 
+    store: NotRequired[bool | None]
+    """`false`: the response cannot be retrieved, cancelled or continued by its id. The run
+    stays in `GET /api/runs`. Must not be `false` with `background`.
+    """
+
     conversation: NotRequired[str | OpenAiResponseRequestConversation3 | dict[str, Any] | None]
     """The session's id."""
 
     previous_response_id: NotRequired[str | None]
-    """Continue in the session of this response, unless `conversation` is given. The response
-    must have the same caller and model.
+    """Continue this response, in its session, unless `conversation` is given. Other responses
+    that continue it are not in the history. The response must have the same caller and
+    model.
     """
 
     metadata: NotRequired[dict[str, str] | None]
     """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
-    given. Other keys are free for your use, and the response repeats them.
-    """
-
-    user: NotRequired[str | None]
-    """The session's id, unless `conversation`, `previous_response_id` or `metadata.session_id`
-    is given.
+    given. `append_sources`, `true` or `false`, overrides the agent's setting
+    `appendSources`. Other keys are free for your use, and the response repeats them.
     """
 
     tools: NotRequired[list[Any] | None]
@@ -3823,6 +4007,10 @@ class OpenAiResponseRequest(TypedDict):
 class OpenAiResponseError2(TypedDict):
     code: str
     message: str
+
+
+class OpenAiResponseIncomplete_details2(TypedDict):
+    reason: Literal["max_output_tokens", "content_filter"]
 
 
 class OpenAiTextAnnotation1(TypedDict):
@@ -3840,9 +4028,31 @@ class OpenAiTextAnnotation2(TypedDict):
     index: int
 
 
-OpenAiTextAnnotation: TypeAlias = OpenAiTextAnnotation1 | OpenAiTextAnnotation2
+class OpenAiTextAnnotation3(TypedDict):
+    type: Literal["container_file_citation"]
+
+    container_id: str
+    """The session's id."""
+
+    file_id: FileId
+    filename: str
+    start_index: int
+    end_index: int
+
+    url: NotRequired[str]
+    """Opens the file without a credential, for a limited time (`FILE_LINK_TTL`); absent if the
+    service has no such links.
+    """
+
+
+OpenAiTextAnnotation: TypeAlias = (
+    OpenAiTextAnnotation1
+    | OpenAiTextAnnotation2
+    | OpenAiTextAnnotation3
+)
 """A citation, in Unicode code points: a page that supports the text from `start_index` to
-`end_index`, or a document that supports the text before `index`.
+`end_index`, a document that supports the text before `index`, or a file that a program
+made, with its place in the list of files or at the end of the text.
 """
 
 
@@ -3969,13 +4179,18 @@ class OpenAiResponse(TypedDict):
     object: Literal["response"]
     created_at: int
     completed_at: int | None
-    status: Literal["queued", "in_progress", "completed", "failed", "cancelled"]
+
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+    """`incomplete`: the answer ended early."""
+
     background: bool
 
     error: OpenAiResponseError2 | None
     """Why there is no answer: the code of the run's error, `timed_out` or `cancelled`."""
 
-    incomplete_details: None
+    incomplete_details: OpenAiResponseIncomplete_details2 | None
+    """Why the answer ended early; null if it did not."""
+
     instructions: str | None
     max_output_tokens: None
     metadata: dict[str, str]
@@ -3987,7 +4202,7 @@ class OpenAiResponse(TypedDict):
     parallel_tool_calls: Literal[True]
     previous_response_id: str | None
     reasoning: OpenAiResponseReasoning
-    store: Literal[True]
+    store: bool
     temperature: None
     text: OpenAiResponseText
     tool_choice: Literal["auto"]
@@ -4003,6 +4218,7 @@ class OpenAiResponseEventData(TypedDict):
         "response.created",
         "response.in_progress",
         "response.completed",
+        "response.incomplete",
         "response.failed",
         "error",
         "response.output_item.added",
@@ -4056,7 +4272,7 @@ class OpenAiResponseEventData(TypedDict):
 
 class OpenAiResponseEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. The last one
-    is `response.completed`, `response.failed` or `error`.
+    is `response.completed`, `response.incomplete`, `response.failed` or `error`.
     """
 
     event: str
@@ -4103,14 +4319,14 @@ GetAgentsAnswer: TypeAlias = AgentList | Agent
 
 class PostAgentsQuery(TypedDict):
     """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
-    agent, or import endpoints.
+    agent, import endpoints, or check connections.
     """
 
-    action: NotRequired[Literal["chat", "import-openapi"]]
-    """`chat` or `import-openapi`; omit it to create an agent."""
+    action: NotRequired[Literal["chat", "import-openapi", "check"]]
+    """`chat`, `import-openapi` or `check`; omit it to create an agent."""
 
     id: NotRequired[AgentId]
-    """With `action`: the agent to chat with, or to import into."""
+    """With `action`: the agent to chat with, to import into, or to check."""
 
     template: NotRequired[TemplateId]
     """With `action=chat`: the template to chat with."""
@@ -4139,8 +4355,8 @@ PostAgentsHeaders = TypedDict(
         "If-Match": NotRequired[str],
     },
 )
-"""The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, or
-import endpoints.
+"""The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+endpoints, or check connections.
 """
 
 
@@ -4151,14 +4367,14 @@ PostAgentsBody: TypeAlias = (
     | AiSdkChat | dict[str, Any]
     | AgUiInput | dict[str, Any]
 )
-"""The body of `POST /api/agents`: Chat with an agent or a template, create an agent, or import
-endpoints.
+"""The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
+endpoints, or check connections.
 """
 
 
-PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | Agent
-"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent, or
-import endpoints.
+PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | Agent
+"""The response to `POST /api/agents`: Chat with an agent or a template, create an agent,
+import endpoints, or check connections.
 """
 
 
@@ -4810,6 +5026,32 @@ GetFilesHeaders = TypedDict(
 
 GetFilesAnswer: TypeAlias = Bytes
 """The response to `GET /api/files`: Download a file that a run made."""
+
+
+class OpenFileLinkQuery(TypedDict):
+    """The query parameters of `GET /files`: Open a link to a file."""
+
+    token: str
+    """The link's signed token."""
+
+
+OpenFileLinkHeaders = TypedDict(
+    "OpenFileLinkHeaders",
+    {
+        # One range of bytes, such as `bytes=1048576-`.
+        "Range": NotRequired[str],
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
+        "If-Range": NotRequired[str],
+        # The `ETag` of the client's copy.
+        "If-None-Match": NotRequired[str],
+    },
+)
+"""The headers of `GET /files`: Open a link to a file."""
+
+
+OpenFileLinkAnswer: TypeAlias = Bytes
+"""The response to `GET /files`: Open a link to a file."""
 
 
 class GetKnowledgeQuery(TypedDict):
@@ -5755,6 +5997,44 @@ CreateResponseEvent: TypeAlias = OpenAiResponseEvent
 """An event of `POST /v1/responses`."""
 
 
+class GetContainerFilePath(TypedDict):
+    """The path parameters of `GET /v1/containers/{container}/files/{id}/content`: Download a
+    file that a run made.
+    """
+
+    container: str
+    """The `container_id` of the citation. It is not checked."""
+
+    id: str
+    """The `file_id` of a `container_file_citation`."""
+
+
+GetContainerFileHeaders = TypedDict(
+    "GetContainerFileHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+        # One range of bytes, such as `bytes=1048576-`.
+        "Range": NotRequired[str],
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
+        "If-Range": NotRequired[str],
+        # The `ETag` of the client's copy.
+        "If-None-Match": NotRequired[str],
+    },
+)
+"""The headers of `GET /v1/containers/{container}/files/{id}/content`: Download a file that a
+run made.
+"""
+
+
+GetContainerFileAnswer: TypeAlias = Bytes
+"""The response to `GET /v1/containers/{container}/files/{id}/content`: Download a file that a
+run made.
+"""
+
+
 class GetResponsePath(TypedDict):
     """The path parameters of `GET /v1/responses/{id}`: Get a response."""
 
@@ -5930,3 +6210,79 @@ DocsErrorsAnswer: TypeAlias = str
 
 LlmsAnswer: TypeAlias = str
 """The response to `GET /llms.txt`: Get a description of this service for language models."""
+
+
+class CompletedRun(TypedDict):
+    """A completed run, which has an answer."""
+
+    id: RunId
+    status: Literal["completed"]
+
+    agentId: str | None
+    """The agent; null for a template."""
+
+    templateId: str | None
+    """The template; null for an agent."""
+
+    sessionId: SessionId
+
+    previousRunId: NotRequired[RunId]
+    """The run that this run continues, if the request named one: a previous response, or the
+    answer before an edited or regenerated message. If absent, the run continues the
+    session's last run, or has the history of its request.
+    """
+
+    trigger: Trigger
+
+    message: str
+    """The answer; null until there is one."""
+
+    output: RunOutput | None
+    """The answer as data."""
+
+    citations: list[Citation]
+    """The sources that the answer cites, at most 500."""
+
+    toolCalls: list[ToolCall]
+    usage: Usage
+
+    error: RunError | None
+    """Why the run failed; null if it did not."""
+
+    requiredAction: NotRequired[RequiredAction]
+    """The decision that the run needs before it continues; present only if the status is
+    `requires_action`.
+    """
+
+    citationsRemoved: NotRequired[int]
+    """Citations removed from the answer: not found in their source, or after the first 500.
+    Absent if none.
+    """
+
+    omittedTurns: NotRequired[int]
+    """Older turns of the session omitted because the model's context was full; absent if none."""
+
+    finishReason: FinishReason | None
+    """Null before the end."""
+
+    agentVersion: int | None
+    """The agent's version when the run was accepted; null for a template."""
+
+    warnings: NotRequired[list[RunWarning]]
+    """The agent's connections that did not work, although the run went on; absent if none and
+    until the run has finished.
+    """
+
+    appendSources: NotRequired[Literal[True]]
+    """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+    attempts: int
+    """How often a worker has started the run."""
+
+    idempotencyKey: str | None
+    createdAt: Time
+    startedAt: MaybeTime
+    finishedAt: MaybeTime
+
+    expiresAt: MaybeTime
+    """When the result expires; null if not known yet or never."""

@@ -201,7 +201,10 @@ func (b *block) arguments() string {
 func (a *accumulator) stopReason() (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
-		return "", llm.NewError(llm.KindFiltered, nil)
+		if a.text.Len() == 0 || a.calls > 0 { // without an answer, or inside a call
+			return "", llm.NewError(llm.KindFiltered, nil)
+		}
+		return llm.StopFiltered, nil
 	case sdk.StopReasonPauseTurn: // paused for a tool that the provider executes; these tools are never enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:

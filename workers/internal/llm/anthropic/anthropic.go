@@ -33,6 +33,7 @@ type Provider struct {
 	limits   remote.Limits
 	context  int
 	official bool
+	key      string // to redact it in error messages
 }
 
 // New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
@@ -60,7 +61,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	return &Provider{
 		messages: sdk.NewMessageService(options...), client: client, limits: limits,
-		context: cfg.ContextTokens, official: base == officialURL,
+		context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
 	}, nil
 }
 
@@ -125,7 +126,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.stop == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
-			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.key, Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)

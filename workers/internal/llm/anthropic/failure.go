@@ -18,7 +18,8 @@ const statusOverloaded = 529
 // fromStatus classifies an HTTP error response by its status and body.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
-	e := llm.NewError(kindFor(status, kind, message), fmt.Errorf("status %d from provider", status))
+	e := llm.NewError(kindFor(status, kind, strings.ToLower(message)), fmt.Errorf("status %d from provider", status))
+	e.Detail = message
 	if e.Kind == llm.KindUnknownModel {
 		e.Message = "The model provider does not know this model."
 	}
@@ -32,7 +33,9 @@ func fromEvent(err error) *llm.Error {
 		return nil
 	}
 	kind, message := readDetail([]byte(event.RawJSON()))
-	return llm.NewError(kindFor(statusFor(kind), kind, message), errors.New("error event in stream"))
+	e := llm.NewError(kindFor(statusFor(kind), kind, strings.ToLower(message)), errors.New("error event in stream"))
+	e.Detail = message
+	return e
 }
 
 // statusFor returns the status that corresponds to an error inside a stream.
@@ -107,11 +110,11 @@ type detail struct {
 	} `json:"error"`
 }
 
-// readDetail returns the type and the lower-case message of an error body.
+// readDetail returns the type and the message of an error body.
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {
 		return "", "" // the body is not an error object
 	}
-	return d.Error.Type, strings.ToLower(d.Error.Message)
+	return d.Error.Type, d.Error.Message
 }

@@ -82,6 +82,7 @@ func (p *Provider) forget() {
 type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]
 	opened atomic.Pointer[time.Time]
+	broken atomic.Bool // the newest fault was an answer that broke off
 }
 
 // newCircuit returns a closed breaker. Only transient failures of the provider count as faults.
@@ -123,9 +124,14 @@ func isExcluded(err error) bool {
 	return err != nil && !errors.As(err, &e)
 }
 
-// refusal returns the error of a call that the breaker rejects.
+// refusal returns the error of a call that the breaker rejects. Runs give up sooner if answers break
+// off than if the provider is down, so the two cases have different kinds.
 func (c *circuit) refusal(cause error) *llm.Error {
-	e := llm.NewUnused(llm.KindUnavailable, cause)
+	kind := llm.KindUnavailable
+	if c.broken.Load() {
+		kind = llm.KindTruncated
+	}
+	e := llm.NewUnused(kind, cause)
 	e.RetryAfter = probeTime
 	if opened := c.opened.Load(); errors.Is(cause, gobreaker.ErrOpenState) && opened != nil {
 		e.RetryAfter = max(openTime-time.Since(*opened), probeTime)
@@ -166,5 +172,8 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 
 	res, err := m.Model.Stream(ctx, req, emit)
 	outcome = err
+	if fault, failed := errors.AsType[*llm.Error](err); failed && isFault(err) {
+		m.circuit.broken.Store(fault.Kind == llm.KindTruncated)
+	}
 	return res, err
 }

@@ -119,6 +119,21 @@ func TestOpensAfterFaultsAndProbes(t *testing.T) {
 	})
 }
 
+// TestRejectedCallsSayIfAnswersBrokeOff checks the kind of the error of an open breaker, by the newest
+// fault.
+func TestRejectedCallsSayIfAnswersBrokeOff(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[llm.Kind]llm.Kind{
+		llm.KindTruncated: llm.KindTruncated, llm.KindTimeout: llm.KindUnavailable, llm.KindBadResponse: llm.KindUnavailable,
+	} {
+		p := breaker.New(provider{"m": &failing{err: llm.NewError(fault, nil)}})
+		fail(t, p, 5)
+		if e := call(t, p, "m"); e == nil || e.Kind != want || !e.Unused || !e.Retryable || e.Provider != nil {
+			t.Errorf("%s: %+v", fault, e)
+		}
+	}
+}
+
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,5 +16,6 @@
 //     long one,
 //   - a call that the caller canceled.
 //
-// An open breaker fails calls immediately with llm.KindUnavailable and the delay before a retry.
+// An open breaker fails calls immediately with the delay before a retry, and with
+// llm.KindUnavailable, or llm.KindTruncated if the newest fault was an answer that broke off.
 package breaker

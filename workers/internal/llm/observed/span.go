@@ -41,7 +41,9 @@ func (m *model) end(span tracing.Span, res llm.Response) {
 }
 
 // finish maps stop reasons to the finish reasons of OpenTelemetry's conventions.
-var finish = map[llm.StopReason]string{llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length"}
+var finish = map[llm.StopReason]string{
+	llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length", llm.StopFiltered: "content_filter",
+}
 
 // message and part are the JSON form of a conversation in OpenTelemetry's conventions.
 type message struct {

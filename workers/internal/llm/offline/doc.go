@@ -44,7 +44,7 @@
 //
 // "offline/echo" answers "echo: " and the message.
 //
-// Both give the same answer to the same request. Their tokens are whitespace-separated words: of
+// Both give the same answer to the same request, and end it after Request.MaxTokens tokens. Their tokens are whitespace-separated words: of
 // the whole prompt and the answer for "offline", of the message and the answer for
 // "offline/echo", which reads nothing else.
 package offline

@@ -157,7 +157,7 @@ func TestCitationsOfDocuments(t *testing.T) {
 		}
 		c := out.Citations[0]
 		if supported := string([]rune(out.Text)[c.StartIndex:c.EndIndex]); supported != "Ladders are inspected every 90 days." {
-			t.Errorf("it supports %q in %q", supported, out.Text)
+			t.Errorf("the citation supports %q in %q", supported, out.Text)
 		}
 		if c.Type != "document" || *c.DocumentID != "doc_safety" || *c.Page != 7 || c.CitedText != "Ladders are inspected every 90 days." ||
 			c.Title != "safety.pdf" || c.URL != "/api/knowledge?id=doc_safety" || c.ID != 1+2*turn || c.SourceID != nil {

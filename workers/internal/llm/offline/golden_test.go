@@ -120,7 +120,7 @@ func testCases() map[string]testCase {
 			gave("weather", `{"status":404,"body":{"error":"no such city"}}`), gave("delete", `{"status":204}`),
 		}},
 		"mcp":       {"crm find", []llm.ToolResult{gave("crm_find", `{"text":"two orders","structuredContent":{"n":2}}`)}},
-		"mcp_error": {"crm find", []llm.ToolResult{gave("crm_find", `{"isError":true,"text":"no such customer"}`)}},
+		"mcp_error": {"crm find", []llm.ToolResult{failed("crm_find", "no such customer")}},
 		"cut":       {"list", []llm.ToolResult{gave("list", `{"truncated":true,"totalBytes":99999,"text":"[1,2"}`)}},
 		"plain":     {"now", []llm.ToolResult{gave("now", `"12:00"`), gave("list", `[1, 2]`), gave("nothing", `""`)}},
 	}

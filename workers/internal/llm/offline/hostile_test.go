@@ -53,6 +53,6 @@ func TestTheRulesReadTheBeginningOfAMessage(t *testing.T) {
 		t.Errorf("a short message is answered %q", answer(long[:3000]+asks))
 	}
 	if got := answer(long + asks); strings.Contains(got, "144") {
-		t.Errorf("a long message is answered by its end: %q", got)
+		t.Errorf("the answer to a long message depends on the message's end: %q", got)
 	}
 }

@@ -51,13 +51,25 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 		message = req.Messages[i].Text
 	}
 
-	text := "echo: " + message
+	text, stop := limited("echo: "+message, req.MaxTokens)
 	emit(llm.Delta{Text: text})
-	words := countWords(message)
 	return llm.Response{
-		Text: text, Model: "offline/echo", StopReason: llm.StopEnd,
-		Usage: llm.Usage{InputTokens: words, OutputTokens: words + 1},
+		Text: text, Model: "offline/echo", StopReason: stop,
+		Usage: llm.Usage{InputTokens: countWords(message), OutputTokens: countWords(text)},
 	}, nil
+}
+
+// limited returns the first words of an answer, at most maxTokens or all if it is 0, and why the
+// answer ends. A word is a token.
+func limited(text string, maxTokens int64) (string, llm.StopReason) {
+	if maxTokens <= 0 || countWords(text) <= maxTokens {
+		return text, llm.StopEnd
+	}
+	end := 0
+	for range maxTokens {
+		end += wordLength(text[end:])
+	}
+	return strings.TrimRightFunc(text[:end], unicode.IsSpace), llm.StopLength
 }
 
 // Model is the offline model.
@@ -94,6 +106,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	if req.SessionStart {
 		res.Text = notice + res.Text
 	}
+	res.Text, res.StopReason = limited(res.Text, req.MaxTokens)
 	res.Usage.OutputTokens = countWords(res.Text)
 	return res, emitWords(ctx, res.Text, emit)
 }

@@ -53,6 +53,34 @@ func TestEcho(t *testing.T) {
 	}
 }
 
+// TestAnswersEndAtTheTokenLimit checks that the offline models stop after as many words as the
+// request allows.
+func TestAnswersEndAtTheTokenLimit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		model llm.Model
+		limit int64
+		want  string
+		stop  llm.StopReason
+	}{
+		"no limit":      {offline.Echo{}, 0, "echo: one  two three", llm.StopEnd},
+		"enough":        {offline.Echo{}, 4, "echo: one  two three", llm.StopEnd},
+		"too few":       {offline.Echo{}, 3, "echo: one  two", llm.StopLength},
+		"offline model": {offline.Model{}, 2, "(Offline model:", llm.StopLength},
+	} {
+		deltas := ""
+		res, err := c.model.Stream(t.Context(), llm.Request{
+			MaxTokens: c.limit, SessionStart: true, Messages: []llm.Message{{Role: llm.RoleUser, Text: "one  two three"}},
+		}, func(d llm.Delta) { deltas += d.Text })
+		if err != nil || res.Text != c.want || deltas != c.want || res.StopReason != c.stop {
+			t.Errorf("%s: %q %q %s, %v", name, res.Text, deltas, res.StopReason, err)
+		}
+		if c.limit > 0 && res.Usage.OutputTokens > c.limit {
+			t.Errorf("%s: %d tokens", name, res.Usage.OutputTokens)
+		}
+	}
+}
+
 func ask(t *testing.T, req llm.Request, messages ...string) llm.Response {
 	t.Helper()
 	for i, m := range messages {

@@ -36,7 +36,6 @@ type toolOutput struct {
 	Stderr    string          `json:"stderr"`
 	Status    int             `json:"status"`
 	Body      json.RawMessage `json:"body"`
-	IsError   bool            `json:"isError"`
 	Text      string          `json:"text"`
 	Truncated bool            `json:"truncated"`
 }
@@ -65,8 +64,6 @@ func plainReport(r llm.ToolResult) string {
 		return fmt.Sprintf("%s failed: %s", r.Name, excerpt(outputText(r.Output, out), quotedText))
 	case searches(r):
 		return r.Name + " found nothing."
-	case out.IsError:
-		return fmt.Sprintf("%s reported an error: %s", r.Name, excerpt(outputText(r.Output, out), quotedText))
 	case out.Note != "" && out.Status == 0 && out.Text == "":
 		return fmt.Sprintf("%s: %s", r.Name, excerpt(out.Note, quotedText))
 	}

@@ -28,7 +28,7 @@ type partialCall struct {
 
 // add processes one chunk and emits its text. It ignores choices other than the first, because n
 // is 1.
-func (a *accumulator) add(c chunk, emit func(llm.Delta)) error {
+func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 	if in, out := c.Usage.PromptTokens, c.Usage.CompletionTokens; in != nil && out != nil {
 		a.reported = true
 		a.usage.InputTokens, a.usage.OutputTokens = max(*in, 0), max(*out, 0)
@@ -102,12 +102,15 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 // response returns the complete answer. It must be called after a finish_reason arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
+	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // the others are of compatible servers
 	switch {
-	case a.finish == "content_filter":
+	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // without an answer, or inside a call
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
-	case a.finish == "length" && len(a.calls) > 0:
+	case a.finish == "content_filter":
+		r.StopReason = llm.StopFiltered
+	case cut && len(a.calls) > 0:
 		return llm.Response{}, remote.ErrCutCall()
-	case a.finish == "length":
+	case cut:
 		r.StopReason = llm.StopLength
 	case len(a.calls) > 0:
 		r.StopReason = llm.StopToolCalls

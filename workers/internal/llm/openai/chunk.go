@@ -1,20 +1,18 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // chunk contains the used fields of a stream's chunk. The SDK's own type decodes every field and
 // keeps the source of each, which costs several times as much for each piece of an answer.
 type chunk struct {
-	Choices []choice `json:"choices"`
+	Error   jsontext.Value `json:"error"` // instead of a chunk
+	Choices []choice       `json:"choices"`
 	Usage   struct {
 		PromptTokens     *int64 `json:"prompt_tokens"`
 		CompletionTokens *int64 `json:"completion_tokens"`
@@ -42,20 +40,18 @@ type callPiece struct {
 	} `json:"function"`
 }
 
-// UnmarshalJSON decodes a chunk. It ignores fields of an unexpected type, which some servers send:
-// for example a list of thoughts as the content.
-func (c *chunk) UnmarshalJSON(raw []byte) error {
-	type plain chunk // without this method
-	err := json.Unmarshal(raw, (*plain)(c))
+// decodeChunk decodes a chunk into c, which must be zero except for the memory of c.Choices.
+func decodeChunk(data []byte, c *chunk) error {
+	if jsonv2.Unmarshal(data, c) == nil {
+		return nil
+	}
+
+	// The older decoder accepts more, and ignores fields of an unexpected type, which some servers
+	// send: for example a list of thoughts as the content.
+	*c = chunk{}
+	err := json.Unmarshal(data, c)
 	if _, ignored := errors.AsType[*json.UnmarshalTypeError](err); ignored {
 		return nil
 	}
 	return err
-}
-
-// stream makes the call, stores its response in res if there is one, and returns the chunks of the
-// answer.
-func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParams, res **http.Response) *ssestream.Stream[chunk] {
-	_, err := p.chat.New(ctx, params, option.WithJSONSet("stream", true), option.WithResponseBodyInto(res))
-	return ssestream.NewStream[chunk](ssestream.NewDecoder(*res), err)
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"parley/workers/internal/llm"
 )
 
@@ -21,6 +19,7 @@ func StatusError(status int, body []byte) *llm.Error { return fromStatus(status,
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
 	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
+	e.Detail = d.Message
 	if status == http.StatusNotFound {
 		e.Message = "The model provider does not know this model."
 	}
@@ -29,12 +28,12 @@ func fromStatus(status int, body []byte) *llm.Error {
 
 // fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
-	var event *ssestream.StreamError
+	var event *eventError
 	if !errors.As(err, &event) {
 		return nil
 	}
 
-	d := readDetail(event.Event.Data)
+	d := readDetail(event.data)
 
 	// Some servers send the HTTP status as the code. Otherwise the type decides.
 	status, err := strconv.Atoi(d.word())
@@ -44,7 +43,9 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
-	return llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
+	e := llm.NewError(kind(status, d.code(), d.Message), event)
+	e.Detail = d.Message
+	return e
 }
 
 // detail is a provider's description of an error.

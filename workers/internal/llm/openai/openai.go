@@ -34,6 +34,7 @@ type Provider struct {
 	limits   remote.Limits
 	context  int
 	official bool
+	key      string // to redact it in error messages
 }
 
 // New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
@@ -54,7 +55,9 @@ func New(cfg Config) (*Provider, error) {
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(client),
 	)
-	return &Provider{chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL}, nil
+	return &Provider{
+		chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
+	}, nil
 }
 
 // Close closes idle connections. Calls in flight continue.
@@ -85,18 +88,16 @@ func (m *Model) Info() llm.Info { return m.info }
 
 // Stream makes one Chat Completions call and streams its answer; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
-	params, err := newParams(m.name, req, m.provider.official)
-	if err != nil {
-		return llm.Response{}, llm.NewUnused(llm.KindInvalid, err)
-	}
-
 	// From here on, the watch cancels the call when a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
 	defer watch.Stop()
 
 	var res *http.Response
-	stream := m.provider.stream(callCtx, params, &res)
-	defer func() { _ = stream.Close() }()
+	stream, err := m.open(callCtx, &req, &res)
+	if err != nil {
+		return llm.Response{}, err
+	}
+	defer stream.Close()
 	if stream.Err() == nil {
 		if err := remote.CheckStream(res); err != nil {
 			return llm.Response{}, err
@@ -116,10 +117,20 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	if acc.finish == "" {
 		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
-			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Status: fromStatus, Event: fromEvent,
+			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Key: m.provider.key, Status: fromStatus, Event: fromEvent,
 		})
 	}
 	return acc.response(m.info.Name, req)
+}
+
+// open makes the call of a request. The parameters take 4 KiB, so they must not be in the frame of
+// Stream, which stays on the stack while the answer arrives.
+func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
+	params, err := newParams(m.name, *req, m.provider.official)
+	if err != nil {
+		return nil, llm.NewUnused(llm.KindInvalid, err)
+	}
+	return m.provider.stream(ctx, params, res), nil
 }
 
 // contextTokens returns the published context size of a model by its name. For unknown models it

@@ -2,9 +2,13 @@ package openai_test
 
 import (
 	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"parley/shared/domain"
@@ -81,5 +85,40 @@ func TestContextTokens(t *testing.T) {
 		if m, err := p.Model(name); err != nil || m.Info() != (llm.Info{Name: "openai/" + name, ContextTokens: size}) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A call leaves its connection to the next one, although the end of its response comes separately.
+func TestCallsShareAConnection(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		_ = http.NewResponseController(w).Flush()
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	p, err := openai.New(openai.Config{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	m, err := p.Model("gpt-5-mini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if res, err := m.Stream(t.Context(), llmtest.Request(), func(llm.Delta) {}); err != nil || res.Text != "hi" {
+			t.Fatalf("answered %q, %v", res.Text, err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("20 calls opened %d connections", n)
 	}
 }

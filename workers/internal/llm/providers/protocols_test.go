@@ -122,6 +122,7 @@ func overOpenAI() *protocol {
 			"openai_tools":           `"" tool_calls 80/33 | call_A webSearch {"query":"tower height"} | call_B codeExecution {"code":"print(\"ü\")"}`,
 			"openai_text_and_tools":  `"Let me look." tool_calls 8/3 | call_A webSearch {"query":"x"}`,
 			"openai_length":          `"Once upon" length 5/2`,
+			"openai_content_filter":  `"The" content_filter 5/1`,
 			"bad_arguments":          `"" tool_calls 5/2 | call_A webSearch malformed {"query": "unclosed`,
 			"bad_arguments_array":    `"" tool_calls 5/2 | call_A webSearch malformed ["x"]`,
 			"no_arguments":           `"" tool_calls 5/2 | call_A now {}`,
@@ -141,7 +142,7 @@ func overOpenAI() *protocol {
 			"empty_answer":           `"" end 5/0`,
 		},
 		failures: map[string]failure{
-			"openai_content_filter.sse":       {llm.KindFiltered, false},
+			"openai_content_filter_empty.sse": {llm.KindFiltered, false},
 			"openai_length_in_call.sse":       {llm.KindTruncated, false},
 			"openai_error_event.sse":          {llm.KindUnavailable, true},
 			"openai_rate_limit_event.sse":     {llm.KindRateLimited, true},
@@ -224,6 +225,7 @@ func overAnthropic() *protocol {
 			"no_usage":            `"Hello there" end 6/4 estimated`,
 			"negative_usage":      `"x" end 0/0`,
 			"length":              `"Once upon" length 12/2`,
+			"refusal":             `"Here is" content_filter 12/2`,
 			"stop_sequence":       `"Once" end 12/9`,
 			"window_filled":       `"Once" length 12/9`,
 			"no_message_stop":     `"Fine" end 12/9`,
@@ -235,7 +237,7 @@ func overAnthropic() *protocol {
 			"crlf":                `"One\r\ntwo" end 12/9`,
 		},
 		failures: map[string]failure{
-			"refusal.sse":                      {llm.KindFiltered, false},
+			"refusal_empty.sse":                {llm.KindFiltered, false},
 			"pause_turn.sse":                   {llm.KindTruncated, true},
 			"length_in_call.sse":               {llm.KindTruncated, false},
 			"window_in_call.sse":               {llm.KindTruncated, false},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
@@ -100,8 +101,9 @@ func TestReplayedFailures(t *testing.T) {
 						t.Errorf("got %#v (%v)", e, err)
 					}
 					if res.Text != "" || len(res.ToolCalls) > 0 {
-						t.Errorf("a failed call gave %+v", res)
+						t.Errorf("a failed call = %+v", res)
 					}
+					checkProvider(t, name, e.Provider)
 					for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 						if strings.Contains(cause.Error(), "leak") {
 							t.Errorf("contains a secret: %v", cause)
@@ -110,6 +112,41 @@ func TestReplayedFailures(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// checkProvider checks what admins see of a recorded response: its status, and no secret.
+func checkProvider(t *testing.T, recording string, got *domain.ProviderError) {
+	t.Helper()
+	status := 0
+	if n, err := fmt.Sscanf(recording, "error_%d", &status); err == nil && n == 1 && (got == nil || got.Status != status) {
+		t.Errorf("the provider's response is %+v", got)
+	}
+	if got != nil && (strings.Contains(got.Message, "leak") || len(got.Message) > domain.MaxProviderMessage) {
+		t.Errorf("the provider's message is %q", got.Message)
+	}
+}
+
+// TestProvidersExplainThemselves checks the messages of some recorded responses.
+func TestProvidersExplainThemselves(t *testing.T) {
+	t.Parallel()
+	for _, p := range protocols() {
+		for recording, want := range map[string]map[string]domain.ProviderError{
+			"openai": {
+				"error_401_key.json": {Status: 401},
+				"cut_text.sse":       {Status: 200, Message: "The stream ended before the answer was complete."},
+			},
+			"anthropic": {
+				"error_401_key.json": {Status: 401},
+				"cut_text.sse":       {Status: 200, Message: "The stream ended before the answer was complete."},
+			},
+		}[p.name] {
+			_, err := p.replay(t, recording, nil).Stream(t.Context(), question(), ignore)
+			var e *llm.Error
+			if !errors.As(err, &e) || e.Provider == nil || *e.Provider != want {
+				t.Errorf("%s %s: %v, %+v", p.name, recording, err, e.Provider)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,10 @@ import (
 
 // defaultResponseBytes bounds the size of a response. It is far above any model's output limit.
 const defaultResponseBytes = 8 << 20
+
+// connectionBuffer is the size of a connection's buffers in bytes. Thousands of connections wait for
+// pieces of answers, which are smaller. Larger parts of a message bypass the buffers.
+const connectionBuffer = 1 << 10
 
 // Dial opens connections; nil dials TCP.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -72,6 +77,8 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        256,
 		MaxIdleConnsPerHost: 128,
+		WriteBufferSize:     connectionBuffer,
+		ReadBufferSize:      connectionBuffer,
 		IdleConnTimeout:     90 * time.Second,
 	}
 }
@@ -110,5 +117,6 @@ func CheckStream(res *http.Response) error {
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
 	e.Retryable = false // a retry does not correct the address
+	e.Provider = newRefusal(res.StatusCode, "The response is not an event stream, but "+cmp.Or(media, "of an unknown type")+".", "")
 	return e
 }

@@ -30,6 +30,7 @@ type FailedStream struct {
 	Err      error          // the stream's error; may be nil
 	Response *http.Response // nil if there was no response
 	Unsent   bool           // no part of the request was sent
+	Key      string         // the key of the request, which a provider's message may repeat
 	// Status classifies an error response by its status and body.
 	Status func(status int, body []byte) *llm.Error
 	// Event classifies an error inside the stream. It returns nil for any other error.
@@ -59,14 +60,24 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 	// An error response explains more than the stream's error, which is only a consequence of it.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
-		e := ended.Status(res.StatusCode, readError(res.Body))
+		body := readError(res.Body)
+		e := ended.Status(res.StatusCode, body)
+		describe(e, res, body, ended.Key)
 		e.RetryAfter, e.Unused = retryAfter(res.Header, time.Now()), notProcessed(res.StatusCode) && e.Kind != llm.KindFiltered
 		return e
 	}
 
-	if e := ended.Event(err); e != nil {
-		return e
+	e := ended.Event(err)
+	if e == nil {
+		e = brokenStream(res, err)
 	}
+	describe(e, res, nil, ended.Key)
+	return e
+}
+
+// brokenStream classifies a stream that ended without an answer and without an error event. res is
+// nil if there was no response.
+func brokenStream(res *http.Response, err error) *llm.Error {
 	var tooLarge *http.MaxBytesError
 	var syntax *json.SyntaxError
 	var netErr net.Error

@@ -87,12 +87,12 @@ func TestRecognizedWords(t *testing.T) {
 func TestTimeForImagesEnds(t *testing.T) {
 	t.Parallel()
 	if (&images{config: Config{Wall: time.Hour, CPU: time.Hour}, began: time.Now()}).outOfTime() {
-		t.Error("at once")
+		t.Error("outOfTime at the beginning = true")
 	}
 	if !(&images{config: Config{Wall: time.Hour}, began: time.Now().Add(-46 * time.Minute)}).outOfTime() {
-		t.Error("not when most of it is over")
+		t.Error("outOfTime after most of the time = false")
 	}
 	if !(&images{config: Config{CPU: time.Nanosecond}, began: time.Now()}).outOfTime() {
-		t.Error("not when the processors' is over")
+		t.Error("outOfTime after the processor time = false")
 	}
 }

@@ -175,7 +175,7 @@ raise SystemExit`)
 		<-x.Done()
 		after, err := x.Usage()
 		if err != nil || after.CPU < u.CPU || after.Processes != 0 || after.Files < u.Files {
-			t.Errorf("after its end: %+v, %v", after, err)
+			t.Errorf("usage after the end: %+v, %v", after, err)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func TestKillEndsEverything(t *testing.T) {
 		began := time.Now()
 		x.Kill()
 		if took := time.Since(began); took > testkit.Within(time.Second) {
-			t.Errorf("it took %s", took)
+			t.Errorf("killing the sandbox took %s", took)
 		}
 		for _, pid := range pids { // not even zombies
 			if alive(pid) && len(marked(t, name)) > 0 {

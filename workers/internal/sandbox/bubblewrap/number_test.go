@@ -40,7 +40,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	t.Parallel()
 	b := numbered(t, number(t, true))
 	if text := said(t, start(t, b, code(`import os; print(os.getpid(), os.listdir("/work"))`))); text != "1 []\n" {
-		t.Errorf("it says %q", text)
+		t.Errorf("output = %q", text)
 	}
 	name := word()
 	x := start(t, b, code(hostile, name))
@@ -50,7 +50,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	began := time.Now()
 	x.Kill()
 	if took := time.Since(began); took > testkit.Within(time.Second) {
-		t.Errorf("its end took %s", took)
+		t.Errorf("killing the sandbox took %s", took)
 	}
 	if left := marked(t, name); len(left) > 0 {
 		t.Errorf("%d processes live", len(left))

@@ -46,7 +46,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		b, err := Open(c.config)
 		if err == nil {
 			_ = b.Close()
-			t.Errorf("%s: it opens", name)
+			t.Errorf("%s: Open returned no error", name)
 			continue
 		}
 		want := strings.ReplaceAll(c.want, "/usr/bin/python3.11", realPython(t))

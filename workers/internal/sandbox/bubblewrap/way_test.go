@@ -28,7 +28,7 @@ func TestLongProgramsGiveWay(t *testing.T) {
 			select {
 			case <-tick.C:
 			case <-over:
-				t.Fatalf("it has used %s", used)
+				t.Fatalf("the sandbox has used only %s", used)
 			}
 			if u, err := x.Usage(); err == nil {
 				used = u.CPU

@@ -145,7 +145,7 @@ func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 // put writes a file that the sandbox may read.
 func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
-		return fmt.Errorf("sandbox file %q must be the absolute path of a file in a folder", d.Path)
+		return fmt.Errorf("sandbox file %q must be an absolute path in a folder other than /", d.Path)
 	}
 	for _, m := range append(memoryMounts(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is the user id 65534, which owns no files.
+// nobody is the id of a user without files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
@@ -53,7 +53,7 @@ func TestWithoutCgroups(t *testing.T) {
 		t.Errorf("closing: %v", err)
 	}
 	if left, _ := os.ReadDir(folder); len(left) > 0 {
-		t.Errorf("on the host is left: %v", left)
+		t.Errorf("files that remain on the host: %v", left)
 	}
 	if _, err := b.Start(t.Context(), sandbox.Command{}); err == nil {
 		t.Error("a closed backend starts a sandbox")
@@ -105,23 +105,23 @@ func gone(t *testing.T, x *box) {
 	t.Helper()
 	pids := x.hostPids()
 	if len(pids) < 4 {
-		t.Errorf("on the host it is only %v", pids)
+		t.Errorf("processes of the sandbox on the host = %v, want at least 4", pids)
 	}
 	began := time.Now()
 	x.Kill()
 	if took := time.Since(began); took > testkit.Within(time.Second) {
-		t.Errorf("its end took %s", took)
+		t.Errorf("killing the sandbox took %s", took)
 	}
 	for _, pid := range pids {
 		if is, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status"); err == nil {
-			t.Errorf("process %d is there still: %.200s", pid, is)
+			t.Errorf("process %d still exists: %.200s", pid, is)
 		}
 	}
 	if _, err := os.Stat(x.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its folder is left: %v", err)
+		t.Errorf("the sandbox's folder was not removed: %v", err)
 	}
 	if rest, err := io.ReadAll(x.Stdout()); err != nil || len(rest) > 0 {
-		t.Errorf("it says %q after its end, %v", rest, err)
+		t.Errorf("output after the kill = %q, %v", rest, err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestShownFilesAreTheHostsAndCannotBeWritten(t *testing.T) {
 	}
 	defer x.Kill()
 	if said, err := io.ReadAll(x.Stdout()); err != nil || string(said) != "shown\n/parley/program\n" {
-		t.Errorf("it says %q, %v: %s", said, err, x.Stderr())
+		t.Errorf("output = %q, %v: %s", said, err, x.Stderr())
 	}
 	if content, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(content), "shown\n") {
 		t.Errorf("the host's file is %q, %v", content, err)
@@ -160,7 +160,7 @@ func TestNotRoot(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
 	if os.Getuid() != 0 {
-		t.Skip("not root: the other tests run without its rights already")
+		t.Skip("the tests do not run as root, so the other tests already run without root's privileges")
 	}
 	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir is in a folder that other users may not enter
 	if err != nil {
@@ -218,10 +218,10 @@ func TestOpenSaysWhyNot(t *testing.T) {
 			}
 			b, err := open(Config{Runsc: path, Folder: t.TempDir()}, nil, errors.New("none"))
 			if err == nil {
-				t.Fatal("it opens", b.Close())
+				t.Fatal("open returned no error", b.Close())
 			}
 			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
-				t.Errorf("it says %q, not %q", text, c.want)
+				t.Errorf("error = %q, want %q", text, c.want)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestOptionsOfVersions(t *testing.T) {
 		t.Errorf("of an old version: %v, %v", options, err)
 	}
 	if slices.Contains(options, "-directfs=false") || slices.Contains(options, "-rootless") {
-		t.Errorf("options that it does not know or need: %v", options)
+		t.Errorf("options that this runsc does not know or need: %v", options)
 	}
 	fresh := map[string]string{"directfs": ""}
 	for name := range old {

@@ -110,7 +110,7 @@ func optionName(o string) string {
 
 // command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
 // namespace. unshare also gives runsc a separate mount namespace, because newer versions of runsc
-// leave a mount in that folder.
+// leave a mount behind in dir.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

@@ -44,11 +44,11 @@ func limited(t *testing.T, runsc string) *box {
 		t.Fatal(err)
 	}
 	if ready := make([]byte, 6); !readsFull(started.Stdout(), ready) {
-		t.Fatalf("it does not start: %s", started.Stderr())
+		t.Fatalf("the sandbox does not start: %s", started.Stderr())
 	}
 	x, ok := started.(*box)
 	if !ok {
-		t.Fatalf("it is a %T", started)
+		t.Fatalf("the sandbox is a %T", started)
 	}
 	return x
 }
@@ -78,19 +78,19 @@ func endsForWantOfMemory(t *testing.T, x *box) {
 				}
 				u, err := x.Usage()
 				if err != nil || u.CPU < known.CPU || known.OutOfMem && !u.OutOfMem {
-					t.Errorf("after %+v it is %+v, %v", known, u, err)
+					t.Errorf("usage after %+v = %+v, %v", known, u, err)
 					return
 				}
 				known = u
 			}
 			if !known.OutOfMem || known.CPU == 0 {
-				t.Errorf("at last it is %+v", known)
+				t.Errorf("usage after the end = %+v", known)
 			}
 		})
 	}
 	askers.Wait()
 	if !late.Stop() {
-		t.Error("it did not end within a minute")
+		t.Error("the sandbox did not end within a minute")
 	}
 }
 

@@ -98,7 +98,7 @@ func TestThreadEnds(t *testing.T) {
 	go func() { answer <- thread.Do(waiting, func() error { return errors.New("it was run") }) }()
 	stop()
 	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Errorf("it waits after the end of ctx: %v", err)
+		t.Errorf("Do after ctx was canceled = %v", err)
 	}
 	close(free)
 	thread.End()

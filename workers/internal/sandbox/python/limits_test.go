@@ -67,7 +67,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 			switch {
 			case c.limit == "any" && o.Limit != "", c.limit == o.Limit:
 			default:
-				t.Errorf("limit %q, not %q", o.Limit, c.limit)
+				t.Errorf("limit = %q, want %q", o.Limit, c.limit)
 			}
 			if !strings.HasPrefix(o.Stdout, "seen") {
 				t.Errorf("printed %q", o.Stdout)

@@ -28,6 +28,6 @@ print(first, os.nice(0), int((at - %d / 1e6) * 1000))`, max(own, 10), began.Unix
 		t.Fatal(err, o.Stdout, o.Traceback)
 	}
 	if after < 250 && first != own || last != max(own, 10) {
-		t.Errorf("it is %d, and %d ms after its start %d, at last %d", own, after, first, last)
+		t.Errorf("this process has niceness %d; the sandbox, %d ms after its start, %d, and at the end %d", own, after, first, last)
 	}
 }

@@ -204,5 +204,5 @@ func rests(t *testing.T, b *box) {
 		}
 		<-tick.C
 	}
-	t.Fatalf("it does not come to rest: it has used %v", last)
+	t.Fatalf("the sandbox does not become idle: it has used %v", last)
 }

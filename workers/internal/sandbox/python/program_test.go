@@ -47,7 +47,7 @@ func (want expected) check(t *testing.T, o Outcome) {
 		}
 	}
 	if o.ExitCode != want.exitCode || o.Limit != want.limit {
-		t.Errorf("exit code %d and limit %q, not %d and %q", o.ExitCode, o.Limit, want.exitCode, want.limit)
+		t.Errorf("exit code = %d, limit = %q; want %d, %q", o.ExitCode, o.Limit, want.exitCode, want.limit)
 	}
 	files := map[string]string{}
 	for _, f := range o.Files {

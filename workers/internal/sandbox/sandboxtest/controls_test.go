@@ -55,7 +55,7 @@ func TestControlNeighbours(t *testing.T) {
 	told := meet(t, first, second)
 	for _, found := range told {
 		if want := []string{folder, "abstract socket", "shared memory", "processes"}; !slices.Equal(found, want) {
-			t.Errorf("without sandboxes between them is found %q, not %q", found, want)
+			t.Errorf("traces found without sandboxes = %q, want %q", found, want)
 		}
 	}
 	for _, p := range []program{first, second} { // which removes their shared memory

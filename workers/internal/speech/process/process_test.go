@@ -57,14 +57,14 @@ func TestAProgramGetsNothingOfThisProcess(t *testing.T) {
 	_ = p.Stdin.Close()
 	said := everything(t, p)
 	if strings.Contains(said, "hunter2") || !strings.Contains(said, "LANG=C.UTF-8\n") || !strings.HasSuffix(said, "/\nsaid\n") {
-		t.Errorf("it got %q", said)
+		t.Errorf("the process got %q", said)
 	}
 	if err := p.Fault(); err != nil {
 		t.Error(err)
 	}
 	for line := range strings.Lines(said) {
 		if name, _, is := strings.Cut(line, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // set by the shell itself
-			t.Errorf("it got %s", line)
+			t.Errorf("the process got the variable %s", line)
 		}
 	}
 }

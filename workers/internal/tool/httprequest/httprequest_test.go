@@ -162,7 +162,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		"/u/{id}": `{}`, "/u/{id}/x": `{"id":".."}`, "/users/{id}": `{"id":"1/delete"}`, "/people/{id}": `{"id":"1%2fdelete%zz"}`, "/u": `{"x":{"a":1}}`, "/v": `[1]`, "/w": `"x"`, "/x": `{`, "/y?q={q}": `{"q":[{}]}`,
 	} {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL + path}, arguments)
-		req.Sending = func(context.Context) error { t.Error("it began to send"); return nil }
+		req.Sending = func(context.Context) error { t.Error("the request was about to be sent"); return nil }
 		_, err := l.call(t, req)
 		var public *tool.Error
 		if !errors.As(err, &public) || !public.NotSent || !strings.HasPrefix(public.Message, "The arguments do not fit the endpoint: ") {
@@ -221,7 +221,7 @@ func TestHeadersKeyAndSignature(t *testing.T) {
 	req.Sending = func(context.Context) error {
 		sent++
 		if l.count() > 0 {
-			t.Error("it was sent before it could be recorded")
+			t.Error("the request was sent before it could be recorded")
 		}
 		return nil
 	}
@@ -252,7 +252,7 @@ func TestHeadersKeyAndSignature(t *testing.T) {
 		}
 	}
 	if first.body != second.body {
-		t.Errorf("sent again it is another: %s, %s", first.body, second.body)
+		t.Errorf("the repeated request differs from the first: %s, %s", first.body, second.body)
 	}
 	req.EffectKey, req.Sending = "", nil
 	if _, err := l.call(t, req); err != nil {

@@ -142,8 +142,8 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: however many passages are found, a call returns only as many whole
-// passages as fit into the limit.
+// TestResultsAreBounded: a call returns only as many whole passages as fit into the limit, even if
+// more are found.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found

@@ -55,7 +55,7 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 		}
 		holding(t, cache, &at, "large", c.lists, c.size)
 		if got := kept(cache, "large"); got != c.want {
-			t.Errorf("%s: it keeps %d", c.name, got)
+			t.Errorf("%s: the cache keeps %d lists of the organization \"large\"", c.name, got)
 		}
 		for n := range c.small {
 			if got := kept(cache, fmt.Sprint("small", n)); got != c.smallLists {

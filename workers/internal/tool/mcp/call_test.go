@@ -62,13 +62,13 @@ func testTools(t *testing.T, p *countingServer) {
 	for n, c := range []struct{ name, arguments, want string }{
 		{"shop_greet", `{"name":"Ada"}`, `{"text":"Hi Ada"}`},
 		{"shop_add", `{"A":1,"B":2}`, `{"structuredContent":{"total":3}}`},
-		{"shop_fail", `{}`, `{"isError":true,"text":"out of stock"}`},
+		{"shop_fail", `{}`, `{"error":"out of stock"}`},
 		{"shop_show", `{}`, `{"text":"ab\n\n[image of type image/png, 5 bytes, not shown]\n\n[audio of type audio/wav, 3 bytes, not shown]\n\n` +
 			`[resource: x \u003cfile:///x\u003e] the x\n\n[resource: \u003cfile:///y\u003e]\nwhy\n\n[resource: \u003cfile:///z\u003e] [file of type a/b, 1 bytes, not shown]"}`},
 	} {
 		got, err := b.Call(t.Context(), calling(req, c.name, c.arguments))
-		if err != nil || string(got.Output) != c.want || p.count("tools/call") != n+1 {
-			t.Errorf("%s: %s, %v after %d calls", c.name, got.Output, err, p.count("tools/call"))
+		if said := said(got, err); said != c.want || (err != nil) != (c.name == "shop_fail") || p.count("tools/call") != n+1 {
+			t.Errorf("%s: %s, %v after %d calls", c.name, said, err, p.count("tools/call"))
 		}
 	}
 	if p.count("tools/list") != 1 {
@@ -152,11 +152,11 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		"too much, in an event":  {answer(200, "text/event-stream", "data: "+strings.Repeat("x", 3<<20)), "unknown: The response is too large."},
 		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server answered with status 500."},
 		"gateway":                {answer(502, "text/plain", "x"), "unknown: The server answered with status 502."},
-		"unauthorized":           {answer(401, "text/plain", "x"), `{"isError":true,"text":"The server rejected the credentials (status 401)."}`},
-		"gone":                   {answer(404, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 404."}`},
-		"busy":                   {answer(429, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 429."}`},
-		"unavailable":            {answer(503, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 503."}`},
-		"redirected, no address": {answer(307, "text/plain", "x"), `{"isError":true,"text":"The server redirects (status 307), which is not supported."}`},
+		"unauthorized":           {answer(401, "text/plain", "x"), `{"error":"The server rejected the credentials (status 401)."}`},
+		"gone":                   {answer(404, "text/plain", "x"), `{"error":"The server answered with status 404."}`},
+		"busy":                   {answer(429, "text/plain", "x"), `{"error":"The server answered with status 429."}`},
+		"unavailable":            {answer(503, "text/plain", "x"), `{"error":"The server answered with status 503."}`},
+		"redirected, no address": {answer(307, "text/plain", "x"), `{"error":"The server redirects (status 307), which is not supported."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +184,8 @@ func said(result tool.Result, err error) string {
 		return string(result.Output)
 	case errors.As(err, &public) && public.NotSent:
 		return "not sent: " + public.Message
+	case errors.As(err, &public) && public.Answered:
+		return string(public.Output)
 	case errors.As(err, &public):
 		return "unknown: " + public.Message
 	default:
@@ -200,7 +202,7 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 		`"done"`:                            "unknown: The connection to the server was lost before its answer.",
 		`{"content":[],"structuredContent":{"a\u0000":["\u0000b"]}}`:                   `{"structuredContent":{"a":["b"]}}`,
 		`{"content":[],"resultType":"inputRequired"}`:                                  `{}`,
-		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"isError":true,"text":"The tool asks for further input, which is not supported."}`,
+		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"error":"The tool asks for further input, which is not supported."}`,
 		`{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`: `{"structuredContent":{"a":1}}`,
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)

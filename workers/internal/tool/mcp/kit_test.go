@@ -174,11 +174,11 @@ func calling(req tool.Request, name, arguments string) tool.Request {
 
 func list(t *testing.T, b *mcp.Backend, req tool.Request) []tool.Spec {
 	t.Helper()
-	specs, err := b.List(t.Context(), req)
+	listed, err := b.List(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return specs
+	return listed.Specs
 }
 
 func names(specs []tool.Spec) string {

@@ -40,8 +40,9 @@ type remoteTool struct {
 	headers     bool // the library sends some arguments also in headers, for which it needs the tool's definition
 }
 
-// List returns the tools of all servers that respond, in the order of the servers.
-func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, error) {
+// List returns the tools of all servers that respond, in the order of the servers, and the servers
+// that do not respond.
+func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, error) {
 	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
 
@@ -57,19 +58,33 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 
 	wait.Wait()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
+		return tool.Listing{}, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	}
 
 	// Add the lists in the order of the servers, so that the result does not depend on their speed.
+	var absent []contract.AbsentServer
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
 		if errs[i] != nil {
 			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("cannot list the tools of an MCP server")
+			absent = append(absent, contract.AbsentServer{Name: server.Name, Reason: reason(errs[i])})
 			continue
 		}
 		c.add(server, lists[i].tools)
 	}
-	return c.specs, nil
+	return tool.Listing{Specs: c.specs, Absent: absent}, nil
+}
+
+// reason returns the public reason why a server's tools could not be listed.
+func reason(err error) string {
+	switch public, ok := errors.AsType[*tool.Error](err); {
+	case ok:
+		return public.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return "The server did not respond in time."
+	default:
+		return "The server's tools could not be listed."
+	}
 }
 
 // collection collects the tools of all servers up to the limits.

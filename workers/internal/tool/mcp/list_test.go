@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,9 +99,17 @@ func TestAServerThatFailsHidesNoOther(t *testing.T) {
 	elsewhere := domain.MCPServer{Name: "metadata", URL: "http://169.254.169.254/latest"}
 	var log bytes.Buffer
 	ctx := zerolog.New(&log).WithContext(t.Context())
-	specs, err := newBackend(t).List(ctx, request(at("breaks", breaks), elsewhere, at("page", page), at("works", works), at("toolless", toolless)))
-	if err != nil || names(specs) != "works_add works_fail works_greet works_show" {
-		t.Fatalf("%s, %v", names(specs), err)
+	listed, err := newBackend(t).List(ctx, request(at("breaks", breaks), elsewhere, at("page", page), at("works", works), at("toolless", toolless)))
+	if err != nil || names(listed.Specs) != "works_add works_fail works_greet works_show" {
+		t.Fatalf("%s, %v", names(listed.Specs), err)
+	}
+	want := []contract.AbsentServer{
+		{Name: "breaks", Reason: "The connection was lost."},
+		{Name: "metadata", Reason: "The URL leads to a host that is not allowed."},
+		{Name: "page", Reason: "The server violates the MCP protocol."},
+	}
+	if !slices.Equal(listed.Absent, want) {
+		t.Errorf("absent %+v, want %+v", listed.Absent, want)
 	}
 	for _, name := range []string{"breaks", "metadata", "page"} {
 		if !strings.Contains(log.String(), `"server":"`+name+`"`) {
@@ -136,7 +145,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Fatalf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not supported."}` {
+	if said := said(got, err); said != `{"error":"The server redirects (status 307), which is not supported."}` {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
@@ -241,7 +250,7 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 	}{
 		{"shop_new", gone, 1}, // the list is too young to be requested again
 		{"shop_new", `{}`, 2},
-		{"shop_greet", `{"isError":true,"text":"The server rejected the call: `, 2}, // was removed meanwhile
+		{"shop_greet", `{"error":"The server rejected the call: `, 2}, // was removed meanwhile
 		{"shop_never", gone, 3},
 	} {
 		if n == 2 {

@@ -159,9 +159,9 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
-		return failed("The server rejected the call: " + truncate.Runes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
+		return failed("The server rejected the call: "+truncate.Runes(d.redactor.Text(clean(rpcErr.Message)), maxDescription), nil)
 	case refused(d.status):
-		return failed("The server " + statusError(d.status).words() + ".")
+		return failed("The server "+statusError(d.status).words()+".", nil)
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}

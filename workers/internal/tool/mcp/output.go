@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,36 +10,49 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/redact"
 )
 
-// outcome is a tool's reply in the form that the model sees.
+// outcome is a tool's reply in the form that the model sees. The reply of a failed call has Error
+// instead of Text.
 type outcome struct {
-	IsError    bool   `json:"isError,omitempty"`
+	Error      string `json:"error,omitempty"`
 	Text       string `json:"text,omitempty"`
 	Structured any    `json:"structuredContent,omitempty"`
 }
 
-// failed returns the result for a call that the server rejected with an error.
-func failed(message string) (tool.Result, error) {
-	return outcome{IsError: true, Text: message}.result()
-}
+// noReason is the error of a tool that reports a failure without a text.
+const noReason = "The tool reported an error without a reason."
 
-// result returns the outcome as the call's result.
-func (o outcome) result() (tool.Result, error) {
-	raw, err := json.Marshal(o)
+// Limits of a failed call's output in bytes. A larger output would be replaced by the error's
+// message.
+const (
+	maxError  = 8 << 10 // of the text, which JSON escapes may enlarge six times
+	maxFailed = 56 << 10
+)
+
+// failed returns the error for a call that the server answered with an error. The outcome of the
+// call is known, so it is not repeated.
+func failed(message string, structured any) (tool.Result, error) {
+	said := outcome{Error: truncate.Bytes(message, maxError), Structured: structured}
+	raw, err := json.Marshal(said)
+	if err == nil && len(raw) > maxFailed {
+		said.Structured = nil
+		raw, err = json.Marshal(said)
+	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("encoding result: %w", err)
 	}
-	return tool.Result{Output: raw}, nil
+	return tool.Result{}, &tool.Error{Message: message, Answered: true, Output: raw}
 }
 
 // output combines the contents of a tool's reply into one text without secrets. It describes
 // contents that are not text.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
 	if answer.NeedsInput() {
-		return failed("The tool asks for further input, which is not supported.")
+		return failed("The tool asks for further input, which is not supported.", nil)
 	}
 
 	var texts []string
@@ -52,9 +66,18 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 	// The structured content stays a JSON value, so that secrets are found regardless of escapes.
 	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
-		return failed("The tool's answer could not be checked for secrets.") // the result says so, because the call was executed
+		return failed("The call was executed, but its answer could not be checked for secrets.", nil)
 	}
-	return outcome{IsError: answer.IsError, Text: strings.Join(texts, "\n\n"), Structured: structured}.result()
+
+	text := strings.Join(texts, "\n\n")
+	if answer.IsError {
+		return failed(cmp.Or(strings.TrimSpace(text), noReason), structured)
+	}
+	raw, err := json.Marshal(outcome{Text: text, Structured: structured})
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("encoding result: %w", err)
+	}
+	return tool.Result{Output: raw}, nil
 }
 
 // describe returns a content as text.

@@ -81,8 +81,9 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
 		got, err := newBackend(t).Call(t.Context(), calling(request(secretServer(p)), "shop_x", `{}`))
-		if form := shows(t, string(got.Output)); err != nil || form != "" || !strings.Contains(string(got.Output), "***") {
-			t.Errorf("%s: %q is shown in %s, %v", name, form, got.Output, err)
+		output := said(got, err)
+		if form := shows(t, output); (err != nil) != (name == "error") || form != "" || !strings.Contains(output, "***") {
+			t.Errorf("%s: %q is shown in %s, %v", name, form, output, err)
 		}
 	}
 }
@@ -113,8 +114,8 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		status int
 		want   string
 	}{
-		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call":         {"tools/call", 200, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call, status": {"tools/call", 400, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
 		"refused list":         {"tools/list", 200, "not sent: The server violates the MCP protocol."},
 		"refused session":      {"initialize", 400, "not sent: The server answered with status 400."},
 	} {
@@ -173,8 +174,8 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
 		b, req := newBackend(t), request(server)
-		if specs, err := b.List(ctx, req); err != nil || len(specs) > 0 || !strings.Contains(log.String(), `"cause":`) {
-			t.Errorf("%s: %d tools, %v, %s", name, len(specs), err, log.String())
+		if listed, err := b.List(ctx, req); err != nil || len(listed.Specs) > 0 || !strings.Contains(log.String(), `"cause":`) {
+			t.Errorf("%s: %d tools, %v, %s", name, len(listed.Specs), err, log.String())
 		}
 		_, err := b.Call(ctx, calling(req, "shop_x", `{}`))
 		var public *tool.Error
@@ -222,14 +223,14 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 	ctx := zerolog.New(&log).WithContext(t.Context())
 	b := panicking(t, func() { panic("the box holds " + token) })
 	guarded := secretServer(works)
-	if specs, err := b.List(ctx, request(guarded)); err != nil || len(specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
-		t.Errorf("%d tools, %v, %s", len(specs), err, log.String())
+	if listed, err := b.List(ctx, request(guarded)); err != nil || len(listed.Specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
+		t.Errorf("%d tools, %v, %s", len(listed.Specs), err, log.String())
 	}
 	b = newBackend(t)
 	b.SetClock(nil) // makes the list's goroutine panic
 	for range 2 {
-		if specs, err := b.List(ctx, request(at("works", works))); err != nil || len(specs) > 0 {
-			t.Errorf("%d tools, %v", len(specs), err)
+		if listed, err := b.List(ctx, request(at("works", works))); err != nil || len(listed.Specs) > 0 {
+			t.Errorf("%d tools, %v", len(listed.Specs), err)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, 
 		}
 		source := s.kept[*c.SourceID]
 		if !strings.Contains(source.Text, c.CitedText) || c.CitedText == "" || source.URL != c.URL || source.Title != c.Title {
-			t.Errorf("source %+v is not as it was kept: %+v", c, source)
+			t.Errorf("source %+v differs from the stored source %+v", c, source)
 		}
 		if source.Characters != len([]rune(source.Text)) || source.ReadAt.IsZero() {
 			t.Errorf("kept as %+v", source)
@@ -384,7 +384,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWaitingForABody: waiting for a slot ends when the time for reading is over.
+// TestWaitingForABody: waiting for a slot ends at the time limit for reading.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

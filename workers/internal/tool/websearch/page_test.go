@@ -124,7 +124,7 @@ func TestUnreadablePages(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := mainText(ended, "<p>text</p>", ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("with its time over: %v", err)
+		t.Errorf("after the time limit: %v", err)
 	}
 }
 

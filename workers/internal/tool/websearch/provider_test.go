@@ -345,3 +345,11 @@ func TestSettingsThatAreNoAddress(t *testing.T) {
 		t.Errorf("without settings: %+v", b.search)
 	}
 }
+
+func TestCheckOfTheProvider(t *testing.T) {
+	t.Parallel()
+	b, _ := newWeb(t, http.NotFoundHandler(), "/a", "/b")
+	if detail, err := b.Check(t.Context()); b.Provider() != "searxng" || detail != "2 results" || err != nil {
+		t.Errorf("%s: %q, %v", b.Provider(), detail, err)
+	}
+}

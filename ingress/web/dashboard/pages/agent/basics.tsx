@@ -4,7 +4,7 @@ import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List } from "../../types";
 import { Button } from "../../ui/button";
-import { Check, saidOf, TextArea, TextField } from "../../ui/field";
+import { Check, saidOf, Switch, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
@@ -21,6 +21,8 @@ export function Basics({ editor }: { editor: Editor }) {
           hint="Shown to people in the list of agents. The model does not see it." />
         <TextArea label="System prompt" value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
           hint={<>The agent's role, how it works, and what it must not do. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
+        <Switch label="List of sources in the text" checked={draft.appendSources} onChange={(on) => set("appendSources", on)}
+          hint="For clients of OpenAI's API that ignore annotations, for example Open WebUI and LibreChat. The text of answers on /v1 ends with the cited sources, and with links to the files that programs made." />
       </div>
     </Section>
   );

@@ -61,6 +61,7 @@ export interface Draft {
   "widget.enabled": boolean;
   "widget.allowedOrigins": string[];
   "widget.identitySecret": string;
+  appendSources: boolean;
 }
 
 export type Field = keyof Draft;
@@ -101,6 +102,7 @@ export function draftOf(agent: Agent): Draft {
     "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+    appendSources: agent.appendSources,
   };
 }
 
@@ -226,6 +228,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
+  appendSources: "List of sources in the text",
 };
 
 /** Returns the labels of fields, each once. */

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { ApiError, get, put } from "../../api";
 import { useGuard } from "../../router";
 import { useMay } from "../../state";
-import type { Agent } from "../../types";
+import type { Agent, AgentCheck } from "../../types";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
@@ -35,6 +35,8 @@ export interface Editor {
   loadTheirs: () => void;
   /** Applies a change that another request made to the agent, and keeps the unsaved changes. */
   adopt: (agent: Agent) => void;
+  /** Applies the result of a check, which changes nothing else. */
+  checked: (check: AgentCheck) => void;
 }
 
 export interface Leaving {
@@ -124,6 +126,7 @@ export function useEditor(loaded: Agent): Editor {
     },
     fault: (field) => error?.errors.find((e) => e.field === field)?.message,
     clearFaults: () => setError(undefined),
+    checked: (check) => setWork((before) => ({ ...before, agent: { ...before.agent, lastCheck: check } })),
     discard: () => settle({ agent, draft: base }),
     keepMine: () => theirs && adopt(theirs),
     loadTheirs: () => theirs && settle({ agent: theirs, draft: draftOf(theirs) }),

@@ -7,10 +7,11 @@ import { Section } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { DeleteWords } from "../agents/delete";
 import { Basics, Callers, Models } from "./basics";
+import { Connections } from "./connections";
 import type { Editor } from "./editor";
 import { Tools } from "./tools";
 
-const parts = [["basics", "Basics"], ["model", "Model"], ["callers", "Who may call it"], ["tools", "Tools"]] as const;
+const parts = [["basics", "Basics"], ["model", "Model"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
 
 export function Settings({ editor }: { editor: Editor }) {
   const { agent } = editor;
@@ -31,6 +32,7 @@ export function Settings({ editor }: { editor: Editor }) {
           <div id="callers"><Callers editor={editor} /></div>
           <div id="tools"><Tools editor={editor} /></div>
         </fieldset>
+        <div id="connections"><Connections editor={editor} /></div>
         {editor.mayEdit && <div id="delete"><Delete agent={agent} /></div>}
       </div>
     </div>

@@ -29,6 +29,7 @@ function useDelivered(reload: () => void): void {
 const statuses: { value: DeliveryStatus | ""; label: string }[] = [
   { value: "", label: "All" }, { value: "accepted", label: "Accepted" }, { value: "coalesced", label: "Coalesced" },
   { value: "filtered", label: "Filtered" }, { value: "answered", label: "Answered" }, { value: "refused", label: "Refused" },
+  { value: "rejected", label: "Rejected" },
 ];
 
 export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => void }) {
@@ -50,14 +51,14 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
       </div>
       <Loaded query={list} room="12rem">{(deliveries) => deliveries.length === 0 ? (
         <Empty title={status === "" ? "No deliveries yet" : "No deliveries with this status"} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>Open setup</LinkButton> : undefined}>
-          {status === "" ? "Set up the sender, or send a test. Deliveries without a valid signature or token are refused and not logged." : "Choose All to see the other deliveries."}
+          {status === "" ? "Set up the sender, or send a test. Deliveries without a valid signature or token appear here as rejected." : "Choose All to see the other deliveries."}
         </Empty>
       ) : (
         <>
           <Table caption="Deliveries" rows={deliveries} id={(d) => d.id} columns={[
             { head: "Received", tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">, delivery {d.id}</span></span></Button> },
             { head: "Status", tight: true, cell: (d) => <Status of={d.status} /> },
-            { head: "Event", cell: (d) => <span class="event">{d.event || <span class="quiet">–</span>}</span> },
+            { head: "Event", cell: (d) => <span class="event">{d.event || (d.status === "rejected" && d.error?.message) || <span class="quiet">–</span>}</span> },
             { head: "Delivery", cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">received {d.duplicates + 1} times</span>}</span> },
             { head: "Run", tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>Open run</a> : <span class="quiet">none</span> },
             { head: "Size", end: true, tight: true, cell: (d) => size(d.bytes) },
@@ -98,7 +99,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
           </dl>
           {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
           <div class="row between"><h3>Payload, {size(d.bytes)}</h3><Curl what="Read this delivery" request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
-          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads of up to 1 MiB are stored.</p>}
+          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads of up to 1 MiB are stored, and none of rejected deliveries.</p>}
         </div>
       )}</Loaded>
     </Dialog>

@@ -45,7 +45,7 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
           <textarea ref={area} id={id} class="input" rows={8} maxLength={32_000} value={template} aria-invalid={fault ? "true" : undefined}
             aria-describedby={id + "-hint" + (fault ? ` ${id}-fault` : "")} onInput={(e) => onChange(e.currentTarget.value)} />
           <div class="hint" id={id + "-hint"}>
-            <code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none.
+            <code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none. A message may have up to 2 MiB.
           </div>
           {fault && <div class="fault" id={id + "-fault"}>{saidOf("Message", fault)}</div>}
         </div>

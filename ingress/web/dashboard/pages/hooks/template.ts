@@ -7,9 +7,8 @@ export interface Sample {
   payload: unknown;
 }
 
-const valueMost = 4000; // characters of one value
-const payloadMost = 8000;
-const messageMost = 32_000;
+const nameMost = 4000; // characters
+const payloadMost = 8000; // bytes
 const open = "⟦";
 const close = "⟧";
 
@@ -29,16 +28,22 @@ function cut(text: string, most: number): string {
   return points.length <= most ? text : points.slice(0, most - 1).join("") + "…";
 }
 
+function cutBytes(text: string, most: number): string {
+  const bytes = new TextEncoder().encode(text);
+  // In stream mode the decoder leaves out an incomplete last character.
+  return bytes.length <= most ? text : new TextDecoder().decode(bytes.slice(0, most - 3), { stream: true }) + "…";
+}
+
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function named(path: string, sample: Sample): string {
-  if (path === "@event") return cut(sample.event, valueMost);
-  if (path === "@deliveryId") return cut(sample.deliveryId, valueMost);
-  if (path === "@payload") return cut(JSON.stringify(sample.payload), payloadMost);
-  return cut(textOf(valueAt(sample.payload, path)), valueMost);
+  if (path === "@event") return cut(sample.event, nameMost);
+  if (path === "@deliveryId") return cut(sample.deliveryId, nameMost);
+  if (path === "@payload") return cutBytes(JSON.stringify(sample.payload), payloadMost);
+  return textOf(valueAt(sample.payload, path));
 }
 
 /** A piece of a preview: text from the template, or a value from the payload. */
@@ -66,7 +71,7 @@ export function piecesOf(template: string, sample: Sample): Piece[] {
 }
 
 /** Returns the message that the agent gets. */
-export const messageOf = (template: string, sample: Sample): string => cut(piecesOf(template, sample).map((p) => p.text).join(""), messageMost);
+export const messageOf = (template: string, sample: Sample): string => piecesOf(template, sample).map((p) => p.text).join("");
 
 const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can contain
 

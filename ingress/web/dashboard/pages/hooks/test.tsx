@@ -67,4 +67,5 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 const outcome: Record<Received["status"], string> = {
   accepted: "The agent runs.", coalesced: "It waits to be coalesced with other deliveries.", filtered: "The filter excludes it, so nothing runs.",
   answered: "The service responded as it does to the sender’s own tests.", refused: "No run starts. See Deliveries for the reason.",
+  rejected: "The signature is not valid.",
 };

@@ -1,0 +1,79 @@
+// Package filelink creates and reads links with which anyone can open one file for a limited time,
+// without a credential. A link is signed, names the organization and the file, and stops working
+// when it expires or the file is erased.
+package filelink
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/shared/id"
+)
+
+// Path is the path of links. The token is the query's only parameter, because logs contain paths.
+const Path = "/files"
+
+// Token is the name of the query's parameter.
+const Token = "token"
+
+// ErrInvalid means that a link was not signed by this service or has expired.
+var ErrInvalid = errors.New("the link is invalid or has expired")
+
+// purpose is part of each signature, so that no other signed claims are accepted as a link.
+const purpose = "parley file link v1"
+
+// step is the unit of expiry times. The links of one file within a step are equal, so that replayed
+// answers do not differ.
+const step = time.Hour
+
+// Signer signs claims together with a body, and verifies them.
+type Signer interface {
+	Sign(claims, body []byte) string
+	Verify(token string, body []byte) (claims []byte, err error)
+}
+
+// Links creates and reads links. It is safe for concurrent use.
+type Links struct {
+	signer  Signer
+	baseURL string // where browsers reach the service, without a slash at the end
+	life    time.Duration
+	now     func() time.Time
+}
+
+// New returns Links that work for at least life, and up to an hour longer. If life is 0, there are no
+// links: URL returns an empty string, and Read rejects links from the time before the setting.
+func New(signer Signer, baseURL string, life time.Duration, now func() time.Time) *Links {
+	return &Links{signer: signer, baseURL: baseURL, life: life, now: now}
+}
+
+// URL returns a link to a file of an organization.
+func (l *Links) URL(org, fileID string) string {
+	if l.life == 0 {
+		return ""
+	}
+	expires := l.now().Add(l.life).Truncate(step).Add(step)
+	claims := fmt.Sprintf("%s %s %d", org, fileID, expires.Unix())
+	return l.baseURL + Path + "?" + url.Values{Token: {l.signer.Sign([]byte(claims), []byte(purpose))}}.Encode()
+}
+
+// Read returns the organization and the file of a link's token. It returns ErrInvalid if the token is
+// not valid now.
+func (l *Links) Read(token string) (org, fileID string, err error) {
+	claims, err := l.signer.Verify(token, []byte(purpose))
+	if err != nil || l.life == 0 {
+		return "", "", ErrInvalid
+	}
+	parts := strings.Split(string(claims), " ")
+	if len(parts) != 3 || !id.Valid(id.File, parts[1]) {
+		return "", "", ErrInvalid
+	}
+	expires, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || !l.now().Before(time.Unix(expires, 0)) {
+		return "", "", ErrInvalid
+	}
+	return parts[0], parts[1], nil
+}

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+)
+
+// answerChecks responds to checks as workers whose connections all work.
+func (a *runEnv) answerChecks() {
+	a.t.Helper()
+	for kind, check := range map[string]string{
+		contract.KindCheckModels: `{"checks":[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2}]}`,
+		contract.KindCheckTools:  `{"checks":[{"kind":"httpRequest","name":"call","ok":true,"detail":"connected","durationMs":3}]}`,
+	} {
+		stop, err := a.bus.ServeTool(kind, bus.ToolServing{Slots: 8, Queue: 64}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
+			return []byte(check), true
+		})
+		must(a.t, err)
+		a.t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			stop(ctx)
+		})
+	}
+}
+
+// fixedChecks is a caller of workers that records the claims and returns a fixed reply for each kind
+// of check. Without a reply, there is no worker.
+type fixedChecks struct {
+	replies map[string]string
+
+	mu     sync.Mutex
+	claims map[string]contract.CheckClaims
+}
+
+func (f *fixedChecks) Call(_ context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
+	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
+	if err != nil {
+		return nil, err
+	}
+	var claims contract.CheckClaims
+	raw, err := signer.Verify(capability, body)
+	if err = errors.Join(err, contract.ReadClaims(raw, &claims)); err != nil || time.Until(deadline) > 30*time.Second {
+		return nil, fmt.Errorf("a check that a worker refuses, until %s: %w", deadline, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.claims[kind] = claims
+	if f.replies[kind] == "" {
+		return nil, bus.ErrNoToolWorker
+	}
+	return []byte(f.replies[kind]), nil
+}
+
+func TestCheckOfConnections(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	workers := &fixedChecks{claims: map[string]contract.CheckClaims{}, replies: map[string]string{
+		contract.KindCheckModels: `{"checks":[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2}]}`,
+		contract.KindCheckTools:  `{"checks":[{"kind":"httpRequest","name":"call","ok":false,"detail":"The host could not be reached.","durationMs":3}]}`,
+	}}
+	a.rebuild(func(d *Deps) { d.Searches = workers })
+	before := a.ok("GET", "/api/agents?id="+agentID, "", h.key)
+	if string(before.raw(t, "lastCheck")) != "null" {
+		t.Errorf("lastCheck = %s before any check", before.raw(t, "lastCheck"))
+	}
+
+	got := a.ok("POST", "/api/agents?id="+agentID+"&action=check", "", h.key)
+	const checks = `[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2},` +
+		`{"kind":"httpRequest","name":"call","ok":false,"detail":"The host could not be reached.","durationMs":3}]`
+	if got.json(t, "ok") != false || got.json(t, "version") != 1.0 || string(got.raw(t, "checks")) != checks {
+		t.Errorf("check = %s", got.body)
+	}
+	for kind, claims := range workers.claims {
+		want := contract.CheckClaims{OrganizationID: h.org, Kind: kind, AgentID: agentID, Version: 1, Expires: claims.Expires}
+		if claims != want || time.Until(claims.Expires) > 30*time.Second {
+			t.Errorf("claims %+v, want %+v", claims, want)
+		}
+	}
+
+	// The result is on the agent, whose version stays.
+	after := a.ok("GET", "/api/agents?id="+agentID, "", h.member.auth, h.header)
+	if string(after.raw(t, "lastCheck")) != string(got.body) || after.json(t, "version") != 1.0 {
+		t.Errorf("lastCheck = %s, want %s", after.raw(t, "lastCheck"), got.body)
+	}
+	// An agent can be sent back as it was read before the check.
+	if saved := a.ok("PUT", "/api/agents?id="+agentID, string(before.body), h.key); string(saved.raw(t, "lastCheck")) != string(got.body) {
+		t.Errorf("lastCheck = %s after a change", saved.raw(t, "lastCheck"))
+	}
+
+	// Without workers the check fails, and says which worker is missing.
+	workers.replies = nil
+	got = a.ok("POST", "/api/agents?id="+agentID+"&action=check", "", h.key)
+	if got.json(t, "ok") != false || got.text(t, "checks.0.kind") != "worker" || got.text(t, "checks.0.name") != "agent" ||
+		got.text(t, "checks.1.name") != "tool" || got.json(t, "version") != 2.0 {
+		t.Errorf("check without workers = %s", got.body)
+	}
+
+	// An agent without tools needs no tool worker.
+	plain := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"s"}`, h.key).text(t, "id")
+	workers.replies = map[string]string{contract.KindCheckModels: `{"checks":[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2}]}`}
+	if got = a.ok("POST", "/api/agents?id="+plain+"&action=check", "", h.key); got.json(t, "ok") != true || got.json(t, "checks.1") != nil {
+		t.Errorf("check of an agent without tools = %s", got.body)
+	}
+
+	a.from("POST", "/api/agents?id="+agentID+"&action=check", `{"a":1}`, h.key).want(t, "a body", 400, "invalid_request a:unknown_field")
+	a.from("POST", "/api/agents?id="+agentID+"&action=check", "", h.member.auth, h.header).want(t, "a member", 403, "permission_denied")
+	a.from("POST", "/api/agents?action=check", "", h.key).want(t, "no id", 400, "invalid_request id:required")
+	a.from("POST", "/api/agents?id="+agentID+"&action=check", "", a.newTestOrg("away").key).want(t, "another organization", 404, "not_found")
+}
+
+func TestChecksAreLimited(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	a.rebuild(func(d *Deps) { d.ChecksPerMinute = 2 })
+	check := func() answer { return a.from("POST", "/api/agents?id="+agentID+"&action=check", "", h.key) }
+	for range 2 {
+		check().want(t, "allowed", 200, "")
+	}
+	if got := check().want(t, "one too many", 429, "rate_limited"); got.header.Get("Retry-After") == "" {
+		t.Errorf("headers %v", got.header)
+	}
+	away := a.newTestOrg("away")
+	a.from("POST", "/api/agents?id="+a.newAgent(away)+"&action=check", "", away.key).want(t, "another organization", 200, "")
+}
+
+// A finished run shows the servers that could not be reached to the organization, and not to a
+// widget's visitors.
+func TestWarningsOfRuns(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	runID := a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
+	a.end(runID, func(r *domain.Run) {
+		r.Message, r.Output = new("m"), &domain.Output{Message: "m"}
+		r.Warnings = []domain.RunWarning{{Kind: domain.CheckMCP, Name: "crm", Message: "The host could not be reached."}}
+	})
+	got := a.ok("GET", "/api/runs?id="+runID, "", h.member.auth, h.header)
+	const want = `[{"kind":"mcp","name":"crm","message":"The host could not be reached."}]`
+	if string(got.raw(t, "warnings")) != want {
+		t.Errorf("warnings = %s, want %s", got.raw(t, "warnings"), want)
+	}
+}
+
+// raw returns the JSON of a member of an object.
+func (a answer) raw(tb testing.TB, name string) json.RawMessage {
+	tb.Helper()
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(a.body, &members); err != nil {
+		tb.Fatalf("%s: %v", a.body, err)
+	}
+	return members[name]
+}

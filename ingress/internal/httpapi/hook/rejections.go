@@ -1,0 +1,67 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/webhookin/intake"
+	"parley/shared/apierr"
+	"parley/shared/store/hookdb"
+)
+
+// Limits on log entries of deliveries without a valid signature, which anyone can send. Each entry
+// is written at most once in repeatWindow. Verified senders and others have separate limits per
+// hook and per organization, so that others cannot keep a misconfigured source out of the log. The
+// limit for all is far above, so that no organization uses it up for the others.
+const (
+	repeatWindow        = 10 * time.Second
+	rejectionsPerHook   = 30 // per minute
+	rejectionsPerOrg    = 60
+	rejectionsPerMinute = 6000
+)
+
+// rejections limits the log entries of rejected deliveries at this ingress process.
+type rejections struct{ entries, hooks, orgs, all *ratelimit.Failures }
+
+func newRejections(now func() time.Time) *rejections {
+	return &rejections{
+		entries: ratelimit.NewFailures(1, repeatWindow, now),
+		hooks:   ratelimit.NewFailures(rejectionsPerHook, time.Minute, now),
+		orgs:    ratelimit.NewFailures(rejectionsPerOrg, time.Minute, now),
+		all:     ratelimit.NewFailures(rejectionsPerMinute, time.Minute, now),
+	}
+}
+
+// allow reports whether a rejected delivery may be logged now.
+func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
+	kind := " others"
+	if d.Verified {
+		kind = " verified"
+	}
+	return r.entries.Begin(hookID+kind+" "+d.Client+" "+d.Reason) == 0 && r.hooks.Begin(hookID+kind) == 0 &&
+		r.orgs.Begin(orgID+kind) == 0 && r.all.Begin("") == 0
+}
+
+// logRejected logs a delivery without a valid signature, which usually means that the source has
+// another secret than the hook. The response waits until the delivery is logged.
+func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
+	coded, ok := errors.AsType[*apierr.Error](cause)
+	if !ok || coded.Code != apierr.Unauthenticated {
+		return
+	}
+	d := hookdb.Rejected{Client: client, Verified: verified, Reason: coded.Detail, Bytes: max(0, c.Request.ContentLength)}
+	if !h.Rejections.allow(hook.OrganizationID, hook.ID, &d) {
+		return
+	}
+
+	// A source that hangs up is logged, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
+	defer cancel()
+	if err := h.HooksDB.LogRejected(ctx, hook.OrganizationID, hook.ID, d); err != nil {
+		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot log a rejected delivery of a hook")
+	}
+}

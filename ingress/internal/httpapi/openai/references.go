@@ -1,0 +1,62 @@
+package openai
+
+import (
+	"context"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/store/sessiondb"
+)
+
+const (
+	maxReferences  = 1_000   // runs whose answers are read for one request; older ones do not fit into a prompt
+	maxAnswerBytes = 1 << 20 // of all these answers
+)
+
+// resolveReferences reads the answers to which the request refers. A reference to an answer of the
+// submission's session, however old, says which run the submission continues.
+func (h *Handler) resolveReferences(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
+	answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, referredRuns(request.References), maxAnswerBytes)
+	if err != nil {
+		return err
+	}
+	found := make(map[string]sessiondb.Answer, len(answers))
+	for _, a := range answers {
+		found[a.RunID] = a
+	}
+
+	for _, r := range request.References[max(0, len(request.References)-maxReferences):] {
+		if _, known := found[r.RunID]; !known {
+			return apierr.Invalid(r.Field, openaiapi.CodeNoItem, openaiapi.NoItem)
+		}
+	}
+
+	request.Resolve(func(runID string) (string, bool) {
+		answer, known := found[runID]
+		if known && s.SessionID != "" && answer.SessionID == s.SessionID && answer.TargetID == s.Target() {
+			if request.Previous == "" {
+				s.Previous = &answer.RunID
+			}
+			return "", false
+		}
+		if !known || answer.Text == nil {
+			return "", false
+		}
+		return *answer.Text, true
+	})
+	s.Message, s.History = request.Conversation.Message, request.Conversation.History
+	return nil
+}
+
+// referredRuns returns the runs of the newest references.
+func referredRuns(references []openaiapi.Reference) []string {
+	runs, seen := []string{}, map[string]bool{}
+	for _, r := range references[max(0, len(references)-maxReferences):] {
+		if !seen[r.RunID] {
+			seen[r.RunID] = true
+			runs = append(runs, r.RunID)
+		}
+	}
+	return runs
+}

@@ -1,0 +1,169 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
+	"parley/ingress/internal/uistream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/sessiondb"
+)
+
+// branch is the conversation before a new message, as the AI SDK sends it. A user may have edited an
+// earlier message or regenerated an answer. The client then drops the messages after it, and the new
+// run must not continue them:
+//
+//	last answer before the message          the new run continues
+//	the answer of a run of the session      this run
+//	any other answer                        no run: the request has the history
+//	none                                    the session's last run, or none if a message is replaced
+type branch struct {
+	replaces   bool   // the message replaces an earlier one, or its answer an earlier answer
+	replacedID string // the id of the replaced message; empty: not sent
+	messages   []conversationMessage
+}
+
+// triggerRegenerate is the AI SDK's trigger for another answer to an earlier message.
+const triggerRegenerate = "regenerate-message"
+
+// branch returns the conversation before the last message.
+func (d *conversation) branch() *branch {
+	b := &branch{replaces: d.Trigger == triggerRegenerate || d.Replaced != nil, messages: d.Messages.Value[:len(d.Messages.Value)-1]}
+	if d.Replaced != nil {
+		b.replacedID = *d.Replaced
+	}
+	return b
+}
+
+// lastAnswer returns the index of the last message of the assistant, or -1.
+func (b *branch) lastAnswer() int {
+	for i, m := range slices.Backward(b.messages) {
+		if m.Role == openaiapi.RoleAssistant {
+			return i
+		}
+	}
+	return -1
+}
+
+// sent returns what the request says about the run that it continues, for its fingerprint. The
+// history of a visitor does not count.
+func (b *branch) sent(visitor bool) (sent []string) {
+	last, answered := b.lastAnswer(), b.replacedID
+	if last >= 0 {
+		answered = b.messages[last].ID
+	}
+	runID, ok := uistream.RunOfMessage(answered)
+	switch {
+	case last < 0 && !b.replaces:
+		return nil
+	case last < 0 && ok:
+		return []string{"replaces", runID}
+	case last < 0 || ok:
+		return []string{"previous", runID}
+	case visitor:
+		return nil
+	}
+	for _, e := range b.history() {
+		sent = append(sent, e.Message, e.Answer)
+	}
+	if len(sent) > 0 {
+		sent = append(sent, "") // no instructions
+	}
+	return append(sent, "previous", "") // no run
+}
+
+// continueBy decides which run a submission continues.
+func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
+	last := b.lastAnswer()
+	if last < 0 {
+		return b.replaceFirst(ctx, s, sessions)
+	}
+
+	runID, previous, err := precedingRun(ctx, s, sessions, b.messages[last].ID)
+	switch {
+	case err != nil:
+		return err
+	case previous != nil:
+		s.Previous = &runID
+		return nil
+	}
+
+	// A visitor cannot write the agent's answers.
+	if visits(s.Caller) {
+		if b.replaces {
+			return apierr.Invalid("messages["+strconv.Itoa(last)+"].id", httpx.CodeInvalidValue, "is not an answer of this session")
+		}
+		return nil
+	}
+	s.Previous, s.History = new(""), b.history()
+	return nil
+}
+
+// replaceFirst decides which run a submission continues if its request has no earlier answer. The
+// client may send only the last message, with the id of the answer to replace.
+func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
+	if !b.replaces {
+		return nil
+	}
+	_, previous, err := precedingRun(ctx, s, sessions, b.replacedID)
+	if err != nil {
+		return err
+	}
+	if previous == nil {
+		previous = new("")
+	}
+	s.Previous = previous
+	return nil
+}
+
+// precedingRun returns the run of an answer in the submission's session, and the run that it
+// continues: nil if the session has no answer with this id.
+func precedingRun(
+	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
+) (runID string, previous *string, err error) {
+	runID, ok := uistream.RunOfMessage(messageID)
+	if !ok {
+		return "", nil, nil
+	}
+	session := sessiondb.SessionName{OrganizationID: s.Caller.OrganizationID, TargetID: s.Target(), SessionID: s.SessionID}
+	preceding, found, err := sessions.Preceding(ctx, session, s.Principal, runID)
+	if err != nil || !found {
+		return "", nil, err
+	}
+	return runID, &preceding, nil
+}
+
+// history returns the texts of the conversation. Parts that are not text are left out, such as tool
+// calls.
+func (b *branch) history() []domain.Exchange {
+	said := make([]openaiapi.Said, 0, len(b.messages)+1)
+	for _, m := range b.messages {
+		if m.Role == openaiapi.RoleUser || m.Role == openaiapi.RoleAssistant {
+			said = append(said, openaiapi.Said{Role: m.Role, Text: m.text()})
+		}
+	}
+	said = append(said, openaiapi.Said{Role: openaiapi.RoleUser, Text: "the new message"})
+	return openaiapi.Converse(said, "messages", func(string, string, string, ...any) {}).History
+}
+
+// text returns the text of a message's parts.
+func (m *conversationMessage) text() string {
+	var parts []messagePart
+	if json.Unmarshal(m.Parts, &parts) != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, part := range parts {
+		if part.Type == "text" {
+			text.WriteString(part.Text)
+		}
+	}
+	return text.String()
+}

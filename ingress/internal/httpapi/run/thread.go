@@ -1,0 +1,166 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// noQuestion takes the place of the user's message in front of an answer that begins a thread, such
+// as a greeting. Models reject an empty message.
+const noQuestion = "(The assistant begins.)"
+
+// thread is the list of messages that an AG-UI client sends. The client repeats the messages that
+// the session already has. The other ones before the last message are brought to the session.
+type thread struct {
+	said         []threadMessage // of the user and the assistant
+	instructions []string        // of system and developer
+}
+
+// threadMessage is a message of the user or the assistant. runID is the run that wrote it; it is
+// empty for other messages.
+type threadMessage struct{ role, text, runID string }
+
+// readThread reads the messages. It adds a problem for each message that an agent cannot use, so
+// that none is ignored.
+func (d *conversation) readThread(found *httpx.Problems) *thread {
+	t := &thread{}
+	for i := range d.Messages.Value {
+		m, at := &d.Messages.Value[i], "messages["+strconv.Itoa(i)+"]"
+		written := writtenBy(m.ID)
+		switch m.Role {
+		case "user":
+			t.said = append(t.said, threadMessage{m.Role, messageText(found, at+".content", m.Content), ""})
+		case "system", "developer":
+			if text := messageText(found, at+".content", m.Content); text != "" {
+				t.instructions = append(t.instructions, text)
+			}
+		case "assistant":
+			if len(m.ToolCalls) > 0 && written == "" {
+				found.Add(at+".toolCalls", httpx.CodeInvalidValue, "is not supported in messages that the agent did not write")
+			}
+			text := ""
+			if m.Content != nil && string(m.Content) != "null" {
+				text = messageText(found, at+".content", m.Content)
+			}
+			t.said = append(t.said, threadMessage{m.Role, text, written})
+		case "tool":
+			if written == "" {
+				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
+			}
+			t.said = append(t.said, threadMessage{"assistant", "", written}) // the run's answer contains what it learned
+		default:
+			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
+		}
+	}
+	return t
+}
+
+// writtenBy returns the run that wrote the AG-UI message with this id, or "". The ids contain the
+// part of the run's id after its prefix: msg_<run>_<n> for text, and <call>_<run> for a tool call
+// and its result.
+func writtenBy(messageID string) (runID string) {
+	first, _, _ := strings.Cut(strings.TrimPrefix(messageID, "msg_"), "_")
+	last := messageID[strings.LastIndex(messageID, "_")+1:]
+	for _, suffix := range []string{first, last} {
+		if id.Valid(id.Run, id.Run+"_"+suffix) {
+			return id.Run + "_" + suffix
+		}
+	}
+	return ""
+}
+
+// from returns the message and the earlier exchanges of the messages from an index on. Consecutive
+// messages of one role are joined.
+func (t *thread) from(start int) (message string, earlier []domain.Exchange) {
+	var question, answer []string
+	join := func(texts []string) string { return strings.Join(texts, "\n\n") }
+	for _, m := range t.said[start:] {
+		switch {
+		case m.text == "":
+		case m.role == "assistant":
+			answer = append(answer, m.text)
+		case len(answer) > 0:
+			earlier = append(earlier, domain.Exchange{Message: join(question), Answer: join(answer)})
+			question, answer = []string{m.text}, nil
+		default:
+			question = append(question, m.text)
+		}
+	}
+	for i := range earlier {
+		if earlier[i].Message == "" {
+			earlier[i].Message = noQuestion
+		}
+	}
+	return join(question), earlier
+}
+
+// lastAnswer returns the index of the last message of the assistant, or -1.
+func (t *thread) lastAnswer() int {
+	for i, m := range slices.Backward(t.said) {
+		if m.role == "assistant" {
+			return i
+		}
+	}
+	return -1
+}
+
+// sent returns the messages up to the last answer, for the request's fingerprint.
+func (t *thread) sent() (sent []string) {
+	for _, m := range t.said[:t.lastAnswer()+1] {
+		sent = append(sent, m.role, m.text, m.runID)
+	}
+	return sent
+}
+
+// bring decides which run a submission continues: that of the last answer that the session has, or
+// none. A request without answers continues the session. A user may have edited an earlier message or
+// regenerated an answer. The client then drops the messages after it, and the new run must not
+// continue them. The messages after that answer are added to the submission, or all messages if the
+// session has none of the answers, as in a copied thread. A visitor cannot write the agent's answers,
+// so only the messages after the last answer are added to a visitor's submission.
+func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
+	last := t.lastAnswer()
+	if last < 0 {
+		s.Message, s.History = t.from(0)
+		return nil
+	}
+	s.Previous = new("")
+
+	runs := []string{}
+	for _, m := range t.said {
+		if m.runID != "" {
+			runs = append(runs, m.runID)
+		}
+	}
+
+	// Some clients give the answers other ids, so the last one is also compared by its text.
+	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
+	known, same, err := h.SessionsDB.KnownAnswers(ctx, s.Caller.OrganizationID, key, runs, t.said[last].text)
+	if err != nil {
+		return err
+	}
+	start := 0
+	for i, m := range slices.Backward(t.said) {
+		if m.runID != "" && slices.Contains(known, m.runID) {
+			start, s.Previous = i+1, &m.runID
+			break
+		}
+		if i == last && same != "" {
+			start, s.Previous = i+1, &same
+			break
+		}
+	}
+	if visits(s.Caller) {
+		start = last + 1
+	}
+	s.Message, s.History = t.from(start)
+	return nil
+}

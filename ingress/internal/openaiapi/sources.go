@@ -1,0 +1,184 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// View is how a client sees the sources and files of a run.
+type View struct {
+	// AppendSources, if not nil, is the request's choice whether the text ends with a list of sources
+	// and files. Otherwise the agent's setting counts.
+	AppendSources *bool
+	// Link returns a URL at which anyone can open a file for a limited time. nil: files have no URLs.
+	Link func(fileID string) string
+}
+
+// runFile is a file that a program of the run has created.
+type runFile struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+
+	url        string
+	start, end int // position of the file's entry in the text, in code points; without an entry, the text's end
+}
+
+// shownAnswer is an answer as a client sees it.
+type shownAnswer struct {
+	text     string // the run's message and the appendix
+	appendix string // the list of sources and files; may be empty
+	files    []runFile
+}
+
+// answer returns the answer of a run that has one.
+func (v View) answer(run *domain.Run) shownAnswer {
+	message := deref(run.Message)
+	files := v.files(run)
+	wanted := run.AppendSources
+	if v.AppendSources != nil {
+		wanted = *v.AppendSources
+	}
+
+	var list strings.Builder
+	if wanted {
+		writeSources(&list, run.Citations)
+	}
+	length := utf8.RuneCountInString(message)
+	for i := range files {
+		f := &files[i]
+		f.start, f.end = length, length
+		if !wanted || f.url == "" {
+			continue
+		}
+		if !strings.Contains(list.String(), filesHead) {
+			list.WriteString(filesHead)
+		}
+		list.WriteString("\n- ")
+		f.start = length + utf8.RuneCountInString(list.String())
+		list.WriteString(markdownLink(f))
+		f.end = length + utf8.RuneCountInString(list.String())
+	}
+	return shownAnswer{text: message + list.String(), appendix: list.String(), files: files}
+}
+
+// files returns the files that the run's programs have created. If several have the same name, only
+// the last one counts, because it replaced the others.
+func (v View) files(run *domain.Run) []runFile {
+	var all []runFile
+	at := map[string]int{}
+	for _, call := range run.ToolCalls {
+		if call.Name != contract.ToolCodeExecution {
+			continue
+		}
+		var output struct {
+			Files []runFile `json:"files"`
+		}
+		if json.Unmarshal(call.Output, &output) != nil {
+			continue // a call without output
+		}
+		for _, f := range output.Files {
+			if v.Link != nil {
+				f.url = v.Link(f.ID)
+			}
+			if i, again := at[f.Name]; again {
+				all[i] = f
+				continue
+			}
+			at[f.Name] = len(all)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// Headings of the lists that an appendix consists of.
+const (
+	sourcesHead = "\n\n**Sources**\n"
+	filesHead   = "\n\n**Files**\n"
+)
+
+// writeSources writes the list of the sources that the citations name, each once, in Markdown.
+func writeSources(list *strings.Builder, citations []domain.Citation) {
+	seen := map[string]bool{}
+	for _, c := range citations {
+		name := markdownText(c.Title)
+		if c.DocumentID == nil {
+			name = sourceLink(c)
+		} else if c.Page != nil {
+			name += fmt.Sprintf(", page %d", *c.Page)
+		}
+		line := fmt.Sprintf("\n- [%d] %s", c.ID, name)
+		if seen[line] {
+			continue
+		}
+		if len(seen) == 0 {
+			list.WriteString(sourcesHead)
+		}
+		seen[line] = true
+		list.WriteString(line)
+	}
+}
+
+// sourceLink returns a link to a cited page in Markdown.
+func sourceLink(c domain.Citation) string {
+	u, err := url.Parse(c.URL)
+	title := c.Title
+	if title == "" {
+		title = c.URL
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return markdownText(title)
+	}
+	return "[" + markdownText(title) + "](" + markdownURL.Replace(c.URL) + ")"
+}
+
+// shownTypes are the types of files that clients show as images.
+var shownTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+// markdownLink returns a link to a file in Markdown, or the file itself if it is an image.
+func markdownLink(f *runFile) string {
+	link := "[" + markdownText(f.Name) + "](" + f.url + ")"
+	if shownTypes[f.MIMEType] {
+		return "!" + link
+	}
+	return link
+}
+
+// Titles and names come from pages, documents and programs. Their characters must not act as
+// Markdown or HTML.
+var (
+	markdownEscapes = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, ">", `\>`, "!", `\!`, "|", `\|`)
+	markdownURL     = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", `"`, "%22", `\`, "%5C")
+)
+
+// markdownText returns a text in one line in which no character acts as Markdown.
+func markdownText(s string) string {
+	return markdownEscapes.Replace(strings.Join(strings.Fields(s), " "))
+}
+
+// appendix matches the lists that View.answer appends.
+var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+)+)?(?:\n\n\*\*Files\*\*\n(?:\n- !?\[[^\n]+\]\([^\n]+\))+)?\s*$`)
+
+// withoutAppendix removes the appendix from an answer that a client sends back as history. Models
+// would otherwise imitate it, and pay for it.
+func withoutAppendix(text string) string {
+	from := strings.LastIndex(text, sourcesHead)
+	if from < 0 {
+		from = strings.LastIndex(text, filesHead)
+	}
+	if from < 0 {
+		return text
+	}
+	if at := appendix.FindStringIndex(text[from:]); at == nil || at[0] != 0 {
+		return text
+	}
+	return text[:from]
+}

@@ -1,0 +1,16 @@
+package clients
+
+import "testing"
+
+// TestBranches continues conversations with the AI SDK's OpenAI provider, with useChat and with
+// OpenAI's client. The script checks the answers of a model that knows the earlier messages.
+func TestBranches(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := withTestEnv(t)
+	var got struct{ Requests int }
+	decode(t, []byte(s.node(t, "branches.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}))), &got)
+	if got.Requests != 6 {
+		t.Errorf("%d requests of the provider", got.Requests)
+	}
+}

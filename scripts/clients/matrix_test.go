@@ -1,0 +1,210 @@
+package clients
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// update makes the tests write the rows of docs/clients.md for the clients that they run.
+var update = flag.Bool("update", false, "write the outcomes into docs/clients.md")
+
+// features are the columns of the table in docs/clients.md, in order, by the names that tests use.
+var features = []string{
+	"answers", "streams", "history", "stop", "retries", "resume", "citations", "approvals", "errors", "tools", "structured",
+}
+
+// Outcomes of a feature, as the table writes them.
+const (
+	works      = "works"
+	refused    = "refused"     // with an error that names the reason
+	notOffered = "not offered" // by the client or by its protocol
+	notTested  = "not tested"
+)
+
+// clientMatrix collects the outcomes of a test process.
+type clientMatrix struct {
+	mu     sync.Mutex
+	page   map[string]map[string]string // by client and feature, as docs/clients.md has them
+	root   string                       // the repository
+	proven map[string]map[string]string // by client and feature, as the tests have found them
+}
+
+var theMatrix clientMatrix
+
+// proves records that a client has an outcome for features. It fails the test if docs/clients.md says something else.
+func proves(t *testing.T, client, outcome string, names ...string) {
+	t.Helper()
+	m := &theMatrix
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.page == nil {
+		if err := m.read(testkit.Root(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.proven[client] == nil {
+		m.proven[client] = map[string]string{}
+	}
+
+	for _, name := range names {
+		if !slices.Contains(features, name) {
+			t.Errorf("%s: no column of docs/clients.md is for %q", client, name)
+		}
+		m.proven[client][name] = outcome
+		if is := m.page[client][name]; is != outcome && !*update {
+			t.Errorf("docs/clients.md says %q about %q of %s, but the test says %q; run go test ./scripts/clients -run '^%s$' -update",
+				is, name, client, outcome, t.Name())
+		}
+	}
+}
+
+// provesAll records what a client's script has written by features.mjs or features.py.
+func provesAll(t *testing.T, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(raw) {
+		var proven struct {
+			Client   string   `json:"client"`
+			Outcome  string   `json:"outcome"`
+			Features []string `json:"features"`
+		}
+		if err := json.Unmarshal(line, &proven); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		proves(t, proven.Client, proven.Outcome, proven.Features...)
+	}
+}
+
+const (
+	matrixPage  = "docs/clients.md"
+	matrixBegin = "<!-- The tests of scripts/clients write this table. -->\n"
+	matrixEnd   = "<!-- End of the table. -->\n"
+)
+
+// matrixHead is the head of the table: a title for each feature.
+const matrixHead = "| client | answers | streams | history | stop | safe retries | resume | citations | approvals | errors | own tools | structured output |\n" +
+	"|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+
+// read reads the table of the page.
+func (m *clientMatrix) read(root string) error {
+	m.root, m.page, m.proven = root, map[string]map[string]string{}, map[string]map[string]string{}
+	raw, err := os.ReadFile(filepath.Join(root, matrixPage))
+	if err != nil {
+		return fmt.Errorf("reading the table: %w", err)
+	}
+	_, rest, begun := strings.Cut(string(raw), matrixBegin)
+	table, _, ended := strings.Cut(rest, matrixEnd)
+	if !begun || !ended || !strings.HasPrefix(table, matrixHead) {
+		return fmt.Errorf("%s has no table with the head\n%s", matrixPage, matrixHead)
+	}
+
+	for line := range strings.Lines(strings.TrimPrefix(table, matrixHead)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != len(features)+1 {
+			return fmt.Errorf("%s: a row has %d cells, want %d: %s", matrixPage, len(cells), len(features)+1, line)
+		}
+		client := strings.TrimSpace(cells[0])
+		m.page[client] = map[string]string{}
+		for i, feature := range features {
+			m.page[client][feature] = strings.TrimSpace(cells[i+1])
+		}
+	}
+	return nil
+}
+
+// end writes the page with -update. If all tests ran, it returns an error for each outcome of the page that no test has shown.
+// Clients whose tests were skipped are left out.
+func (m *clientMatrix) end(all bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.page == nil {
+		return nil
+	}
+	if *update {
+		return m.write(m.root)
+	}
+
+	var wrong []error
+	for client, row := range m.proven {
+		for _, feature := range features {
+			if is := m.page[client][feature]; all && row[feature] == "" && is != notTested {
+				wrong = append(wrong, fmt.Errorf("docs/clients.md says %q about %q of %s, but no test shows it", is, feature, client))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// write writes the page. Clients without outcomes keep their rows.
+func (m *clientMatrix) write(root string) error {
+	for client, row := range m.proven {
+		if m.page[client] == nil {
+			m.page[client] = map[string]string{}
+		}
+		maps.Copy(m.page[client], row)
+	}
+
+	clients := make([]string, 0, len(m.page))
+	for client := range m.page {
+		clients = append(clients, client)
+	}
+	slices.Sort(clients)
+	table := matrixHead
+	for _, client := range clients {
+		cells := []string{client}
+		for _, feature := range features {
+			cells = append(cells, cmp.Or(m.page[client][feature], notTested))
+		}
+		table += "| " + strings.Join(cells, " | ") + " |\n"
+	}
+
+	path := filepath.Join(root, matrixPage)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+	before, rest, _ := strings.Cut(string(raw), matrixBegin)
+	_, after, _ := strings.Cut(rest, matrixEnd)
+	if err := os.WriteFile(path, []byte(before+matrixBegin+table+matrixEnd+after), 0o644); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
+// TestMatrix checks the form of the table: each client has an outcome for each feature.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	var m clientMatrix
+	if err := m.read(testkit.Root(t)); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.page) < 8 {
+		t.Errorf("%d clients", len(m.page))
+	}
+	for client, row := range m.page {
+		for feature, outcome := range row {
+			if !slices.Contains([]string{works, refused, notOffered, notTested}, outcome) && !*update {
+				t.Errorf("%s: %s is %q", client, feature, outcome)
+			}
+		}
+	}
+}

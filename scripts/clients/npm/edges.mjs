@@ -1,0 +1,42 @@
+// Tests with OpenAI's client what users expect at the edges of the API: responses that are not stored, wrong paths, one key in
+// two headers, and long messages.
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, ECHO_ID, STUB_ID } = process.env;
+const at = (baseURL, more = {}) => new OpenAI({ apiKey: PARLEY_API_KEY, baseURL, maxRetries: 0, ...more });
+const client = at(`${PARLEY_BASE_URL}/v1`);
+
+// A response that is not stored cannot be retrieved or continued.
+const unstored = await client.responses.create({ model: ECHO_ID, input: "Hello.", store: false });
+assert.equal(unstored.status, "completed");
+assert.equal(unstored.store, false);
+await assert.rejects(client.responses.retrieve(unstored.id), OpenAI.NotFoundError);
+await assert.rejects(client.responses.create({ model: ECHO_ID, input: "And?", previous_response_id: unstored.id }), /previous_response_id/);
+await assert.rejects(client.responses.create({ model: ECHO_ID, input: "Hello.", store: false, background: true }), /store/);
+const stored = await client.responses.create({ model: ECHO_ID, input: "Hello." });
+assert.equal((await client.responses.retrieve(stored.id)).id, stored.id);
+
+// An error for a wrong path lists the paths.
+const embeddings = await client.embeddings.create({ model: "x", input: "x" }).catch((error) => error);
+assert.ok(embeddings instanceof OpenAI.NotFoundError);
+assert.match(embeddings.message, /POST \/v1\/chat\/completions/);
+const doubled = await at(`${PARLEY_BASE_URL}/v1/v1`).models.list().catch((error) => error);
+assert.match(doubled.message, /the base URL ends with \/v1/);
+
+// One key in two headers is one credential. Two keys conflict.
+const both = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY } });
+assert.ok((await both.models.list()).data.length > 0);
+const two = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY + "x" } });
+assert.equal((await two.models.list().catch((error) => error)).code, "conflicting_credentials");
+
+// Messages and instructions may be as long as the body, and the model's context is their limit.
+const long = "long ".repeat(100_000);
+const answer = await client.chat.completions.create({
+  model: ECHO_ID, messages: [{ role: "system", content: long }, { role: "user", content: long + "end" }],
+});
+assert.ok(answer.choices[0].message.content.length > 0);
+const full = await client.chat.completions.create({ model: STUB_ID, messages: [{ role: "user", content: "fault context: " + long }] }).catch((error) => error);
+assert.equal(full.code, "context_too_long");
+assert.match(full.message, /500015? bytes, about \d+ tokens|prompt of \d+ bytes, about \d+ tokens/);
+console.log(JSON.stringify({ unstored: unstored.parley.runId, full: full.message }));

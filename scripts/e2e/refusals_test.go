@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// refusedRun contains the outcome of a run whose model calls failed.
+type refusedRun struct {
+	ID           string
+	Status       string
+	Attempts     int
+	FinishReason string
+	Error        struct {
+		Code     string
+		Provider *struct {
+			Status  int
+			Message string
+		}
+	}
+}
+
+// TestProvidersThatRefuse checks with a real worker what becomes of runs that a model provider
+// refuses. A provider that drops every stream is given up after a few attempts, long before the
+// deadline. Admins see the provider's status and message in the run, and operators in the log.
+func TestProvidersThatRefuse(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "RUN_DEADLINE=15m")
+	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
+		switch {
+		case strings.HasPrefix(req.Prompt(), "drop"):
+			return openaistub.Reply{Text: "one two three", Fault: "cut"}, true
+		case strings.HasPrefix(req.Prompt(), "refuse"):
+			return openaistub.Reply{Fault: "403"}, true
+		}
+		return openaistub.Reply{}, false
+	})
+	in := c.ingress(t)
+	worker := c.worker(t)
+	owner := signUp(t, in.url)
+
+	var dropped refusedRun
+	began := time.Now()
+	owner.post(t.Context(), trigger{message: "drop"}).want(t, http.StatusOK).into(t, &dropped)
+	if dropped.Status != "failed" || dropped.Error.Code != "model_truncated" || dropped.FinishReason != "error" || dropped.Attempts > 5 {
+		t.Errorf("after %s: %+v", time.Since(began), dropped)
+	}
+	if p := dropped.Error.Provider; p == nil || p.Status != http.StatusOK || !strings.Contains(p.Message, "ended before the answer") {
+		t.Errorf("%+v", p)
+	}
+
+	var refused refusedRun
+	owner.post(t.Context(), trigger{message: "refuse"}).want(t, http.StatusOK).into(t, &refused)
+	if p := refused.Error.Provider; refused.Status != "failed" || refused.Error.Code != "model_rejected" || p == nil || p.Status != http.StatusForbidden {
+		t.Errorf("%+v", refused)
+	}
+	if log := worker.Output(); !strings.Contains(log, `"provider_status":403`) || strings.Contains(log, "Bearer ") {
+		t.Error("the log lacks the provider's response, or has a header")
+	}
+}

@@ -1,0 +1,71 @@
+package parley
+
+import (
+	"context"
+	"net/http"
+)
+
+const agentsPath = "/api/agents"
+
+// Agents creates, reads, lists, changes and deletes the organization's agents.
+type Agents struct{ group }
+
+// AgentQuery is a filter for agents. Q is a part of their names.
+type AgentQuery struct {
+	Paging
+
+	Q string
+}
+
+// Create creates an agent, from scratch or from a template. The request is not repeated if the
+// service may have executed it.
+func (a Agents) Create(ctx context.Context, agent NewAgent) (*Agent, error) {
+	return call[Agent](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: agent})
+}
+
+// Get reads an agent.
+func (a Agents) Get(ctx context.Context, id string) (*Agent, error) {
+	return one[Agent](ctx, a.group, agentsPath, id)
+}
+
+// List lists agents, newest first.
+func (a Agents) List(query AgentQuery) Pages[Agent] {
+	return list[Agent](a.group, agentsPath, params("q", query.Q), query.Paging)
+}
+
+// Update changes an agent. Omitted fields keep their values. With a Version, the change fails if the
+// agent has another version.
+func (a Agents) Update(ctx context.Context, id string, change AgentChange) (*Agent, error) {
+	return act[Agent](ctx, a.group, Request{Method: http.MethodPut, Path: agentsPath, Body: change, Keyed: change.Version == nil}, id, "")
+}
+
+// Delete deletes an agent. Its queued runs are cancelled. Finished runs stay readable.
+func (a Agents) Delete(ctx context.Context, id string) error {
+	return remove(ctx, a.group, agentsPath, id, nil)
+}
+
+// ImportEndpoints adds the operations of an OpenAPI 3 document to an agent's endpoints.
+func (a Agents) ImportEndpoints(ctx context.Context, id string, from OpenAPIImport) (*ImportedEndpoints, error) {
+	return act[ImportedEndpoints](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: from}, id, "import-openapi")
+}
+
+// Check tries the connections of an agent: its models, MCP servers, search provider and endpoints. It
+// takes at most 30 seconds.
+func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
+	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
+}
+
+// Templates reads the templates, with which everyone may chat.
+type Templates struct{ group }
+
+const templatesPath = "/api/agents/templates"
+
+// Get reads a template.
+func (t Templates) Get(ctx context.Context, id string) (*Template, error) {
+	return one[Template](ctx, t.group, templatesPath, id)
+}
+
+// List lists templates.
+func (t Templates) List(paging Paging) Pages[Template] {
+	return list[Template](t.group, templatesPath, params(), paging)
+}

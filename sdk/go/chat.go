@@ -1,0 +1,68 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"unicode/utf8"
+)
+
+// maxSessionKey is the length of the longest idempotency key that names a session, whose id has at
+// most 128 characters.
+const maxSessionKey = 124
+
+// Chat sends messages to agents and templates.
+type Chat struct{ group }
+
+// ChatParams is a message to an agent or to a template: exactly one of the two.
+type ChatParams struct {
+	AgentID, TemplateID string
+	Message             string
+	SessionID           string // default: a session of its own, named after the key
+	IdempotencyKey      string // identifies the message; default: a new key
+	NoWait              bool   // return as soon as the run is accepted; a stream ignores it
+}
+
+// Send sends a message and returns its run, once it has finished or requires an action. A failed run
+// is not an error of Send: use Run.Completed. If ctx ends first, the error is a *WaitError, and the
+// run continues.
+func (c Chat) Send(ctx context.Context, message ChatParams) (*Run, error) {
+	request, err := message.request(false)
+	if err != nil {
+		return nil, err
+	}
+	return c.client.Runs.submit(ctx, request, !message.NoWait)
+}
+
+// Stream returns the events of a message's run. The message is sent when the stream is first read.
+func (c Chat) Stream(message ChatParams) *Stream {
+	request, err := message.request(true)
+	return &Stream{client: c.client, request: request, err: err}
+}
+
+func (p ChatParams) request(stream bool) (Request, error) {
+	if (p.AgentID == "") == (p.TemplateID == "") {
+		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")
+	}
+
+	key := keyOr(p.IdempotencyKey)
+	session := p.SessionID
+	if session == "" { // with another session, the same key would conflict
+		if utf8.RuneCountInString(key) > maxSessionKey {
+			return Request{}, errors.New("a message with an IdempotencyKey of more than 124 characters needs a SessionID")
+		}
+		session = "key-" + key
+	}
+
+	body := map[string]any{"sessionId": session, "message": p.Message}
+	if stream {
+		body["stream"] = true
+	}
+	query := url.Values{"action": {"chat"}}
+	set(query, "id", p.AgentID)
+	set(query, "template", p.TemplateID)
+	return Request{
+		Method: http.MethodPost, Path: agentsPath, Query: query, Header: map[string]string{"Idempotency-Key": key}, Body: body, Keyed: true,
+	}, nil
+}

@@ -1,0 +1,140 @@
+package parley
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	defaultBaseURL  = "http://127.0.0.1:8080"
+	defaultRetries  = 2
+	defaultPatience = time.Minute
+	// headerTimeout is longer than the longest wait that the API accepts.
+	headerTimeout = 90 * time.Second
+)
+
+// Options select the service, the caller and the retries. Missing values come from the environment.
+type Options struct {
+	BaseURL      string // default: PARLEY_BASE_URL, or http://127.0.0.1:8080
+	Key          string // an API key, a session token or a widget token; default: PARLEY_API_KEY
+	Organization string // the organization that a user's key acts in; default: PARLEY_ORGANIZATION_ID
+	Demo         bool   // demo mode, without a key: lists templates and chats with them
+	UserAgent    string
+
+	Transport http.RoundTripper // sends the requests; default: a transport of its own
+
+	Dials    int                                        // attempts to reach a service that has not responded yet; 0: as many as Retries
+	Retries  int                                        // retries of a request; 0: two; negative: none
+	Patience time.Duration                              // longest Retry-After that is obeyed; 0: a minute
+	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil
+	pause    func(context.Context, time.Duration) error // a timer, except in tests
+}
+
+// Client calls one service. It is safe for concurrent use.
+type Client struct {
+	Agents        Agents        // the organization's agents
+	Templates     Templates     // the templates, with which everyone may chat
+	Chat          Chat          // messages to agents and templates
+	Automations   Automations   // runs of agents by schedulers and services
+	Runs          Runs          // the runs of messages and triggers
+	Sessions      Sessions      // chats with their messages
+	Knowledge     Knowledge     // the documents that agents search and cite
+	Files         Files         // files that runs made
+	Sources       Sources       // texts that answers cite
+	Hooks         Hooks         // webhooks that start runs
+	Notifications Notifications // endpoints that receive the organization's events
+	Keys          Keys          // API keys
+	Usage         UsageReports  // counts, costs and limits
+	Budgets       Budgets       // hard caps of tokens and costs
+
+	options Options
+	base    string
+	header  map[string]string // credential and organization, sent with each request
+	http    *http.Client
+	reached atomic.Bool // the service has responded at least once
+}
+
+// New validates the options. It makes no request.
+func New(options Options) (*Client, error) {
+	options.BaseURL = cmp.Or(options.BaseURL, os.Getenv("PARLEY_BASE_URL"), defaultBaseURL)
+	at, err := url.Parse(options.BaseURL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("the service's URL must be like http://127.0.0.1:8080, not %q", options.BaseURL)
+	}
+
+	header, err := identity(options)
+	if err != nil {
+		return nil, err
+	}
+
+	if options.pause == nil {
+		options.pause = sleep
+	}
+	options.Patience = cmp.Or(options.Patience, defaultPatience)
+	options.Retries = max(cmp.Or(options.Retries, defaultRetries), 0)
+	if options.Transport == nil {
+		options.Transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		}
+	}
+
+	// A redirect would send the key to a URL that the user did not name.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c := &Client{
+		options: options, base: strings.TrimRight(options.BaseURL, "/"), header: header,
+		http: &http.Client{Transport: options.Transport, CheckRedirect: stay},
+	}
+	c.group()
+	return c, nil
+}
+
+// group sets the groups of methods.
+func (c *Client) group() {
+	g := group{c}
+	c.Agents, c.Templates, c.Chat, c.Automations, c.Runs = Agents{g}, Templates{g}, Chat{g}, Automations{g}, Runs{g}
+	c.Sessions, c.Knowledge, c.Files, c.Sources = Sessions{g}, Knowledge{g}, Files{g}, Sources{g}
+	c.Hooks, c.Notifications, c.Keys, c.Usage, c.Budgets = Hooks{g}, Notifications{g}, Keys{g}, UsageReports{g}, Budgets{g}
+}
+
+// group is a group of methods of a client.
+type group struct{ client *Client }
+
+// identity returns the headers that name the caller.
+func identity(options Options) (map[string]string, error) {
+	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go")}
+	if options.Demo {
+		if options.Key != "" {
+			return nil, errors.New("a key is not allowed in demo mode")
+		}
+		header["X-Tenant-Id"] = "tenant_demo"
+		return header, nil
+	}
+
+	key := cmp.Or(options.Key, os.Getenv("PARLEY_API_KEY"))
+	switch {
+	case key == "":
+		return nil, errors.New("no API key: set Options.Key or PARLEY_API_KEY, or Options.Demo to chat with templates")
+	case strings.HasPrefix(key, "ak_"):
+		header["X-Api-Key"] = key
+	default:
+		header["Authorization"] = "Bearer " + key
+	}
+	if organization := cmp.Or(options.Organization, os.Getenv("PARLEY_ORGANIZATION_ID")); organization != "" {
+		header["X-Organization-Id"] = organization
+	}
+	return header, nil
+}
+
+// isVisitor reports whether the caller is a visitor. Visitors may not read runs, so they wait for a
+// run and resume its stream by repeating the message with its key.
+func (c *Client) isVisitor() bool {
+	return c.options.Demo || strings.HasPrefix(c.header["Authorization"], "Bearer wt_")
+}

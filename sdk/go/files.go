@@ -1,0 +1,48 @@
+package parley
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"net/url"
+)
+
+// File is a downloaded file.
+type File struct {
+	Name     string // empty if the service sent none
+	MimeType string
+	Content  []byte
+}
+
+// Files downloads the files that runs made.
+type Files struct{ group }
+
+// Download reads a file by its id in the output of a tool call.
+func (f Files) Download(ctx context.Context, id string) (*File, error) {
+	return download(ctx, f.group, "/api/files", id, url.Values{})
+}
+
+// download reads a raw content.
+func download(ctx context.Context, g group, path, id string, query url.Values) (*File, error) {
+	if id == "" {
+		return nil, errNoID
+	}
+	query.Set("id", id)
+	response, err := g.client.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query})
+	if err != nil {
+		return nil, err
+	}
+	_, disposition, err := mime.ParseMediaType(response.Header.Get("Content-Disposition"))
+	if err != nil {
+		disposition = nil // a name that cannot be read is no reason to refuse the content
+	}
+	return &File{Name: disposition["filename"], MimeType: response.Header.Get("Content-Type"), Content: response.Body}, nil
+}
+
+// Sources reads the texts that answers cite.
+type Sources struct{ group }
+
+// Get reads a text by the sourceId of a citation, as it was when a run read it.
+func (s Sources) Get(ctx context.Context, id string) (*Source, error) {
+	return one[Source](ctx, s.group, "/api/sources", id)
+}

@@ -1,0 +1,3 @@
+module parley/sdk/go
+
+go 1.26.0

@@ -1,0 +1,76 @@
+package parley
+
+import (
+	"context"
+	"net/http"
+)
+
+const (
+	hooksPath      = "/api/hooks"
+	deliveriesPath = "/api/hooks/deliveries"
+)
+
+// Hooks manages webhooks that start runs, and reads their deliveries. For admins.
+type Hooks struct{ group }
+
+// DeliveryQuery is a filter for deliveries.
+type DeliveryQuery struct {
+	Paging
+
+	HookID, RunID string
+	Status        DeliveryStatus
+}
+
+// Create creates a hook. A secret that the service generates is shown only in this result. The
+// request is not repeated if the service may have executed it.
+func (h Hooks) Create(ctx context.Context, hook NewHook) (*Hook, error) {
+	return call[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: hook})
+}
+
+// Get reads a hook.
+func (h Hooks) Get(ctx context.Context, id string) (*Hook, error) {
+	return one[Hook](ctx, h.group, hooksPath, id)
+}
+
+// List lists hooks, newest first.
+func (h Hooks) List(paging Paging) Pages[Hook] {
+	return list[Hook](h.group, hooksPath, params(), paging)
+}
+
+// Update changes a hook. Omitted fields keep their values.
+func (h Hooks) Update(ctx context.Context, id string, change HookChange) (*Hook, error) {
+	return act[Hook](ctx, h.group, Request{Method: http.MethodPut, Path: hooksPath, Body: change, Keyed: true}, id, "")
+}
+
+// RotateSecret sets a new secret. The previous one stays valid for rotation.KeepSeconds.
+func (h Hooks) RotateSecret(ctx context.Context, id string, rotation HookRotation) (*Hook, error) {
+	return act[Hook](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: rotation}, id, "rotate")
+}
+
+// Test sends a delivery, signed as the source would sign it.
+func (h Hooks) Test(ctx context.Context, id string, test HookTest) (*TakenDelivery, error) {
+	return act[TakenDelivery](ctx, h.group, Request{Method: http.MethodPost, Path: hooksPath, Body: test}, id, "test")
+}
+
+// Delete deletes a hook and its deliveries. The runs that they started stay.
+func (h Hooks) Delete(ctx context.Context, id string) error {
+	return remove(ctx, h.group, hooksPath, id, nil)
+}
+
+// ListDeliveries lists deliveries, newest first.
+func (h Hooks) ListDeliveries(query DeliveryQuery) Pages[Delivery] {
+	filter := params("hookId", query.HookID, "runId", query.RunID, "status", string(query.Status))
+	return list[Delivery](h.group, deliveriesPath, filter, query.Paging)
+}
+
+// GetDelivery reads a delivery with its body.
+func (h Hooks) GetDelivery(ctx context.Context, hookID, id string) (*DeliveryWithBody, error) {
+	request := Request{Method: http.MethodGet, Path: deliveriesPath, Query: params("hookId", hookID)}
+	return act[DeliveryWithBody](ctx, h.group, request, id, "")
+}
+
+// Redeliver starts a new run from a stored delivery.
+func (h Hooks) Redeliver(ctx context.Context, hookID, id string) (*TakenDelivery, error) {
+	request := Request{Method: http.MethodPost, Path: deliveriesPath, Query: params("hookId", hookID)}
+	return act[TakenDelivery](ctx, h.group, request, id, "redeliver")
+}

@@ -1,0 +1,140 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// errNoID rejects an empty id, which would turn a request for an object into a request for a list.
+var errNoID = errors.New("the id is empty")
+
+// Page is a page of a list.
+type Page[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"hasMore"`
+	NextCursor *string `json:"nextCursor"` // for the field Cursor of the query; nil on the last page
+}
+
+// Paging selects a page of a list.
+type Paging struct {
+	Limit  int    // entries per page; 0: the service's default
+	Cursor string // the NextCursor of the previous page
+}
+
+// Pages is a list, which is read when it is used.
+type Pages[T any] struct {
+	read func(ctx context.Context, cursor string) (*Page[T], error)
+	from string
+}
+
+// First reads the first page, or the page after the query's cursor.
+func (p Pages[T]) First(ctx context.Context) (*Page[T], error) { return p.read(ctx, p.from) }
+
+// All yields the entries of all pages. After an error the sequence ends.
+func (p Pages[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := &p.from; cursor != nil; {
+			page, err := p.read(ctx, *cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, entry := range page.Data {
+				if !yield(entry, nil) {
+					return
+				}
+			}
+			cursor = page.NextCursor
+		}
+	}
+}
+
+// list returns the list at a path.
+func list[T any](g group, path string, query url.Values, paging Paging) Pages[T] {
+	read := func(ctx context.Context, cursor string) (*Page[T], error) {
+		asked := maps.Clone(query)
+		set(asked, "limit", number(paging.Limit))
+		set(asked, "cursor", cursor)
+		return get[Page[T]](ctx, g, path, asked)
+	}
+	return Pages[T]{read: read, from: paging.Cursor}
+}
+
+// get reads a resource.
+func get[T any](ctx context.Context, g group, path string, query url.Values) (*T, error) {
+	return call[T](ctx, g, Request{Method: http.MethodGet, Path: path, Query: query})
+}
+
+// one reads the object with an id.
+func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
+	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
+}
+
+// act sends a request about the object with an id. An action selects one of a path's operations.
+func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
+	if id == "" {
+		return nil, errNoID
+	}
+	if request.Query == nil {
+		request.Query = url.Values{}
+	}
+	request.Query.Set("id", id)
+	set(request.Query, "action", action)
+	return call[T](ctx, g, request)
+}
+
+// remove deletes the object with an id. If a response was lost and the retry finds the object gone,
+// this call deleted it.
+func remove(ctx context.Context, g group, path, id string, query url.Values) error {
+	lost := false
+	request := Request{Method: http.MethodDelete, Path: path, Query: query, Keyed: true, lost: func() { lost = true }}
+	_, err := act[Deleted](ctx, g, request, id, "")
+	if refused, is := errors.AsType[*APIError](err); is && lost && refused.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// call sends a request and decodes the response.
+func call[T any](ctx context.Context, g group, request Request) (*T, error) {
+	response, err := g.client.Call(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	into := new(T)
+	if err := response.Into(into); err != nil {
+		return nil, err
+	}
+	return into, nil
+}
+
+// params returns query parameters from names and values. Empty values are omitted.
+func params(pairs ...string) url.Values {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		set(query, pairs[i], pairs[i+1])
+	}
+	return query
+}
+
+// set sets a parameter, or removes it if the value is empty.
+func set(query url.Values, name, value string) {
+	query.Del(name)
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+// number returns the text of a parameter; zero is omitted.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

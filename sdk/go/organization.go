@@ -1,0 +1,93 @@
+package parley
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+const (
+	keysPath    = "/api/keys"
+	budgetsPath = "/api/budgets"
+)
+
+// Keys creates, lists, rotates and revokes API keys.
+type Keys struct{ group }
+
+// Create creates a key. The key itself is shown only in this result. The request is not repeated if
+// the service may have executed it.
+func (k Keys) Create(ctx context.Context, key NewKey) (*KeyWithSecret, error) {
+	return call[KeyWithSecret](ctx, k.group, Request{Method: http.MethodPost, Path: keysPath, Body: key})
+}
+
+// Get reads a key, without its secret.
+func (k Keys) Get(ctx context.Context, id string) (*Key, error) {
+	return one[Key](ctx, k.group, keysPath, id)
+}
+
+// List lists the caller's own keys; for admins, those of the organization.
+func (k Keys) List(paging Paging) Pages[Key] {
+	return list[Key](k.group, keysPath, params(), paging)
+}
+
+// Rotate creates a key that replaces another one. The old key stays valid for
+// rotation.OverlapSeconds.
+func (k Keys) Rotate(ctx context.Context, id string, rotation KeyRotation) (*KeyWithSecret, error) {
+	return act[KeyWithSecret](ctx, k.group, Request{Method: http.MethodPost, Path: keysPath, Body: rotation}, id, "rotate")
+}
+
+// Delete revokes a key. It stops working within 5 seconds.
+func (k Keys) Delete(ctx context.Context, id string) error {
+	return remove(ctx, k.group, keysPath, id, nil)
+}
+
+// UsageReports reads counts, costs and limits.
+type UsageReports struct{ group }
+
+// UsageQuery selects the runs that are counted. Days is at most 90; zero means a week. By groups the
+// counts by "agent", "key" or "automation".
+type UsageQuery struct {
+	Days                         int
+	AgentID, KeyID, AutomationID string
+	By                           string
+}
+
+// Get counts runs, tokens, costs and latencies by hour or by day. For admins.
+func (u UsageReports) Get(ctx context.Context, query UsageQuery) (*UsageReport, error) {
+	return get[UsageReport](ctx, u.group, "/api/usage", params(
+		"days", number(query.Days), "agentId", query.AgentID, "keyId", query.KeyID, "automationId", query.AutomationID, "by", query.By))
+}
+
+// Limits reads the organization's limits and what is used of them.
+func (u UsageReports) Limits(ctx context.Context) (*Limits, error) {
+	return get[Limits](ctx, u.group, "/api/organizations/limits", url.Values{})
+}
+
+// Budgets manages hard caps of tokens and costs. For admins.
+type Budgets struct{ group }
+
+// Create creates a budget. The request is not repeated if the service may have executed it.
+func (b Budgets) Create(ctx context.Context, budget NewBudget) (*Budget, error) {
+	return call[Budget](ctx, b.group, Request{Method: http.MethodPost, Path: budgetsPath, Body: budget})
+}
+
+// Get reads a budget, with what was used and reserved in the current period.
+func (b Budgets) Get(ctx context.Context, id string) (*Budget, error) {
+	return one[Budget](ctx, b.group, budgetsPath, id)
+}
+
+// List lists budgets.
+func (b Budgets) List(paging Paging) Pages[Budget] {
+	return list[Budget](b.group, budgetsPath, params(), paging)
+}
+
+// Update changes a budget's limit.
+func (b Budgets) Update(ctx context.Context, id string, limit int64) (*Budget, error) {
+	request := Request{Method: http.MethodPut, Path: budgetsPath, Body: map[string]any{"limit": limit}, Keyed: true}
+	return act[Budget](ctx, b.group, request, id, "")
+}
+
+// Delete deletes a budget. The cap no longer applies.
+func (b Budgets) Delete(ctx context.Context, id string) error {
+	return remove(ctx, b.group, budgetsPath, id, nil)
+}

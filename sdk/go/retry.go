@@ -1,0 +1,82 @@
+package parley
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	firstPause   = 250 * time.Millisecond
+	longestPause = 8 * time.Second
+)
+
+// backOff waits before a retry of a failed request, or returns cause if the request must not be retried.
+func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
+	}
+
+	limit := c.options.Retries
+	if c.options.Dials > 0 && !c.reached.Load() {
+		limit = min(limit, c.options.Dials) // there is no service; the user should be informed soon
+	}
+	if failures >= limit || !repeatable(request, cause) {
+		return cause
+	}
+
+	wait := backoff(failures)
+	if p, is := errors.AsType[*APIError](cause); is && p.RetryAfter > 0 {
+		if p.RetryAfter > c.options.Patience {
+			return cause
+		}
+		wait = p.RetryAfter
+	}
+	if c.options.Waiting != nil {
+		c.options.Waiting(cause, wait)
+	}
+	if err := c.options.pause(ctx, wait); err != nil {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return nil
+}
+
+// repeatable reports whether a retry may succeed and is safe.
+func repeatable(request Request, cause error) bool {
+	if p, is := errors.AsType[*APIError](cause); is {
+		switch p.Status {
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			return p.Code != "budget_exceeded" // the request was rejected without being executed
+		case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
+			return request.safeToRetry()
+		}
+		return p.Retryable && request.safeToRetry()
+	}
+	if dial, is := errors.AsType[*net.OpError](cause); is && dial.Op == "dial" {
+		return true // the request was not sent
+	}
+	return errors.Is(cause, ErrUnreachable) && request.safeToRetry()
+}
+
+// backoff returns the pause after this number of failures. The pause doubles each time, with jitter so that clients that failed
+// simultaneously do not return simultaneously.
+func backoff(failures int) time.Duration {
+	base := min(firstPause<<min(failures, 10), longestPause)
+	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret
+}
+
+// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,54 @@
+package parley
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+)
+
+// Completed returns the answer of a completed run, and a *RunFailedError for any other run.
+func (r *Run) Completed() (answer string, err error) {
+	if r.Status != RunStatusCompleted || r.Message == nil {
+		return "", &RunFailedError{Run: r}
+	}
+	return *r.Message, nil
+}
+
+// settled reports whether waiting for the run is over: it has finished, or requires an action.
+func (r *Run) settled() bool { return r.Status != RunStatusQueued && r.Status != RunStatusRunning }
+
+// RunFailedError reports a run that did not complete: it failed, was cancelled, timed out or requires
+// an action.
+type RunFailedError struct{ Run *Run }
+
+// Error names the run, its status, and its error.
+func (e *RunFailedError) Error() string {
+	says := fmt.Sprintf("run %s is %s", e.Run.ID, e.Run.Status)
+	if e.Run.Error != nil {
+		says += fmt.Sprintf(": %s (%s)", e.Run.Error.Message, e.Run.Error.Code)
+	}
+	return says
+}
+
+// WaitError reports that a context ended while a call waited for a run. The run continues.
+// Runs.Wait(ctx, RunID) waits again.
+type WaitError struct {
+	RunID string
+	Err   error // the context's cause
+}
+
+// Error names the run.
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("waiting ended before run %s finished: %v; the run continues", e.RunID, e.Err)
+}
+
+// Unwrap returns the context's cause.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// keyOr returns an idempotency key, or a new one if it is empty.
+func keyOr(key string) string {
+	if key == "" {
+		return strings.ToLower(rand.Text())
+	}
+	return key
+}

@@ -1,0 +1,185 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	runsPath    = "/api/runs"
+	longestWait = 55 // maximum seconds that the service waits for a run per request
+	shortWait   = 500 * time.Millisecond
+)
+
+// Runs reads, awaits, cancels and decides the runs of messages and triggers.
+type Runs struct{ group }
+
+// RunQuery is a filter for runs.
+type RunQuery struct {
+	Paging
+
+	AgentID, SessionID, AutomationID string
+	Status                           RunStatus
+}
+
+// RunDecision is a decision about a run's required action.
+type RunDecision string
+
+// The decisions: approve or deny an approval, or resolve a call of unknown outcome.
+const (
+	Approve  RunDecision = "approve"
+	Deny     RunDecision = "deny"
+	Happened RunDecision = "happened"
+	Resend   RunDecision = "resend"
+	Abandon  RunDecision = "abandon"
+)
+
+// Get reads a run's current state.
+func (r Runs) Get(ctx context.Context, id string) (*Run, error) {
+	return one[Run](ctx, r.group, runsPath, id)
+}
+
+// List lists runs in short form, newest first. Get returns a complete run.
+func (r Runs) List(query RunQuery) Pages[RunSummary] {
+	filter := params("agentId", query.AgentID, "sessionId", query.SessionID, "automationId", query.AutomationID)
+	set(filter, "status", string(query.Status))
+	return list[RunSummary](r.group, runsPath, filter, query.Paging)
+}
+
+// Timeline reads how a run spent its time: queue, attempts, model turns, tool calls and waits.
+func (r Runs) Timeline(ctx context.Context, id string) (*Timeline, error) {
+	return act[Timeline](ctx, r.group, Request{Method: http.MethodGet, Path: runsPath, Query: params("timeline", "1")}, id, "")
+}
+
+// Wait waits until a run has finished or requires an action, and returns it. If ctx ends first, the
+// error is a *WaitError, and the run continues.
+func (r Runs) Wait(ctx context.Context, id string) (*Run, error) {
+	if id == "" {
+		return nil, errNoID
+	}
+	return r.settle(ctx, pollRequest(id), id)
+}
+
+// Stream returns a run's events, from the first one or after the event with the id lastEventID.
+func (r Runs) Stream(id, lastEventID string) *Stream {
+	request := Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "stream", "1")}
+	if lastEventID != "" {
+		request.Header = map[string]string{"Last-Event-ID": lastEventID}
+	}
+	return &Stream{client: r.client, request: request, runID: id}
+}
+
+// Cancel cancels a run. A finished run is returned unchanged.
+func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
+	return act[Run](ctx, r.group, Request{Method: http.MethodPost, Path: runsPath, Keyed: true}, id, "cancel")
+}
+
+// Act decides the required action of a run. The run then continues.
+func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCallID string) (*Run, error) {
+	request := Request{Method: http.MethodPost, Path: runsPath, Query: params("toolCallId", toolCallID), Keyed: true}
+	return act[Run](ctx, r.group, request, id, string(decision))
+}
+
+func pollRequest(id string) Request {
+	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
+}
+
+// submit starts a run. With wait it returns the run once it has settled.
+func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, error) {
+	preferring := func(preference string) Request {
+		preferred := request
+		preferred.Header = withHeader(request.Header, "Prefer", preference)
+		return preferred
+	}
+
+	// A caller that ends the wait needs the run's id, so the first request returns without waiting.
+	run, err := call[Run](ctx, r.group, preferring("respond-async"))
+	if err != nil || !wait || run.settled() {
+		return run, err
+	}
+	poll := pollRequest(run.ID)
+	if r.client.isVisitor() {
+		poll = preferring(fmt.Sprintf("wait=%d", longestWait))
+	}
+	return r.settle(ctx, poll, run.ID)
+}
+
+// settle repeats a request until the run has settled.
+func (r Runs) settle(ctx context.Context, poll Request, id string) (*Run, error) {
+	for {
+		asked := time.Now()
+		run, err := call[Run](ctx, r.group, poll)
+		if err == nil && run.settled() {
+			return run, nil
+		}
+		if err == nil && time.Since(asked) < shortWait { // a service that is shutting down responds immediately
+			err = r.client.options.pause(ctx, shortWait)
+		}
+		if ctx.Err() != nil {
+			return nil, &WaitError{RunID: id, Err: context.Cause(ctx)}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Automations runs agents for schedulers and services, and lists their automations.
+type Automations struct{ group }
+
+const automationsPath = "/api/automations"
+
+// AutomationParams is a trigger: the message, and data for the agent.
+type AutomationParams struct {
+	Target         string         // the agent; it must allow system callers
+	Message        string         // the text; it becomes Input["message"]
+	Input          map[string]any // further data; may be nil
+	AutomationID   string         // the caller's name for the automation, by which runs can be listed
+	TriggerType    string         // default: api
+	SessionID      string         // default: a session of its own
+	TTLOverride    int            // seconds to keep the result, if longer than a day
+	IdempotencyKey string         // default: a new key
+	NoWait         bool           // return as soon as the run is accepted
+}
+
+// Run runs an agent and returns the run, once it has finished or requires an action. Calls with the
+// same IdempotencyKey and payload, from any process, return the same run. If ctx ends first, the
+// error is a *WaitError, and the run continues.
+func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, error) {
+	input := map[string]any{}
+	maps.Copy(input, trigger.Input)
+	if trigger.Message != "" {
+		input["message"] = trigger.Message
+	}
+
+	body := map[string]any{"target": trigger.Target, "input": input}
+	if trigger.TTLOverride != 0 {
+		body["ttlOverride"] = trigger.TTLOverride
+	}
+	if trigger.SessionID != "" {
+		body["sessionId"] = trigger.SessionID
+	}
+
+	header := map[string]string{"Idempotency-Key": keyOr(trigger.IdempotencyKey)}
+	for name, value := range map[string]string{"X-Automation-Id": trigger.AutomationID, "X-Trigger-Type": trigger.TriggerType} {
+		if value != "" {
+			header[name] = value
+		}
+	}
+	request := Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
+	return a.client.Runs.submit(ctx, request, !trigger.NoWait)
+}
+
+// Get reads an automation with its newest run.
+func (a Automations) Get(ctx context.Context, id string) (*Automation, error) {
+	return one[Automation](ctx, a.group, automationsPath, id)
+}
+
+// List lists automations by name.
+func (a Automations) List(paging Paging) Pages[Automation] {
+	return list[Automation](a.group, automationsPath, url.Values{}, paging)
+}

@@ -1,0 +1,47 @@
+package parley
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+)
+
+const sessionsPath = "/api/sessions"
+
+// Sessions reads and erases chats.
+type Sessions struct{ group }
+
+// SessionQuery selects sessions. Principal is for admins, who may read the sessions of others.
+type SessionQuery struct {
+	Paging
+
+	Principal string
+}
+
+// SessionID names a session. AgentID or TemplateID are needed if several agents have a session with
+// this id. Principal is for admins, who may read and erase the sessions of others.
+type SessionID struct {
+	ID, AgentID, TemplateID, Principal string
+}
+
+func (s SessionID) query() url.Values {
+	return params("agentId", s.AgentID, "templateId", s.TemplateID, "principal", s.Principal)
+}
+
+// Get reads a session with its messages, oldest first. Paging selects older turns.
+func (s Sessions) Get(ctx context.Context, session SessionID, paging Paging) (*SessionWithMessages, error) {
+	query := params("limit", number(paging.Limit), "cursor", paging.Cursor)
+	maps.Copy(query, session.query())
+	return act[SessionWithMessages](ctx, s.group, Request{Method: http.MethodGet, Path: sessionsPath, Query: query}, session.ID, "")
+}
+
+// List lists the caller's sessions, newest first; for admins, all sessions of the organization.
+func (s Sessions) List(query SessionQuery) Pages[Session] {
+	return list[Session](s.group, sessionsPath, params("principal", query.Principal), query.Paging)
+}
+
+// Delete erases a session: its messages, and the texts, steps and events of its runs.
+func (s Sessions) Delete(ctx context.Context, session SessionID) error {
+	return remove(ctx, s.group, sessionsPath, session.ID, session.query())
+}

@@ -1,0 +1,110 @@
+import { idOf } from "./given.js";
+import { list, type PagePromise } from "./page.js";
+import type { RequestOptions, Transport } from "./transport.js";
+import type {
+  Budget, BudgetChange, Deleted, GetBudgetsQuery, GetKeysQuery, GetUsageQuery, Key, KeyRotation, KeyWithSecret, Limits, NewBudget, NewKey,
+  UsageReport,
+} from "./types.js";
+
+/** A page of the keys. */
+export type KeyQuery = Omit<GetKeysQuery, "id">;
+
+/** A page of the budgets. */
+export type BudgetQuery = Omit<GetBudgetsQuery, "id">;
+
+/** The runs that are counted: the last `days`, by default 7, and `by` which they are grouped. */
+export type UsageQuery = GetUsageQuery;
+
+/** API keys. */
+export class Keys {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Creates a key. The key itself is shown only in this result. The request is not repeated if the
+   * service may have executed it.
+   */
+  create(key: NewKey, options?: RequestOptions): Promise<KeyWithSecret> {
+    return this.#transport.json({ method: "POST", path: "/api/keys", body: key, repeatable: false }, options);
+  }
+
+  /** Reads a key, without its secret. */
+  async get(id: string, options?: RequestOptions): Promise<Key> {
+    return this.#transport.json({ method: "GET", path: "/api/keys", query: { id: idOf(id) } }, options);
+  }
+
+  /** Lists the caller's own keys; for admins, those of the organization. */
+  list(query: KeyQuery = {}, options?: RequestOptions): PagePromise<Key> {
+    return list(this.#transport, "/api/keys", { ...query }, options);
+  }
+
+  /** Creates a key that replaces another one. The old key stays valid for `overlapSeconds`. */
+  async rotate(id: string, rotation: KeyRotation = {}, options?: RequestOptions): Promise<KeyWithSecret> {
+    const query = { id: idOf(id), action: "rotate" };
+    return this.#transport.json({ method: "POST", path: "/api/keys", query, body: rotation, repeatable: false }, options);
+  }
+
+  /** Revokes a key. It stops working within 5 seconds. */
+  delete(id: string, options?: RequestOptions): Promise<Deleted> {
+    return this.#transport.delete("/api/keys", id, options);
+  }
+}
+
+/** Counts, costs and limits. */
+export class UsageReports {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Counts runs, tokens, costs and latencies by hour or by day. For admins. */
+  get(query: UsageQuery = {}, options?: RequestOptions): Promise<UsageReport> {
+    return this.#transport.json({ method: "GET", path: "/api/usage", query: { ...query } }, options);
+  }
+
+  /** Reads the organization's limits and what is used of them. */
+  limits(options?: RequestOptions): Promise<Limits> {
+    return this.#transport.json({ method: "GET", path: "/api/organizations/limits" }, options);
+  }
+}
+
+/** Hard caps of tokens and costs. For admins. */
+export class Budgets {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Creates a budget. The request is not repeated if the service may have executed it. */
+  create(budget: NewBudget, options?: RequestOptions): Promise<Budget> {
+    return this.#transport.json({ method: "POST", path: "/api/budgets", body: budget, repeatable: false }, options);
+  }
+
+  /** Reads a budget, with what was used and reserved in the current period. */
+  async get(id: string, options?: RequestOptions): Promise<Budget> {
+    return this.#transport.json({ method: "GET", path: "/api/budgets", query: { id: idOf(id) } }, options);
+  }
+
+  /** Lists budgets. */
+  list(query: BudgetQuery = {}, options?: RequestOptions): PagePromise<Budget> {
+    return list(this.#transport, "/api/budgets", { ...query }, options);
+  }
+
+  /** Changes a budget's limit. */
+  async update(id: string, change: BudgetChange, options?: RequestOptions): Promise<Budget> {
+    return this.#transport.json({ method: "PUT", path: "/api/budgets", query: { id: idOf(id) }, body: change }, options);
+  }
+
+  /** Deletes a budget. The cap no longer applies. */
+  delete(id: string, options?: RequestOptions): Promise<Deleted> {
+    return this.#transport.delete("/api/budgets", id, options);
+  }
+}

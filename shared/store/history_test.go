@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store/executiondb"
+)
+
+// say runs a message of a session to its end, or until it fails if the answer is empty, and returns
+// the run's id. previous is as in NewRun.
+func (b *testEnv) say(message, answer string, previous *string, brought ...domain.Exchange) string {
+	b.Helper()
+	r := b.run("", "s")
+	var err error
+	if r.Input, err = json.Marshal(domain.Input{Message: message, History: brought}); err != nil {
+		b.Fatal(err)
+	}
+	r.Previous = previous
+	b.accept(wideWindow, r)
+	c := b.mustClaim(r.ID)
+	if answer != "" {
+		b.finish(c, answer)
+		return r.ID
+	}
+	run := c.Run()
+	run.End(domain.RunFailed, &domain.RunError{Code: "model_failed", Message: "No."}, domain.At(c.Now), c.RetentionSecs)
+	out, err := executiondb.NewOutcome(c.Held(), run)
+	if err == nil {
+		_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{out})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r.ID
+}
+
+// historyAfter returns the history of the session's next run, which it then cancels: "message>answer"
+// for each turn. The history that a request contained is in brackets.
+func (b *testEnv) historyAfter(previous *string) string {
+	b.Helper()
+	r := b.run("", "s")
+	r.Previous = previous
+	stored := b.accept(wideWindow, r)[0].Run.Run
+	c := b.mustClaim(r.ID)
+	if want := deref(previous); deref(stored.PreviousRunID) != want || deref(c.Run().PreviousRunID) != want {
+		b.Errorf("the run continues %v, when it is claimed %v", stored.PreviousRunID, c.Run().PreviousRunID)
+	}
+	turns, err := b.s.Sessions.History(b.Context(), b.org, c.SessionRef, c.Seq, 200)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := b.s.Executions.Cancel(b.Context(), b.org, "", r.ID); err != nil {
+		b.Fatal(err)
+	}
+	var out []string
+	for _, turn := range turns {
+		brought, err := turn.Brought()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, e := range brought {
+			out = append(out, "["+e.Message+">"+e.Answer+"]")
+		}
+		if turn.Answer != "" {
+			out = append(out, turn.Message+">"+turn.Answer)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// A run continues the run that its request names, and no other branch of the session. Without a
+// name it continues the session's last run.
+func TestAHistoryIsThatOfItsBranch(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	none := new("")
+	b.say("q1", "a1", nil)
+	second := b.say("q2", "a2", nil)
+	third := b.say("q3", "a3", &second)
+	fork := b.say("q4", "a4", &second)
+	failed := b.say("q5", "", &fork)
+	for _, tt := range []struct {
+		name     string
+		previous *string
+		want     string
+	}{
+		{"the last run", nil, "q1>a1 q2>a2 q4>a4"},
+		{"another branch", &third, "q1>a1 q2>a2 q3>a3"},
+		{"the last run, which was cancelled", nil, "q1>a1 q2>a2 q3>a3"},
+		{"a failed run", &failed, "q1>a1 q2>a2 q4>a4"},
+		{"a run that is not", new("run_00000000000000000000000000"), ""},
+		{"none", none, ""},
+	} {
+		if got := b.historyAfter(tt.previous); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+
+	// A run whose request contains its history continues no run. Later runs have this history even if the run fails.
+	b.say("q6", "", none, domain.Exchange{Message: "mine", Answer: "yours"})
+	if got := b.historyAfter(nil); got != "[mine>yours]" {
+		t.Errorf("after a failed run with a history: %s", got)
+	}
+	b.say("q7", "a7", nil)
+	if got := b.historyAfter(nil); got != "[mine>yours] q7>a7" {
+		t.Errorf("after a run that continues it: %s", got)
+	}
+
+	// The run of another session, or of a later number, is no predecessor.
+	other := b.run("", "other")
+	b.accept(wideWindow, other)
+	b.finish(b.mustClaim(other.ID), "theirs")
+	if got := b.historyAfter(&other.ID); got != "" {
+		t.Errorf("after a run of another session: %s", got)
+	}
+}

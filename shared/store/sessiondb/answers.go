@@ -1,0 +1,62 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/rundb"
+)
+
+// Answer is the answer of a chat's run, as a session's history has it. An open or failed run has the
+// same text as an answer of which nothing was played.
+type Answer struct {
+	RunID     string  `db:"id"`
+	TargetID  string  `db:"target_id"`
+	SessionID string  `db:"session_id"`
+	Text      *string `db:"text"` // nil: it exceeds the size
+}
+
+// Answers reads the answers of those of the runs that belong to the principal's chats and still
+// exist, in any order. Runs that cannot be read as responses are left out. The texts of the newest runs are read, up to bytes in total.
+func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		out = nil
+		return tx.SelectContext(ctx, &out, `SELECT id, target_id, session_id,
+			  CASE WHEN sum(octet_length(text)) OVER (ORDER BY id DESC) <= $5 THEN text END AS text
+			FROM (SELECT r.id, coalesce(r.agent_id, r.template_id) AS target_id, r.session_id,
+			    coalesce(nullif(coalesce(h.text, r.answer), ''), $4) AS text
+			  FROM runs r LEFT JOIN heard h ON h.run_id = r.id
+			  WHERE r.org_id = $1 AND r.principal = $2 AND r.id = ANY ($3) AND r.trigger_type = 'chat' AND`+rundb.RunLive+`AND`+NotErased+`
+			    AND left(r.input::text, length($6)) <> $6) a`,
+			org, principal, pq.Array(runIDs), notPlayed, bytes, domain.UnstoredInput)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading answers: %w", err)
+	}
+	return out, nil
+}
+
+// Preceding returns the id of the run that a run of a principal's session continues, or "" if it
+// continues none, if no such run exists, or if the run belongs to another session. It reports whether
+// the run exists in that session.
+func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID string) (previous string, found bool, err error) {
+	var rows []string
+	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT coalesce(r.previous_run,
+			  (SELECT q.id FROM runs q WHERE q.session_ref = r.session_ref AND q.seq < r.seq ORDER BY q.seq DESC LIMIT 1), '')
+			FROM runs r WHERE r.id = $4 AND r.org_id = $1 AND coalesce(r.agent_id, r.template_id) = $2 AND r.session_id = $3
+			  AND r.principal = $5 AND`+rundb.RunLive+`AND`+NotErased, of.OrganizationID, of.TargetID, of.SessionID, runID, principal)
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("reading the preceding run: %w", err)
+	}
+	if len(rows) == 0 {
+		return "", false, nil
+	}
+	return rows[0], true, nil
+}

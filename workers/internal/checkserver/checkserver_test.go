@@ -1,0 +1,285 @@
+package checkserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/outbound"
+	"parley/shared/secrets"
+	"parley/workers/internal/checkserver"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/tool"
+)
+
+// testEnv is everything around a check server. Its connections behave as their names say.
+type testEnv struct {
+	cfg     domain.Config
+	noCfg   error
+	handle  func(context.Context, bus.ToolMessage) ([]byte, bool)
+	owner   func(bus.ToolMessage) (string, bool)
+	kind    string
+	serving chan struct{}
+}
+
+func (e *testEnv) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+	e.kind, e.handle, e.owner = kind, handle, cfg.Owner
+	close(e.serving)
+	return func(context.Context) {}, nil
+}
+
+func (e *testEnv) Config(_ context.Context, org, agentID string, version int) (domain.Config, error) {
+	if org != "org_1" || agentID != "ag_1" || version != 3 {
+		return domain.Config{}, fmt.Errorf("no configuration of %s %s %d", org, agentID, version)
+	}
+	return e.cfg, e.noCfg
+}
+
+func (e *testEnv) Provider() string { return "searxng" }
+
+// try behaves as the name of a connection says.
+func (e *testEnv) try(ctx context.Context, name string) (string, error) {
+	switch {
+	case strings.Contains(name, "hangs"):
+		<-ctx.Done()
+		return "", ctx.Err()
+	case strings.Contains(name, "panics"):
+		panic("a secret")
+	case strings.Contains(name, "breaks"):
+		return "", errors.New("dial 10.0.0.1: a secret")
+	case strings.Contains(name, "refuses"):
+		return "", &tool.Error{Message: "The server rejected the credentials (status 401).", Err: errors.New("a secret")}
+	case strings.Contains(name, "away"):
+		return "", &outbound.Error{Message: "The host could not be reached.", Err: errors.New("a secret")}
+	case strings.Contains(name, "unknown"):
+		return "", llm.UnknownModel(name)
+	case strings.Contains(name, "long"):
+		return strings.Repeat("x", 1000), nil
+	}
+	return "works", nil
+}
+
+type search struct{ *testEnv }
+
+func (s search) Check(ctx context.Context) (string, error) { return s.try(ctx, "search") }
+
+type servers struct{ *testEnv }
+
+func (s servers) Check(ctx context.Context, req tool.Request, server domain.MCPServer) (string, error) {
+	if req.OrganizationID != "org_1" || req.TargetID != "ag_1" || req.Config.Tools.MCP == nil {
+		return "", fmt.Errorf("a request of %s %s", req.OrganizationID, req.TargetID)
+	}
+	return s.try(ctx, server.Name)
+}
+
+type hosts struct{ *testEnv }
+
+func (h hosts) Connect(ctx context.Context, origin string, _ time.Duration) error {
+	_, err := h.try(ctx, origin)
+	return err
+}
+
+type models struct{ *testEnv }
+
+func (m models) Default() string { return "offline" }
+
+func (m models) Resolve(name string) (llm.Model, error) {
+	if strings.Contains(name, "unknown") {
+		return nil, llm.UnknownModel(name)
+	}
+	return model{m.testEnv, name}, nil
+}
+
+type model struct {
+	*testEnv
+
+	name string
+}
+
+func (m model) Info() llm.Info { return llm.Info{Name: m.name} }
+
+func (m model) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta)) (llm.Response, error) {
+	if req.MaxTokens < 1 || req.MaxTokens > 64 {
+		return llm.Response{}, fmt.Errorf("%d tokens", req.MaxTokens)
+	}
+	_, err := m.try(ctx, m.name)
+	return llm.Response{Usage: llm.Usage{InputTokens: 20, OutputTokens: 2}}, err
+}
+
+func signer(t *testing.T) *secrets.Signer {
+	t.Helper()
+	s, err := secrets.NewSigner(strings.Repeat("ab", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start serves checks until the test ends.
+func (e *testEnv) start(t *testing.T, newServer func(checkserver.Deps) *checkserver.Server) {
+	t.Helper()
+	e.serving = make(chan struct{})
+	server := newServer(checkserver.Deps{Bus: e, Records: e, Verifier: signer(t), Log: zerolog.Nop()})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	<-e.serving
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func claims(kind string) contract.CheckClaims {
+	return contract.CheckClaims{OrganizationID: "org_1", Kind: kind, AgentID: "ag_1", Version: 3, Expires: time.Now().Add(30 * time.Second)}
+}
+
+func message(t *testing.T, claims any) bus.ToolMessage {
+	t.Helper()
+	raw, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bus.ToolMessage{Capability: signer(t).Sign(raw, nil), Deadline: time.Now().Add(30 * time.Second)}
+}
+
+// check returns the results without their durations, one per line.
+func (e *testEnv) check(t *testing.T) string {
+	t.Helper()
+	raw, ok := e.handle(t.Context(), message(t, claims(e.kind)))
+	var reply contract.CheckReply
+	if err := json.Unmarshal(raw, &reply); err != nil || !ok || reply.Unavailable {
+		t.Fatalf("%s, %v, %v", raw, ok, err)
+	}
+	var lines []string
+	for _, c := range reply.Checks {
+		lines = append(lines, fmt.Sprintf("%s %s %v %s", c.Kind, c.Name, c.OK, c.Detail))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func newTools(e *testEnv) func(checkserver.Deps) *checkserver.Server {
+	return func(d checkserver.Deps) *checkserver.Server {
+		return checkserver.NewTools(search{e}, servers{e}, hosts{e}, d)
+	}
+}
+
+func newModels(e *testEnv) func(checkserver.Deps) *checkserver.Server {
+	return func(d checkserver.Deps) *checkserver.Server { return checkserver.NewModels(models{e}, d) }
+}
+
+// Every connection of an enabled tool has one result with a public reason.
+func TestConnectionsOfTools(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &testEnv{cfg: domain.Config{Tools: domain.Tools{
+			WebSearch: &domain.Switch{Enabled: true},
+			MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{
+				{Name: "works"}, {Name: "refuses"}, {Name: "breaks"}, {Name: "panics"}, {Name: "hangs"},
+			}},
+			HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{
+				{Name: "a", URL: "https://works.example.com/{x}"},
+				{Name: "b", URL: "https://away.example.com/"},
+				{Name: "c", URL: "https://works.example.com/other"},
+				{Name: "d", URL: "https://user@example.com/"},
+			}},
+		}}}
+		e.start(t, newTools(e))
+		const want = `webSearch searxng true works
+mcp works true works
+mcp refuses false The server rejected the credentials (status 401).
+mcp breaks false The check failed inside the service.
+mcp panics false The check failed inside the service.
+mcp hangs false No result within 8s.
+httpRequest a true connected to the host; no request was sent
+httpRequest c true connected to the host; no request was sent
+httpRequest b false The host could not be reached.
+httpRequest d false The endpoint's URL is not valid.`
+		if got := e.check(t); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+
+		e.cfg = domain.Config{Tools: domain.Tools{WebSearch: &domain.Switch{}, MCP: &domain.MCPTool{Servers: []domain.MCPServer{{Name: "works"}}}}}
+		if got := e.check(t); got != "" {
+			t.Errorf("disabled tools: %s", got)
+		}
+	})
+}
+
+// A check ends before its claims expire, whatever the connections do.
+func TestManyConnectionsThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hanging []domain.MCPServer
+		for n := range 100 {
+			hanging = append(hanging, domain.MCPServer{Name: fmt.Sprint("hangs", n)})
+		}
+		e := &testEnv{cfg: domain.Config{Tools: domain.Tools{MCP: &domain.MCPTool{Enabled: true, Servers: hanging}}}}
+		e.start(t, newTools(e))
+		began := time.Now()
+		got := e.check(t)
+		if took := time.Since(began); took > 30*time.Second || strings.Count(got, "false") != 100 || !strings.Contains(got, "Not checked") {
+			t.Errorf("after %s: %s", took, got)
+		}
+	})
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/long"}}}
+		e.start(t, newModels(e))
+		const want = `model offline true answered; 20 input and 2 output tokens
+model openai/hangs false No result within 20s.
+model openai/unknown false The model "openai/unknown" does not exist.
+model openai/long true answered; 20 input and 2 output tokens`
+		if got := e.check(t); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// Only claims that a process of this service signed for this kind of check are accepted.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	e := &testEnv{}
+	e.start(t, newTools(e))
+	good, late, other, unbound := claims(e.kind), claims(e.kind), claims(contract.KindCheckModels), claims(e.kind)
+	late.Expires = time.Now().Add(-6 * time.Second)
+	unbound.OrganizationID = ""
+	changed := message(t, good)
+	changed.Body = []byte("{}")
+	for name, m := range map[string]bus.ToolMessage{
+		"expired": message(t, late), "another kind": message(t, other), "no organization": message(t, unbound), "another body": changed,
+		"unknown claims": message(t, map[string]any{"org": "org_1", "kind": e.kind, "agent": "ag_1", "version": 3, "expires": good.Expires, "more": 1}),
+		"a search":       message(t, contract.SearchClaims{OrganizationID: "org_1", Kind: e.kind, Expires: good.Expires}),
+		"unsigned":       {Capability: "x.y"},
+	} {
+		if _, ok := e.owner(m); ok {
+			t.Errorf("%s: accepted", name)
+		}
+		if _, ok := e.handle(t.Context(), m); ok {
+			t.Errorf("%s: executed", name)
+		}
+	}
+	if owner, ok := e.owner(message(t, good)); owner != "org_1" || !ok {
+		t.Errorf("owner = %s, %v", owner, ok)
+	}
+
+	e.noCfg = errors.New("the database is away")
+	if raw, ok := e.handle(t.Context(), message(t, good)); string(raw) != `{"unavailable":true}` || !ok {
+		t.Errorf("without a database: %s, %v", raw, ok)
+	}
+}

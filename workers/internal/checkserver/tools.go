@@ -1,0 +1,96 @@
+package checkserver
+
+import (
+	"context"
+	"time"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/endpoint"
+	"parley/workers/internal/tool"
+)
+
+// toolTime is the time limit of a probe of a tool's connection.
+const toolTime = 8 * time.Second
+
+// Search is the search provider.
+type Search interface {
+	Provider() string
+	// Check searches once and returns the result in words.
+	Check(ctx context.Context) (string, error)
+}
+
+// Servers opens sessions with MCP servers.
+type Servers interface {
+	// Check opens a session with a server of the agent, lists its tools, and returns the result in
+	// words. req contains only the organization, the agent and the configuration.
+	Check(ctx context.Context, req tool.Request, server domain.MCPServer) (string, error)
+}
+
+// Hosts connects to hosts without sending a request.
+type Hosts interface {
+	Connect(ctx context.Context, origin string, timeout time.Duration) error
+}
+
+// NewTools creates the server that checks the connections of an agent's enabled tools: the search
+// provider, each MCP server, and the host of each endpoint.
+func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
+	probes := func(a Agent) []probe {
+		var all []probe
+		if t := a.Config.Tools.WebSearch; t != nil && t.Enabled {
+			all = append(all, probe{kind: domain.CheckWebSearch, names: []string{search.Provider()}, time: toolTime, try: search.Check})
+		}
+		all = append(all, serverProbes(servers, a)...)
+		return append(all, endpointProbes(hosts, a.Config.Tools.HTTPRequest)...)
+	}
+	return &Server{kind: contract.KindCheckTools, probes: probes, deps: deps, log: deps.Log}
+}
+
+// serverProbes returns a probe for each MCP server.
+func serverProbes(servers Servers, a Agent) (all []probe) {
+	t := a.Config.Tools.MCP
+	if t == nil || !t.Enabled {
+		return nil
+	}
+	req := tool.Request{OrganizationID: a.OrganizationID, TargetID: a.ID, Config: a.Config}
+	for _, server := range t.Servers {
+		try := func(ctx context.Context) (string, error) { return servers.Check(ctx, req, server) }
+		all = append(all, probe{kind: domain.CheckMCP, names: []string{server.Name}, time: toolTime, try: try})
+	}
+	return all
+}
+
+// endpointProbes returns a probe for each origin of the endpoints. No request is sent, because a
+// request might have a side effect.
+func endpointProbes(hosts Hosts, t *domain.HTTPRequestTool) (all []probe) {
+	if t == nil || !t.Enabled {
+		return nil
+	}
+	byOrigin := map[string]int{}
+	for _, e := range t.Endpoints {
+		template, err := endpoint.Parse(e.URL)
+		if err != nil {
+			all = append(all, probe{kind: domain.CheckHTTPRequest, names: []string{e.Name}, time: toolTime, try: invalidURL})
+			continue
+		}
+
+		origin := template.Origin()
+		if at, known := byOrigin[origin]; known {
+			all[at].names = append(all[at].names, e.Name)
+			continue
+		}
+		byOrigin[origin] = len(all)
+		all = append(all, probe{
+			kind: domain.CheckHTTPRequest, names: []string{e.Name}, time: toolTime,
+			try: func(ctx context.Context) (string, error) {
+				return "connected to the host; no request was sent", hosts.Connect(ctx, origin, toolTime)
+			},
+		})
+	}
+	return all
+}
+
+// invalidURL is the probe of an endpoint without a valid URL.
+func invalidURL(context.Context) (string, error) {
+	return "", &tool.Error{Message: "The endpoint's URL is not valid."}
+}

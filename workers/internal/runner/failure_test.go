@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store/executiondb"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+)
+
+// TestBrokenOffAnswersAreGivenUp checks that a run whose answers break off again and again fails
+// after a few attempts, and that each model of the agent is tried. An outage of the provider is
+// retried until the deadline.
+func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
+	t.Parallel()
+	five := domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c", "stage/d", "stage/e"}}
+	dropped := &domain.ProviderError{Status: 200}
+	for name, c := range map[string]struct {
+		kind     llm.Kind
+		cfg      domain.Config
+		provider *domain.ProviderError // nil: the circuit breaker has rejected the call
+		attempts int
+		failed   executiondb.Failures // of the earlier attempts
+		fails    bool
+	}{
+		"the first":             {llm.KindTruncated, domain.Config{}, dropped, 1, executiondb.Failures{}, false},
+		"the third":             {llm.KindTruncated, domain.Config{}, dropped, 3, executiondb.Failures{All: 2, Refused: 2}, false},
+		"the fourth":            {llm.KindTruncated, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, true},
+		"the fourth of five":    {llm.KindTruncated, five, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
+		"the last of five":      {llm.KindTruncated, five, dropped, 5, executiondb.Failures{All: 4, Refused: 4}, true},
+		"after progress":        {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{}, false},
+		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
+		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
+		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},
+		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // a backoff of later attempts may exceed the deadline
+		"rejected, then broken": {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{All: 4, Refused: 1}, false},
+	} {
+		failure := llm.NewError(c.kind, nil)
+		failure.Provider = c.provider
+		s := &testEnv{cfg: c.cfg, failed: c.failed, model: scripted.Forever("stage/a", scripted.Call{Deltas: []string{"half"}, Err: failure})}
+		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
+		if c.fails != (len(s.endings) == 1) || c.fails == (len(s.back) == 1) {
+			t.Fatalf("%s: %d results, requeued %v", name, len(s.endings), s.back)
+		}
+		if c.fails && (s.endings[0].Run.Status != domain.RunFailed || s.endings[0].Run.Error.Code != "model_truncated") {
+			t.Errorf("%s: %+v", name, s.endings[0].Run)
+		}
+	}
+}
+
+// TestAProviderResponseIsNotInTheResult checks that a provider's response is stored for admins, but
+// is neither in the run's result nor in its events, which members read. Its text is logged at debug
+// only.
+func TestAProviderResponseIsNotInTheResult(t *testing.T) {
+	t.Parallel()
+	refusal := llm.NewError(llm.KindAuth, nil)
+	refusal.Provider = &domain.ProviderError{Status: 401, Message: "no such key"}
+	var log bytes.Buffer
+	s := &testEnv{model: scripted.New("stage/a", scripted.Call{Err: refusal}), log: &log}
+	s.attempt(t, executiondb.Claimed{Attempts: 1})
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "no such key") && !strings.Contains(line, `"level":"debug"`) {
+			t.Errorf("logged %s", line)
+		}
+	}
+	if !strings.Contains(log.String(), `"level":"warn","provider_status":401`) || !strings.Contains(log.String(), "no such key") {
+		t.Errorf("logged %s", log.String())
+	}
+	if len(s.refused) != 1 || s.refused[0] != *refusal.Provider {
+		t.Errorf("stored %+v", s.refused)
+	}
+	if len(s.endings) != 1 || s.endings[0].Run.Error.Code != "model_rejected" || s.endings[0].Run.Error.Provider != nil {
+		t.Errorf("%+v", s.endings)
+	}
+}
+
+// TestFinishReasons checks the finish reason of a run, by the model's stop reason.
+func TestFinishReasons(t *testing.T) {
+	t.Parallel()
+	for want, call := range map[domain.FinishReason]scripted.Call{
+		domain.FinishStop:          {Deltas: []string{"ok"}},
+		domain.FinishLength:        {Deltas: []string{"ok"}, Stop: llm.StopLength},
+		domain.FinishContentFilter: {Deltas: []string{"ok"}, Stop: llm.StopFiltered},
+		domain.FinishError:         {Err: llm.NewError(llm.KindInvalid, nil)},
+	} {
+		s := &testEnv{model: scripted.New("stage/a", call)}
+		s.attempt(t, executiondb.Claimed{Attempts: 1, ConfigVersion: 7})
+		run := s.endings[0].Run
+		if run.FinishReason == nil || *run.FinishReason != want || run.AgentVersion == nil || *run.AgentVersion != 7 {
+			t.Errorf("%s: %+v", want, run)
+		}
+	}
+}

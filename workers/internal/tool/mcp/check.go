@@ -1,0 +1,43 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// Check opens a session with a server of the agent and lists its tools, without the cache. It
+// returns the result in words. The message of a *tool.Error is public.
+func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCPServer) (detail string, err error) {
+	err = guard(ctx, func() error {
+		s, err := b.open(ctx, req, server, "")
+		if err != nil {
+			return err
+		}
+		defer s.close()
+
+		usable, other := 0, 0
+		err = s.pages(ctx, func(t *sdk.Tool) bool {
+			if _, ok := read(t, s.redactor); ok {
+				usable++
+			} else {
+				other++
+			}
+			return usable+other < maxServerTools
+		})
+		if err != nil {
+			return err
+		}
+
+		detail = fmt.Sprintf("%d tools, protocol %s", usable, s.InitializeResult().ProtocolVersion)
+		if other > 0 {
+			detail += fmt.Sprintf("; %d more have names or schemas that cannot be used", other)
+		}
+		return nil
+	})
+	return detail, err
+}
