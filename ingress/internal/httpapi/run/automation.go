@@ -21,11 +21,11 @@ var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // automationBody is the body of POST /api/internal/run-automation.
 type automationBody struct {
-	Target         string                           `json:"target" required:"true"`
-	Input          map[string]json.RawMessage       `json:"input" required:"true"`
-	IdempotencyKey httpx.Optional[string]           `json:"idempotencyKey"`
-	TTLOverride    httpx.Optional[int64]            `json:"ttlOverride"`
-	SessionID      httpx.Optional[string]           `json:"sessionId"`
+	Target         string                     `json:"target" required:"true"`
+	Input          map[string]json.RawMessage `json:"input" required:"true"`
+	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
+	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
+	SessionID      httpx.Optional[string]     `json:"sessionId"`
 	httpx.OptionsBody
 }
 

@@ -19,9 +19,9 @@ const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request.
 type chatBody struct {
-	SessionID string                           `json:"sessionId" required:"true"`
-	Message   string                           `json:"message" required:"true"`
-	Stream    httpx.Optional[bool]             `json:"stream"`
+	SessionID string               `json:"sessionId" required:"true"`
+	Message   string               `json:"message" required:"true"`
+	Stream    httpx.Optional[bool] `json:"stream"`
 	httpx.OptionsBody
 
 	before *branch // the conversation before the message, if the format has it
