@@ -144,6 +144,9 @@ type Config struct {
 	AppendSources  bool     `json:"appendSources,omitempty"`
 
 	Answer AnswerSettings `json:"answer,omitzero"`
+	// PromptVariables means that the variables in the system prompt are replaced. Releases without
+	// variables stored configurations without this field, whose prompts are used as they are.
+	PromptVariables bool `json:"promptVariables,omitempty"`
 }
 
 // mcpNameKept is the number of leading characters of a server's name that the names of its tools

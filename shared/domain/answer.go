@@ -1,19 +1,30 @@
 package domain
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // AnswerSettings are an agent's settings for its answers. The HTTP API shows them as fields of the
 // agent.
 type AnswerSettings struct {
 	// OutputSchema is the JSON Schema that answers must match; nil: answers are text.
 	OutputSchema json.RawMessage `json:"outputSchema"`
+	ModelSettings
+	// Overridable lists the model settings that requests may change; nil: all.
+	Overridable *[]Setting `json:"overridable,omitempty"`
+}
+
+// MayOverride reports whether a request may change a model setting.
+func (s *AnswerSettings) MayOverride(name Setting) bool {
+	return s.Overridable == nil || slices.Contains(*s.Overridable, name)
 }
 
 // RunOptions is what a request asks of a run besides its message. A zero value asks for nothing.
 // Every field is part of the request's fingerprint.
 type RunOptions struct {
 	Output      *OutputContract `json:"output,omitempty"`      // the form of the answer
-	Settings    *ModelSettings  `json:"settings,omitempty"`    // settings that take precedence over the agent's
+	Settings    *RunSettings    `json:"settings,omitempty"`    // settings that take precedence over the agent's
 	Attachments []Attachment    `json:"attachments,omitempty"` // images and documents beside the message
 	ClientTools *ClientTools    `json:"clientTools,omitempty"` // tools that the client runs itself
 }

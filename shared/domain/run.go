@@ -61,6 +61,9 @@ type Run struct {
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
+	// Settings are the model settings of the run: the agent's, with those of the request in their
+	// places. nil: none, or the run has not finished.
+	Settings *ModelSettings `json:"settings,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
 	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.

@@ -37,6 +37,7 @@ type Submission struct {
 	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Options      domain.RunOptions // what the request asks besides its message
+	SettingNames *SettingNames     // how the request names the model settings; nil: as Parley does
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -200,13 +201,16 @@ type Submitter struct {
 	streams     *stream.Hub
 	readers     *readers.Watch
 	runDeadline time.Duration // counted from acceptance
+
+	// Models says which settings the models accept.
+	Models domain.ModelRules
 }
 
 // NewSubmitter returns a Submitter.
 func NewSubmitter(
 	s *store.Store, d *Dispatcher, streams *stream.Hub, watch *readers.Watch, runDeadline time.Duration,
 ) *Submitter {
-	return &Submitter{s, d, streams, watch, runDeadline}
+	return &Submitter{store: s, dispatch: d, streams: streams, readers: watch, runDeadline: runDeadline}
 }
 
 // Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
@@ -278,6 +282,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	if err := s.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.checkSettings(ctx, s); err != nil {
 		return nil, err
 	}
 	run, err := s.NewRun(r.runDeadline)

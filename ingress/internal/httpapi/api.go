@@ -36,6 +36,7 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
 	"parley/shared/sealed"
+	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/hookdb"
@@ -74,6 +75,8 @@ type Deps struct {
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
+	// OpenAICompatible means that the provider openai is another server than OpenAI's own.
+	OpenAICompatible bool
 
 	DemoTokens int64 // daily budget of all demo visitors together
 
@@ -169,6 +172,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
+	rules := domain.ModelRules{DefaultModel: deps.DefaultModel, OpenAICompatible: deps.OpenAICompatible}
+	submitter.Models = rules
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
 		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
@@ -177,8 +182,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
-		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, DefaultModel: deps.DefaultModel,
-		ChecksPerMinute: deps.ChecksPerMinute,
+		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, ModelRules: rules,
+		Organizations: deps.Store.Organizations, ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{
 		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,

@@ -22,9 +22,9 @@ type CompletionRequest struct {
 	FunctionCall   *json.RawMessage    `json:"function_call"`
 	ResponseFormat *Format             `json:"response_format"`
 	Logprobs       *bool               `json:"logprobs"`
-	Stop           *Stop               `json:"stop"`
-	Audio          *json.RawMessage    `json:"audio"`
-	Modalities     *[]string           `json:"modalities"`
+	CompletionSettings
+	Audio      *json.RawMessage `json:"audio"`
+	Modalities *[]string        `json:"modalities"`
 
 	// AppendSources is the request's choice about a list of sources; set by Conversation.
 	AppendSources *bool
@@ -39,15 +39,6 @@ type StreamOptions struct {
 type Format struct {
 	Type string `json:"type" required:"true"`
 }
-
-// Stop contains texts at which the answer should stop.
-type Stop struct {
-	One  string
-	Many []string
-}
-
-// Either marks Stop as a union: one text or a list of texts.
-func (Stop) Either() {}
 
 // Streamed reports whether the request is for a stream.
 func (r *CompletionRequest) Streamed() bool { return r.Stream != nil && *r.Stream }
@@ -91,7 +82,6 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported(chooses(r.FunctionCall), "function_call", ownTools)
 	unsupported(r.ResponseFormat != nil && r.ResponseFormat.Type != "text", "response_format", "must be text: agents answer in text")
 	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents give no probabilities")
-	unsupported(r.Stop != nil && (r.Stop.One != "" || len(r.Stop.Many) > 0), "stop", "is not supported: the agent decides where answers end")
 	unsupported(r.Audio != nil, "audio", "is not supported: agents answer in text")
 	if r.Modalities != nil {
 		for _, m := range *r.Modalities {

@@ -3,6 +3,8 @@ package openaiapi
 import (
 	"encoding/json"
 	"slices"
+
+	"parley/shared/domain"
 )
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
@@ -21,6 +23,7 @@ type ResponseBody struct {
 	Text         *TextOptions       `json:"text"`
 	TopLogprobs  *int64             `json:"top_logprobs"`
 	Prompt       *json.RawMessage   `json:"prompt"`
+	ResponseSettings
 }
 
 // ResponseInput is the input: a text or a list of items.
@@ -72,6 +75,8 @@ type ResponseAsk struct {
 	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
+	Settings  *domain.RunSettings       // nil: none
+	Names     map[domain.Setting]string // of the settings, in the request
 
 	// WholeHistory means that a history in the request replaces that of the session: the request names
 	// the session in metadata. The protocol's own names of sessions add the request's history instead.
@@ -101,6 +106,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	checkMetadata(ask.Echo.Metadata, wrong)
 	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
+	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
+		ask.Echo.Settings = &ask.Settings.ModelSettings
+	}
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)

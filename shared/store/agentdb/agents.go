@@ -141,7 +141,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
-		AppendSources: a.AppendSources, Answer: a.AnswerSettings,
+		AppendSources: a.AppendSources, Answer: a.AnswerSettings, PromptVariables: true,
 	})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
@@ -195,7 +195,8 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
-			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0)
+			+ octet_length(answer_settings::text) + 500`+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)

@@ -21,6 +21,7 @@ type Input struct {
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
 	Contract     *Contract      // the form of the answer; nil: text
+	Settings     domain.ModelSettings
 	Limits       Limits
 	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
 }

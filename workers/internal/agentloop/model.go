@@ -135,6 +135,9 @@ func (r *run) request(left int64) llm.Request {
 	// Usually the model's own limit applies. Near the end of the budget, the rest bounds the
 	// answer.
 	maxTokens := r.limits.MaxAnswerTokens
+	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
+		maxTokens = *asked
+	}
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {
 		maxTokens = left
 	}
@@ -143,7 +146,7 @@ func (r *run) request(left int64) llm.Request {
 		output = r.in.Contract.requestSchema(len(r.tools) > 0)
 	}
 	return llm.Request{
-		Output: output,
+		Output: output, Settings: r.in.Settings,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}

@@ -35,6 +35,8 @@ type Request struct {
 	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
 	// the JSON as Response.Text. It need not match the schema.
 	Output json.RawMessage
+	// Settings are sent to the provider in its form. MaxTokens already includes their limit.
+	Settings domain.ModelSettings
 	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }

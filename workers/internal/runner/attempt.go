@@ -78,10 +78,15 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, asRetry(err)
 	}
 
-	a.warnings, a.appendSources = tools.Absent, cfg.AppendSources
+	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
+	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
+	if err != nil {
+		return agentloop.Input{}, err
+	}
 	in := agentloop.Input{
-		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
-		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
+		Settings: a.settings,
+		System:   prompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
+		Message:  asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
 
 	if in.Contract, err = contractFor(asked, cfg); err != nil {

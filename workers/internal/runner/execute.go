@@ -31,9 +31,10 @@ type attempt struct {
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
-	// warnings and appendSources become part of the finished run. input sets them.
+	// warnings, appendSources and settings become part of the finished run. input sets them.
 	warnings      []domain.RunWarning
 	appendSources bool
+	settings      domain.ModelSettings
 }
 
 // now returns the database's current time.
@@ -454,6 +455,7 @@ func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
+	run.Settings = a.settings.Pointer()
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text, Data: out.Data}, out.Citations
 		run.FinishReason = finishReason(out.StopReason)

@@ -56,6 +56,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+	m.setSettings(&p, req.Settings)
 	return p, nil
 }
 

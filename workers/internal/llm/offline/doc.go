@@ -44,7 +44,9 @@
 //
 // "offline/echo" answers "echo: " and the message.
 //
-// Both give the same answer to the same request, and end it after Request.MaxTokens tokens. Their tokens are whitespace-separated words: of
-// the whole prompt and the answer for "offline", of the message and the answer for
-// "offline/echo", which reads nothing else.
+// Both give the same answer to the same request. They end it after Request.MaxTokens tokens, and before
+// a text of the setting stop. If parallelToolCalls is false, "offline" requests only the first tool.
+// The other settings have no effect. Their tokens are whitespace-separated words: of the whole prompt
+// and the answer for "offline", of the message and the answer for "offline/echo", which reads nothing
+// else.
 package offline

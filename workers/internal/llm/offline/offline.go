@@ -51,12 +51,20 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 		message = req.Messages[i].Text
 	}
 
-	text, stop := limited("echo: "+message, req.MaxTokens)
+	text, stop := limited(stopped("echo: "+message, req.Settings.Stop), req.MaxTokens)
 	emit(llm.Delta{Text: text})
 	return llm.Response{
 		Text: text, Model: "offline/echo", StopReason: stop,
 		Usage: llm.Usage{InputTokens: countWords(message), OutputTokens: countWords(text)},
 	}, nil
+}
+
+// stopped returns an answer up to the first of the texts that end it.
+func stopped(text string, stop []string) string {
+	for _, end := range stop {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return text
 }
 
 // limited returns the first words of an answer, at most maxTokens or all if it is 0, and why the
@@ -93,6 +101,9 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		res.ToolCalls = nil // tools are requested only once for each message
 	}
 
+	if one := req.Settings.ParallelToolCalls; one != nil && !*one && len(res.ToolCalls) > 1 {
+		res.ToolCalls = res.ToolCalls[:1]
+	}
 	if len(res.ToolCalls) > 0 {
 		for i := range res.ToolCalls {
 			res.ToolCalls[i].ID = "call_" + strconv.Itoa(i+1)
@@ -106,7 +117,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	if req.SessionStart {
 		res.Text = notice + res.Text
 	}
-	res.Text, res.StopReason = limited(res.Text, req.MaxTokens)
+	res.Text, res.StopReason = limited(stopped(res.Text, req.Settings.Stop), req.MaxTokens)
 	res.Usage.OutputTokens = countWords(res.Text)
 	return res, emitWords(ctx, res.Text, emit)
 }

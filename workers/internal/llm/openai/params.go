@@ -46,6 +46,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 	}
 
+	setSettings(&p, req.Settings)
 	switch {
 	case req.MaxTokens <= 0:
 	case official:
