@@ -142,6 +142,7 @@ type AutomationParams struct {
 	TriggerType    string         // default: api
 	SessionID      string         // default: a session of its own
 	TTLOverride    int            // seconds to keep the result, if longer than a day
+	Settings       *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey string         // default: a new key
 	NoWait         bool           // return as soon as the run is accepted
 }
@@ -163,6 +164,7 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	if trigger.SessionID != "" {
 		body["sessionId"] = trigger.SessionID
 	}
+	trigger.Settings.addTo(body)
 
 	header := map[string]string{"Idempotency-Key": keyOr(trigger.IdempotencyKey)}
 	for name, value := range map[string]string{"X-Automation-Id": trigger.AutomationID, "X-Trigger-Type": trigger.TriggerType} {

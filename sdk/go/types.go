@@ -419,7 +419,8 @@ type Agent struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// The agent's instructions.
+	// The agent's instructions. `{{organization.name}}`, `{{now}}`, `{{session.id}}` and `{{input.…}}`
+	// are replaced in each run.
 	SystemPrompt string `json:"systemPrompt"`
 	// `provider/model`, `offline` or `offline/echo`. The service's default appears under its name.
 	Model          string   `json:"model"`
@@ -430,6 +431,17 @@ type Agent struct {
 	// Whether the text of answers on `/v1` ends with a list of the cited sources and of the files that
 	// programs made, for clients that ignore annotations.
 	AppendSources bool `json:"appendSources"`
+	// The JSON Schema of answers; null: answers are text.
+	OutputSchema      map[string]any   `json:"outputSchema,omitzero"`
+	Temperature       *float64         `json:"temperature"`
+	TopP              *float64         `json:"topP"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort"`
+	Seed              *int64           `json:"seed"`
+	Stop              []string         `json:"stop"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls"`
+	// The model settings that a chat or trigger may change.
+	Overridable []ModelSetting `json:"overridable"`
 	// Increases with each change.
 	Version int64 `json:"version"`
 	// The result of the last `action=check`, which does not increase the version; null if there was
@@ -437,6 +449,60 @@ type Agent struct {
 	LastCheck *AgentCheck `json:"lastCheck"`
 	CreatedAt time.Time   `json:"createdAt"`
 	UpdatedAt time.Time   `json:"updatedAt"`
+}
+
+// The name of a model setting.
+type ModelSetting string
+
+// The values of ModelSetting.
+const (
+	ModelSettingTemperature       ModelSetting = "temperature"
+	ModelSettingTopP              ModelSetting = "topP"
+	ModelSettingMaxOutputTokens   ModelSetting = "maxOutputTokens"
+	ModelSettingReasoningEffort   ModelSetting = "reasoningEffort"
+	ModelSettingSeed              ModelSetting = "seed"
+	ModelSettingStop              ModelSetting = "stop"
+	ModelSettingParallelToolCalls ModelSetting = "parallelToolCalls"
+)
+
+// How much the model reasons. Models accept some of these values. null: the model's default.
+type ReasoningEffort string
+
+// The values of ReasoningEffort.
+const (
+	ReasoningEffortNone    ReasoningEffort = "none"
+	ReasoningEffortMinimal ReasoningEffort = "minimal"
+	ReasoningEffortLow     ReasoningEffort = "low"
+	ReasoningEffortMedium  ReasoningEffort = "medium"
+	ReasoningEffortHigh    ReasoningEffort = "high"
+	ReasoningEffortXhigh   ReasoningEffort = "xhigh"
+)
+
+// The model settings of a run. An absent one had the model's default.
+type ModelSettings struct {
+	Temperature       *float64         `json:"temperature,omitzero"`
+	TopP              *float64         `json:"topP,omitzero"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort,omitzero"`
+	Seed              *int64           `json:"seed,omitzero"`
+	Stop              []string         `json:"stop,omitzero"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
+	// The agent's settings that the request replaced by the model's default; only in the input.
+	Cleared []ModelSetting `json:"cleared,omitzero"`
+}
+
+// A system prompt with the values of its variables.
+type PromptPreview struct {
+	SystemPrompt string `json:"systemPrompt"`
+}
+
+// What a run would have. All fields may be missing.
+type PromptPreviewRequest struct {
+	// The prompt to fill; default: the agent's.
+	SystemPrompt *string `json:"systemPrompt,omitzero"`
+	// The run's input. Default: none, and its variables are empty.
+	Input     map[string]any `json:"input,omitzero"`
+	SessionID *string        `json:"sessionId,omitzero"`
 }
 
 // The results of a check of an agent's connections.
@@ -484,8 +550,18 @@ type NewAgent struct {
 	AllowedCallers []string      `json:"allowedCallers,omitzero"`
 	Widget         *WidgetChange `json:"widget,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
-	AppendSources *bool   `json:"appendSources,omitzero"`
-	TemplateID    *string `json:"templateId,omitzero"`
+	AppendSources *bool `json:"appendSources,omitzero"`
+	// The JSON Schema of answers; null: answers are text.
+	OutputSchema      map[string]any   `json:"outputSchema,omitzero"`
+	Temperature       *float64         `json:"temperature,omitzero"`
+	TopP              *float64         `json:"topP,omitzero"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort,omitzero"`
+	Seed              *int64           `json:"seed,omitzero"`
+	Stop              []string         `json:"stop,omitzero"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
+	Overridable       []ModelSetting   `json:"overridable,omitzero"`
+	TemplateID        *string          `json:"templateId,omitzero"`
 }
 
 // Changes to an agent. An omitted field keeps its value, null resets an optional one to its
@@ -501,6 +577,16 @@ type AgentChange struct {
 	Widget         *WidgetChange `json:"widget,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files.
 	AppendSources *bool `json:"appendSources,omitzero"`
+	// The JSON Schema of answers; null: answers are text.
+	OutputSchema      map[string]any   `json:"outputSchema,omitzero"`
+	Temperature       *float64         `json:"temperature,omitzero"`
+	TopP              *float64         `json:"topP,omitzero"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort,omitzero"`
+	Seed              *int64           `json:"seed,omitzero"`
+	Stop              []string         `json:"stop,omitzero"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
+	Overridable       []ModelSetting   `json:"overridable,omitzero"`
 	// Change the agent only if it has this version.
 	Version *int64  `json:"version,omitzero"`
 	ID      *string `json:"id,omitzero"`
@@ -769,7 +855,14 @@ type ChatMessage struct {
 	// The person's message, limited only by the size of the body.
 	Message string `json:"message"`
 	// Answer with server-sent events. Default: `false`.
-	Stream *bool `json:"stream,omitzero"`
+	Stream            *bool            `json:"stream,omitzero"`
+	Temperature       *float64         `json:"temperature,omitzero"`
+	TopP              *float64         `json:"topP,omitzero"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort,omitzero"`
+	Seed              *int64           `json:"seed,omitzero"`
+	Stop              []string         `json:"stop,omitzero"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
 }
 
 // A trigger of an automation.
@@ -783,7 +876,14 @@ type AutomationTrigger struct {
 	// Seconds to keep the result after the run finishes; at least the default of 86400.
 	TTLOverride *int64 `json:"ttlOverride,omitzero"`
 	// The session to continue. Default: a new session for each run.
-	SessionID *string `json:"sessionId,omitzero"`
+	SessionID         *string          `json:"sessionId,omitzero"`
+	Temperature       *float64         `json:"temperature,omitzero"`
+	TopP              *float64         `json:"topP,omitzero"`
+	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
+	ReasoningEffort   *ReasoningEffort `json:"reasoningEffort,omitzero"`
+	Seed              *int64           `json:"seed,omitzero"`
+	Stop              []string         `json:"stop,omitzero"`
+	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.
@@ -848,6 +948,9 @@ type Run struct {
 	Warnings []RunWarning `json:"warnings,omitzero"`
 	// The agent's setting `appendSources` at the time of acceptance; absent if it was off.
 	AppendSources *bool `json:"appendSources,omitzero"`
+	// The model settings of the run: those of its request, otherwise the agent's. Absent if none, and
+	// until the run has finished.
+	Settings *ModelSettings `json:"settings,omitzero"`
 	// How often a worker has started the run.
 	Attempts       int64      `json:"attempts"`
 	IdempotencyKey *string    `json:"idempotencyKey"`
@@ -1211,6 +1314,8 @@ type TimelineInput struct {
 	Message string `json:"message"`
 	// The other keys of an automation's input.
 	Data map[string]any `json:"data,omitzero"`
+	// The model settings of the request.
+	Settings *ModelSettings `json:"settings,omitzero"`
 }
 
 // A name under which runs were triggered, with its newest run.

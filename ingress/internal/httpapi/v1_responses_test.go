@@ -335,8 +335,8 @@ func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
-	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":true,"service_tier":"auto","truncation":"auto",` +
-		`"include":["web_search_call.action.sources"],"parallel_tool_calls":false,"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
+	const more = `"temperature":null,"reasoning":{"summary":"auto"},"store":true,"service_tier":"auto","truncation":"auto",` +
+		`"include":["web_search_call.action.sources"],"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
 		`"tool_choice":"none","tools":[],"text":{"format":{"type":"text"},"verbosity":"low"},"stream_options":{"include_obfuscation":false},"stream":null,` +
 		`"instructions":null,"conversation":null,"previous_response_id":null,"user":null,"metadata":null,"prompt":null,"top_logprobs":null,"new":{"x":[1]}`
 	got := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":"m",`+more+`}`, h.key, "Idempotency-Key: k")

@@ -78,7 +78,7 @@ func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[dom
 	return checkSettings(domain.ModelSettings{
 		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: limit, ReasoningEffort: r.ReasoningEffort, Seed: r.Seed,
 		Stop: r.Stop.texts(), ParallelToolCalls: r.ParallelToolCalls,
-	}, names, wrong), names
+	}, names, wrong)
 }
 
 // Settings validates the settings. It returns them, or nil if there are none, and their names in the
@@ -90,14 +90,16 @@ func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domai
 	if r.Reasoning != nil {
 		s.ReasoningEffort = r.Reasoning.Effort
 	}
-	return checkSettings(s, responseNames, wrong), responseNames
+	return checkSettings(s, responseNames, wrong)
 }
 
-// checkSettings reports the values that no model accepts, and returns the settings, or nil if there are
-// none.
-func checkSettings(s domain.ModelSettings, names map[domain.Setting]string, wrong Wrong) *domain.RunSettings {
+// checkSettings reports the values that no model accepts. It returns the settings and their names, or nil
+// if there are none.
+func checkSettings(
+	s domain.ModelSettings, names map[domain.Setting]string, wrong Wrong,
+) (*domain.RunSettings, map[domain.Setting]string) {
 	if s.Pointer() == nil {
-		return nil
+		return nil, nil
 	}
 	for _, p := range s.Problems() {
 		path := p.Path
@@ -106,7 +108,7 @@ func checkSettings(s domain.ModelSettings, names map[domain.Setting]string, wron
 		}
 		wrong(path, settingCodes[p.Kind], "%s", p.Message)
 	}
-	return &domain.RunSettings{ModelSettings: s}
+	return &domain.RunSettings{ModelSettings: s}, names
 }
 
 var settingCodes = map[domain.SettingProblemKind]string{

@@ -33,6 +33,7 @@ var Operations = []Operation{
 	{ID: "postAgents", Action: "chat", SDK: []string{"chat.send", "chat.stream"}},
 	{ID: "postAgents", Action: "import-openapi", SDK: []string{"agents.importEndpoints"}},
 	{ID: "postAgents", Action: "check", SDK: []string{"agents.check"}},
+	{ID: "postAgents", Action: "preview", SDK: []string{"agents.preview"}},
 	{ID: "putAgents", SDK: []string{"agents.update"}},
 	{ID: "deleteAgents", SDK: []string{"agents.delete"}},
 	{ID: "createWidgetSession", None: browser},

@@ -20,7 +20,7 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
    * new key per call. Without a `sessionId`, the key may have at most 124 characters.
    */
   idempotencyKey?: string | undefined;
-};
+} & Omit<ChatMessage, "sessionId" | "message" | "stream">;
 
 /** Chats with agents and templates. */
 export interface Chat {
@@ -53,11 +53,14 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
   return Object.assign(chat, { stream });
 }
 
-function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
+function messageOf(params: ChatParams & { wait?: boolean | undefined }, stream?: true): { call: Call; key: string } {
+  const { agentId, templateId, sessionId, message, idempotencyKey, wait: _, ...further } = paramsOf(
+    params,
+    "{ agentId, message } or { templateId, message }",
+  );
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...further, ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }

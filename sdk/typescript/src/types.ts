@@ -505,7 +505,10 @@ export interface Agent {
   id: AgentId;
   name: Name;
   description: string;
-  /** The agent's instructions. */
+  /**
+   * The agent's instructions. `{{organization.name}}`, `{{now}}`, `{{session.id}}` and
+   * `{{input.…}}` are replaced in each run.
+   */
   systemPrompt: string;
   /**
    * `provider/model`, `offline` or `offline/echo`. The service's default appears under its name.
@@ -520,6 +523,17 @@ export interface Agent {
    * that programs made, for clients that ignore annotations.
    */
   appendSources: boolean;
+  /** The JSON Schema of answers; null: answers are text. */
+  outputSchema?: Record<string, unknown> | null;
+  temperature: Temperature;
+  topP: TopP;
+  maxOutputTokens: MaxOutputTokens;
+  reasoningEffort: ReasoningEffort;
+  seed: Seed;
+  stop: Stop;
+  parallelToolCalls: ParallelToolCalls;
+  /** The model settings that a chat or trigger may change. */
+  overridable: Array<ModelSetting>;
   /** Increases with each change. */
   version: number;
   /**
@@ -529,6 +543,75 @@ export interface Agent {
   lastCheck: AgentCheck | null;
   createdAt: Time;
   updatedAt: Time;
+}
+
+/** The name of a model setting. */
+export type ModelSetting =
+  | "temperature"
+  | "topP"
+  | "maxOutputTokens"
+  | "reasoningEffort"
+  | "seed"
+  | "stop"
+  | "parallelToolCalls";
+
+/** The model settings that a chat or trigger may change. Default: all. An empty list: none. */
+export type Overridable = Array<ModelSetting> | null;
+
+/** How random answers are. Anthropic's models accept at most 1. null: the model's default. */
+export type Temperature = number | null;
+
+/**
+ * The model chooses among the likeliest tokens with this total probability. null: the model's
+ * default.
+ */
+export type TopP = number | null;
+
+/**
+ * Maximum tokens of one answer of the model, including its reasoning. An answer that reaches it
+ * ends with the `finishReason` `length`. null: the model's default.
+ */
+export type MaxOutputTokens = number | null;
+
+/** How much the model reasons. Models accept some of these values. null: the model's default. */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+
+/** Makes the model's answers repeatable, as far as its provider supports this. */
+export type Seed = number | null;
+
+/** Texts before which the answer ends. */
+export type Stop = Array<string> | null;
+
+/**
+ * Whether the model may request several tools at once. null: the model's default, which is true.
+ */
+export type ParallelToolCalls = boolean | null;
+
+/** The model settings of a run. An absent one had the model's default. */
+export interface ModelSettings {
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** The agent's settings that the request replaced by the model's default; only in the input. */
+  cleared?: Array<ModelSetting>;
+}
+
+/** A system prompt with the values of its variables. */
+export interface PromptPreview {
+  systemPrompt: string;
+}
+
+/** What a run would have. All fields may be missing. */
+export interface PromptPreviewRequest {
+  /** The prompt to fill; default: the agent's. */
+  systemPrompt?: string;
+  /** The run's input. Default: none, and its variables are empty. */
+  input?: Record<string, unknown>;
+  sessionId?: SessionId;
 }
 
 /** The results of a check of an agent's connections. */
@@ -604,6 +687,16 @@ export interface NewAgent {
    * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
    */
   appendSources?: boolean | null;
+  /** The JSON Schema of answers; null: answers are text. */
+  outputSchema?: Record<string, unknown> | null;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  overridable?: Overridable;
   templateId?: TemplateId;
 }
 
@@ -622,6 +715,16 @@ export interface AgentChange {
   widget?: WidgetChange | null;
   /** Whether the text of answers on `/v1` ends with a list of sources and files. */
   appendSources?: boolean | null;
+  /** The JSON Schema of answers; null: answers are text. */
+  outputSchema?: Record<string, unknown> | null;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  overridable?: Overridable;
   /** Change the agent only if it has this version. */
   version?: number;
   id?: AgentId;
@@ -985,6 +1088,13 @@ export interface ChatMessage {
   message: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
 }
 
 /** A trigger of an automation. */
@@ -999,6 +1109,13 @@ export interface AutomationTrigger {
   ttlOverride?: number;
   /** The session to continue. Default: a new session for each run. */
   sessionId?: SessionId;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1070,6 +1187,11 @@ export interface Run {
   warnings?: Array<RunWarning>;
   /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
   appendSources?: true;
+  /**
+   * The model settings of the run: those of its request, otherwise the agent's. Absent if none, and
+   * until the run has finished.
+   */
+  settings?: ModelSettings;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1464,6 +1586,8 @@ export interface TimelineInput {
   message: string;
   /** The other keys of an automation's input. */
   data?: Record<string, unknown>;
+  /** The model settings of the request. */
+  settings?: ModelSettings;
 }
 
 /** A name under which runs were triggered, with its newest run. */
@@ -2702,8 +2826,8 @@ export interface OpenAiMessage {
 }
 
 /**
- * A conversation to answer. Fields not listed here are ignored, among them `user`, `temperature`,
- * `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+ * A conversation to answer. The model settings need the agent's permission (`overridable`). Fields
+ * not listed here are ignored, such as `user`.
  */
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
@@ -2726,7 +2850,22 @@ export interface OpenAiCompletionRequest {
   function_call?: "none" | "auto" | null;
   response_format?: OpenAiCompletionRequestResponse_format | null;
   logprobs?: false | null;
-  stop?: "" | Array<unknown> | null;
+  /** How random the answer is. */
+  temperature?: number | null;
+  /** The model chooses among the likeliest tokens with this total probability. */
+  top_p?: number | null;
+  /** Maximum tokens of one answer of the model. */
+  max_completion_tokens?: number | null;
+  /** The older name of `max_completion_tokens`, which takes precedence. */
+  max_tokens?: number | null;
+  /** How much the model reasons. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  /** Makes answers repeatable. */
+  seed?: number | null;
+  /** Texts before which the answer ends, each of 1 to 256 characters. */
+  stop?: string | Array<string> | null;
+  /** Whether the model may request several tools at once. */
+  parallel_tool_calls?: boolean | null;
   audio?: null;
   modalities?: Array<"text"> | null;
   [key: string]: unknown;
@@ -2858,8 +2997,8 @@ export interface OpenAiChunkChoicesItemDelta {
 }
 
 /**
- * A request for a response. Fields not listed here are ignored, among them `user`, `temperature`,
- * `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
+ * A request for a response. The model settings need the agent's permission (`overridable`). Fields
+ * not listed here are ignored, such as `user`.
  */
 export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
@@ -2901,6 +3040,16 @@ export interface OpenAiResponseRequest {
   tools?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
   text?: OpenAiResponseRequestText | null;
+  /** How random the answer is. */
+  temperature?: number | null;
+  /** The model chooses among the likeliest tokens with this total probability. */
+  top_p?: number | null;
+  /** Maximum tokens of one answer of the model. */
+  max_output_tokens?: number | null;
+  /** Other fields are ignored. */
+  reasoning?: OpenAiResponseRequestReasoning | null;
+  /** Whether the model may request several tools at once. */
+  parallel_tool_calls?: boolean | null;
   top_logprobs?: number | null;
   prompt?: null;
   [key: string]: unknown;
@@ -2918,6 +3067,13 @@ export interface OpenAiResponseRequestText {
 
 export interface OpenAiResponseRequestTextFormat {
   type?: "text";
+  [key: string]: unknown;
+}
+
+/** Other fields are ignored. */
+export interface OpenAiResponseRequestReasoning {
+  /** How much the model reasons. */
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
   [key: string]: unknown;
 }
 
@@ -2956,20 +3112,21 @@ export interface OpenAiResponse {
   /** Why the answer ended early; null if it did not. */
   incomplete_details: OpenAiResponseIncomplete_details2 | null;
   instructions: string | null;
-  max_output_tokens: null;
+  /** This and the other model settings are those of the request, otherwise the agent's. */
+  max_output_tokens: number | null;
   metadata: Record<string, string>;
   model: string;
   /** The tool calls in their order, and the message; in a stream, in order of their start. */
   output: Array<OpenAiItem>;
-  parallel_tool_calls: true;
+  parallel_tool_calls: boolean;
   previous_response_id: string | null;
   reasoning: OpenAiResponseReasoning;
   store: boolean;
-  temperature: null;
+  temperature: number | null;
   text: OpenAiResponseText;
   tool_choice: "auto";
   tools: Array<unknown>;
-  top_p: null;
+  top_p: number | null;
   truncation: "disabled";
   usage: OpenAiResponseUsage | null;
   parley: OpenAiRunNames;
@@ -2985,7 +3142,7 @@ export interface OpenAiResponseIncomplete_details2 {
 }
 
 export interface OpenAiResponseReasoning {
-  effort?: null;
+  effort?: string | null;
   summary?: null;
 }
 
@@ -3226,12 +3383,12 @@ export type GetAgentsAnswer = AgentList | Agent;
 
 /**
  * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent,
- * import endpoints, or check connections.
+ * import endpoints, check connections, or preview a prompt.
  */
 export interface PostAgentsQuery {
-  /** `chat`, `import-openapi` or `check`; omit it to create an agent. */
-  action?: "chat" | "import-openapi" | "check";
-  /** With `action`: the agent to chat with, to import into, or to check. */
+  /** `chat`, `import-openapi`, `check` or `preview`; omit it to create an agent. */
+  action?: "chat" | "import-openapi" | "check" | "preview";
+  /** With `action`: the agent to chat with, to import into, to check, or whose prompt to fill. */
   id?: AgentId;
   /** With `action=chat`: the template to chat with. */
   template?: TemplateId;
@@ -3245,7 +3402,7 @@ export interface PostAgentsQuery {
 
 /**
  * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
 export interface PostAgentsHeaders {
   /**
@@ -3272,15 +3429,21 @@ export interface PostAgentsHeaders {
 
 /**
  * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
-export type PostAgentsBody = ChatMessage | NewAgent | OpenApiImport | AiSdkChat | AgUiInput;
+export type PostAgentsBody =
+  | ChatMessage
+  | NewAgent
+  | OpenApiImport
+  | PromptPreviewRequest
+  | AiSdkChat
+  | AgUiInput;
 
 /**
  * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
-export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | Agent;
+export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | PromptPreview | Agent;
 
 /** An event of `POST /api/agents`. */
 export type PostAgentsEvent = RunEvent | AiSdkEvent | AgUiEvent;

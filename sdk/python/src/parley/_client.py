@@ -28,7 +28,10 @@ from .types import (
     DocumentPassages,
     FoundList,
     ImportedEndpoints,
+    ModelSetting,
+    ModelSettings,
     OpenApiImport,
+    PromptPreview,
     Run,
     RunSummary,
     RunStatus,
@@ -60,6 +63,8 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        settings: ModelSettings | None = None,
+        overridable: Sequence[ModelSetting] | None = None,
     ) -> Agent:
         """Create an agent from a name and a system prompt, or from a template and changes to it.
 
@@ -67,7 +72,8 @@ class Agents(Group):
         out.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
-        return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
+        body = _with_settings({**body, "overridable": overridable}, settings)
+        return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False, nulls=True))
 
     def get(self, agent_id: str) -> Agent:
         """Read an agent."""
@@ -89,15 +95,19 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        settings: ModelSettings | None = None,
+        overridable: Sequence[ModelSetting] | None = None,
         version: int | None = None,
     ) -> Agent:
         """Change an agent.
 
-        Omitted fields keep their values. With `version`, a different version raises
-        `ConflictError`.
+        Omitted fields keep their values. A setting of None is removed. With `version`, a
+        different version raises `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
-        return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": require_id(agent_id)}, body, repeatable=version is None))
+        body = _with_settings({**body, "overridable": overridable}, settings)
+        query = {"id": require_id(agent_id)}
+        return self._http.call(Agent, json_request("PUT", "/api/agents", query, body, repeatable=version is None, nulls=True))
 
     def delete(self, agent_id: str) -> Deleted:
         """Delete an agent. Its queued runs are cancelled. Finished runs stay readable."""
@@ -115,6 +125,19 @@ class Agents(Group):
         """
         query = {"id": require_id(agent_id), "action": "check"}
         return self._http.call(AgentCheck, Request("POST", "/api/agents", query, repeatable=False))
+
+    def preview(
+        self,
+        agent_id: str,
+        *,
+        system_prompt: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> PromptPreview:
+        """Return an agent's system prompt, or another one, with the values of its variables."""
+        query = {"id": require_id(agent_id), "action": "preview"}
+        body = {"systemPrompt": system_prompt, "input": input, "sessionId": session_id}
+        return self._http.call(PromptPreview, json_request("POST", "/api/agents", query, body))
 
 
 class Templates(Group):
@@ -139,6 +162,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -147,9 +171,10 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `settings` take precedence over
+        the agent's; None means the model's default.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, settings, idempotency_key, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
 
     def stream(
@@ -159,17 +184,26 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, settings, idempotency_key, stream=True)
         return self._client.runs._events(request)
 
     def _request(
-        self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
+        self,
+        message: str,
+        agent_id: str | None,
+        template_id: str | None,
+        session_id: str | None,
+        settings: ModelSettings | None,
+        key: str | None,
+        *,
+        stream: bool,
     ) -> Request:
         if (agent_id is None) == (template_id is None):
             raise ValueError("pass exactly one of agent_id and template_id")
@@ -180,9 +214,9 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "stream": stream or None}
+        body = _with_settings({"sessionId": session_id, "message": message, "stream": stream or None}, settings)
         query = {"action": "chat", "id": agent_id, "template": template_id}
-        return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
+        return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key}, nulls=True)
 
 
 class Automations(Group):
@@ -198,6 +232,7 @@ class Automations(Group):
         trigger_type: str | None = None,
         ttl_override: int | None = None,
         session_id: str | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -208,16 +243,18 @@ class Automations(Group):
         Its key `message`, or the argument `message`, is the text. Calls with the same
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
+        `settings` take precedence over the agent's; None means the model's default.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
         body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        body = _with_settings(body, settings)
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
-        request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
+        request = json_request("POST", "/api/internal/run-automation", {}, body, headers, nulls=True)
         return self._client.runs._submitted(request, wait, timeout)
 
     def get(self, automation_id: str) -> Automation:
@@ -529,6 +566,11 @@ VERSION = _version()
 
 def _settled(run: Run) -> bool:
     return run["status"] in _ENDED or run["status"] == "requires_action"
+
+
+def _with_settings(body: Mapping[str, Any], settings: ModelSettings | None) -> dict[str, Any]:
+    """Return the fields of a body that are not None, and all settings, which may be None."""
+    return {**{name: value for name, value in body.items() if value is not None}, **(settings or {})}
 
 
 def _agent(

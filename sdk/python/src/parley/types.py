@@ -255,6 +255,7 @@ __all__ = [
     "LoginSession",
     "LoginSessionId",
     "LoginSessionList",
+    "MaxOutputTokens",
     "MaybeTime",
     "McpEvent",
     "McpMessage",
@@ -272,6 +273,8 @@ __all__ = [
     "Metadata",
     "MetricsAnswer",
     "Model",
+    "ModelSetting",
+    "ModelSettings",
     "Name",
     "NewAgent",
     "NewBudget",
@@ -336,6 +339,7 @@ __all__ = [
     "OpenAiResponseReasoning",
     "OpenAiResponseRequest",
     "OpenAiResponseRequestConversation3",
+    "OpenAiResponseRequestReasoning",
     "OpenAiResponseRequestText",
     "OpenAiResponseRequestTextFormat",
     "OpenAiResponseText",
@@ -362,8 +366,10 @@ __all__ = [
     "OrganizationId",
     "OrganizationName",
     "Origins",
+    "Overridable",
     "OwnInvitation",
     "OwnInvitationList",
+    "ParallelToolCalls",
     "Passage",
     "Password",
     "PasswordReset",
@@ -412,6 +418,8 @@ __all__ = [
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
+    "PromptPreview",
+    "PromptPreviewRequest",
     "ProviderError",
     "PutAgentsAnswer",
     "PutAgentsBody",
@@ -439,6 +447,7 @@ __all__ = [
     "PutOrganizationsQuery",
     "Readiness",
     "ReadyzAnswer",
+    "ReasoningEffort",
     "ReceiveDeliveryAnswer",
     "ReceiveDeliveryAnswer1",
     "ReceiveDeliveryBody",
@@ -475,6 +484,7 @@ __all__ = [
     "RunSummary",
     "RunWarning",
     "SecretHeaders",
+    "Seed",
     "Session",
     "SessionId",
     "SessionList",
@@ -489,9 +499,11 @@ __all__ = [
     "SourceId",
     "Span",
     "SpanKind",
+    "Stop",
     "Switch",
     "SwitchChange",
     "TakenDelivery",
+    "Temperature",
     "Template",
     "TemplateId",
     "TemplateList",
@@ -513,6 +525,7 @@ __all__ = [
     "ToolsKnowledge",
     "ToolsMcp",
     "ToolsVoice",
+    "TopP",
     "Trigger",
     "Url",
     "UrlTemplate",
@@ -1362,6 +1375,52 @@ class Widget(TypedDict):
     """Whether a secret is set; it is never shown."""
 
 
+Temperature: TypeAlias = float | None
+"""How random answers are. Anthropic's models accept at most 1. null: the model's default."""
+
+
+TopP: TypeAlias = float | None
+"""The model chooses among the likeliest tokens with this total probability. null: the model's
+default.
+"""
+
+
+MaxOutputTokens: TypeAlias = int | None
+"""Maximum tokens of one answer of the model, including its reasoning. An answer that reaches
+it ends with the `finishReason` `length`. null: the model's default.
+"""
+
+
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None
+"""How much the model reasons. Models accept some of these values. null: the model's default."""
+
+
+Seed: TypeAlias = int | None
+"""Makes the model's answers repeatable, as far as its provider supports this."""
+
+
+Stop: TypeAlias = list[str] | None
+"""Texts before which the answer ends."""
+
+
+ParallelToolCalls: TypeAlias = bool | None
+"""Whether the model may request several tools at once. null: the model's default, which is
+true.
+"""
+
+
+ModelSetting: TypeAlias = Literal[
+    "temperature",
+    "topP",
+    "maxOutputTokens",
+    "reasoningEffort",
+    "seed",
+    "stop",
+    "parallelToolCalls",
+]
+"""The name of a model setting."""
+
+
 class ConnectionCheck(TypedDict):
     """The result for one connection."""
 
@@ -1403,7 +1462,9 @@ class Agent(TypedDict):
     description: str
 
     systemPrompt: str
-    """The agent's instructions."""
+    """The agent's instructions. `{{organization.name}}`, `{{now}}`, `{{session.id}}` and
+    `{{input.…}}` are replaced in each run.
+    """
 
     model: str
     """`provider/model`, `offline` or `offline/echo`. The service's default appears under its
@@ -1420,6 +1481,20 @@ class Agent(TypedDict):
     files that programs made, for clients that ignore annotations.
     """
 
+    outputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of answers; null: answers are text."""
+
+    temperature: Temperature
+    topP: TopP
+    maxOutputTokens: MaxOutputTokens
+    reasoningEffort: ReasoningEffort
+    seed: Seed
+    stop: Stop
+    parallelToolCalls: ParallelToolCalls
+
+    overridable: list[ModelSetting]
+    """The model settings that a chat or trigger may change."""
+
     version: int
     """Increases with each change."""
 
@@ -1430,6 +1505,45 @@ class Agent(TypedDict):
 
     createdAt: Time
     updatedAt: Time
+
+
+Overridable: TypeAlias = list[ModelSetting] | None
+"""The model settings that a chat or trigger may change. Default: all. An empty list: none."""
+
+
+class ModelSettings(TypedDict):
+    """The model settings of a run. An absent one had the model's default."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    cleared: NotRequired[list[ModelSetting]]
+    """The agent's settings that the request replaced by the model's default; only in the
+    input.
+    """
+
+
+class PromptPreview(TypedDict):
+    """A system prompt with the values of its variables."""
+
+    systemPrompt: str
+
+
+class PromptPreviewRequest(TypedDict):
+    """What a run would have. All fields may be missing."""
+
+    systemPrompt: NotRequired[str]
+    """The prompt to fill; default: the agent's."""
+
+    input: NotRequired[dict[str, Any]]
+    """The run's input. Default: none, and its variables are empty."""
+
+    sessionId: NotRequired[SessionId]
 
 
 class AgentList(TypedDict):
@@ -1582,6 +1696,17 @@ class NewAgent(TypedDict):
     `false`.
     """
 
+    outputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of answers; null: answers are text."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    overridable: NotRequired[Overridable]
     templateId: NotRequired[TemplateId]
 
 
@@ -1601,6 +1726,18 @@ class AgentChange(TypedDict):
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files."""
+
+    outputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of answers; null: answers are text."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    overridable: NotRequired[Overridable]
 
     version: NotRequired[int]
     """Change the agent only if it has this version."""
@@ -1729,6 +1866,14 @@ class ChatMessage(TypedDict):
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
 
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+
 
 class AutomationTriggerInput(TypedDict):
     """`message` is the text for the agent; all other keys are passed to it as data."""
@@ -1753,6 +1898,14 @@ class AutomationTrigger(TypedDict):
 
     sessionId: NotRequired[SessionId]
     """The session to continue. Default: a new session for each run."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
 
 
 RunStatus: TypeAlias = Literal[
@@ -2038,6 +2191,11 @@ class Run(TypedDict):
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
 
+    settings: NotRequired[ModelSettings]
+    """The model settings of the run: those of its request, otherwise the agent's. Absent if
+    none, and until the run has finished.
+    """
+
     attempts: int
     """How often a worker has started the run."""
 
@@ -2296,6 +2454,9 @@ class TimelineInput(TypedDict):
 
     data: NotRequired[dict[str, Any]]
     """The other keys of an automation's input."""
+
+    settings: NotRequired[ModelSettings]
+    """The model settings of the request."""
 
 
 class Timeline(TypedDict):
@@ -3765,8 +3926,8 @@ class OpenAiCompletionRequestResponse_format(TypedDict):
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. Fields not listed here are ignored, among them `user`,
-    `temperature`, `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+    """A conversation to answer. The model settings need the agent's permission
+    (`overridable`). Fields not listed here are ignored, such as `user`.
     """
 
     model: str
@@ -3795,7 +3956,34 @@ class OpenAiCompletionRequest(TypedDict):
     function_call: NotRequired[Literal["none", "auto"] | None]
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
     logprobs: NotRequired[Literal[False] | None]
-    stop: NotRequired[Literal[""] | list[Any] | None]
+
+    temperature: NotRequired[float | None]
+    """How random the answer is."""
+
+    top_p: NotRequired[float | None]
+    """The model chooses among the likeliest tokens with this total probability."""
+
+    max_completion_tokens: NotRequired[int | None]
+    """Maximum tokens of one answer of the model."""
+
+    max_tokens: NotRequired[int | None]
+    """The older name of `max_completion_tokens`, which takes precedence."""
+
+    reasoning_effort: NotRequired[(
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+        | None
+    )]
+    """How much the model reasons."""
+
+    seed: NotRequired[int | None]
+    """Makes answers repeatable."""
+
+    stop: NotRequired[str | list[str] | None]
+    """Texts before which the answer ends, each of 1 to 256 characters."""
+
+    parallel_tool_calls: NotRequired[bool | None]
+    """Whether the model may request several tools at once."""
+
     audio: NotRequired[None]
     modalities: NotRequired[list[Literal["text"]] | None]
 
@@ -3949,10 +4137,16 @@ class OpenAiResponseRequestText(TypedDict):
     format: NotRequired[OpenAiResponseRequestTextFormat | dict[str, Any] | None]
 
 
+class OpenAiResponseRequestReasoning(TypedDict):
+    """Other fields are ignored."""
+
+    effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    """How much the model reasons."""
+
+
 class OpenAiResponseRequest(TypedDict):
-    """A request for a response. Fields not listed here are ignored, among them `user`,
-    `temperature`, `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration
-    decides.
+    """A request for a response. The model settings need the agent's permission
+    (`overridable`). Fields not listed here are ignored, such as `user`.
     """
 
     model: str
@@ -4000,6 +4194,22 @@ class OpenAiResponseRequest(TypedDict):
 
     tool_choice: NotRequired[Literal["none", "auto"] | None]
     text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
+
+    temperature: NotRequired[float | None]
+    """How random the answer is."""
+
+    top_p: NotRequired[float | None]
+    """The model chooses among the likeliest tokens with this total probability."""
+
+    max_output_tokens: NotRequired[int | None]
+    """Maximum tokens of one answer of the model."""
+
+    reasoning: NotRequired[OpenAiResponseRequestReasoning | dict[str, Any] | None]
+    """Other fields are ignored."""
+
+    parallel_tool_calls: NotRequired[bool | None]
+    """Whether the model may request several tools at once."""
+
     top_logprobs: NotRequired[int | None]
     prompt: NotRequired[None]
 
@@ -4140,7 +4350,7 @@ own tools, all others are `mcp_call` items of the server `parley`.
 
 
 class OpenAiResponseReasoning(TypedDict):
-    effort: NotRequired[None]
+    effort: NotRequired[str | None]
     summary: NotRequired[None]
 
 
@@ -4192,22 +4402,25 @@ class OpenAiResponse(TypedDict):
     """Why the answer ended early; null if it did not."""
 
     instructions: str | None
-    max_output_tokens: None
+
+    max_output_tokens: int | None
+    """This and the other model settings are those of the request, otherwise the agent's."""
+
     metadata: dict[str, str]
     model: str
 
     output: list[OpenAiItem]
     """The tool calls in their order, and the message; in a stream, in order of their start."""
 
-    parallel_tool_calls: Literal[True]
+    parallel_tool_calls: bool
     previous_response_id: str | None
     reasoning: OpenAiResponseReasoning
     store: bool
-    temperature: None
+    temperature: float | None
     text: OpenAiResponseText
     tool_choice: Literal["auto"]
     tools: list[Any]
-    top_p: None
+    top_p: float | None
     truncation: Literal["disabled"]
     usage: OpenAiResponseUsage | None
     parley: OpenAiRunNames
@@ -4319,14 +4532,16 @@ GetAgentsAnswer: TypeAlias = AgentList | Agent
 
 class PostAgentsQuery(TypedDict):
     """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
-    agent, import endpoints, or check connections.
+    agent, import endpoints, check connections, or preview a prompt.
     """
 
-    action: NotRequired[Literal["chat", "import-openapi", "check"]]
-    """`chat`, `import-openapi` or `check`; omit it to create an agent."""
+    action: NotRequired[Literal["chat", "import-openapi", "check", "preview"]]
+    """`chat`, `import-openapi`, `check` or `preview`; omit it to create an agent."""
 
     id: NotRequired[AgentId]
-    """With `action`: the agent to chat with, to import into, or to check."""
+    """With `action`: the agent to chat with, to import into, to check, or whose prompt to
+    fill.
+    """
 
     template: NotRequired[TemplateId]
     """With `action=chat`: the template to chat with."""
@@ -4356,7 +4571,7 @@ PostAgentsHeaders = TypedDict(
     },
 )
 """The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
-endpoints, or check connections.
+endpoints, check connections, or preview a prompt.
 """
 
 
@@ -4364,17 +4579,18 @@ PostAgentsBody: TypeAlias = (
     ChatMessage
     | NewAgent
     | OpenApiImport
+    | PromptPreviewRequest
     | AiSdkChat | dict[str, Any]
     | AgUiInput | dict[str, Any]
 )
 """The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
-endpoints, or check connections.
+endpoints, check connections, or preview a prompt.
 """
 
 
-PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | Agent
+PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | PromptPreview | Agent
 """The response to `POST /api/agents`: Chat with an agent or a template, create an agent,
-import endpoints, or check connections.
+import endpoints, check connections, or preview a prompt.
 """
 
 
@@ -6275,6 +6491,11 @@ class CompletedRun(TypedDict):
 
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+    settings: NotRequired[ModelSettings]
+    """The model settings of the run: those of its request, otherwise the agent's. Absent if
+    none, and until the run has finished.
+    """
 
     attempts: int
     """How often a worker has started the run."""
