@@ -84,7 +84,7 @@ func finderFor(s *node, kind, name string) finder {
 var (
 	dateWords   = setFor(`date day due deadline birthday until since from`)
 	nameNames   = setFor(`name names person people customer client author company organization organisation vendor supplier city country place contact recipient sender owner employee user who brand product title item`)
-	textNames   = setFor(`message text summary description body content question query comment note notes reason subject input prompt topic`)
+	textNames   = setFor(`message text summary description body content question query subject input prompt topic`)
 	codeNames   = setFor(`id code sku reference ref number no order invoice ticket serial`)
 	unitNames   = setFor(`unit currency`)
 	linkNames   = setFor(`url uri link website homepage`)

@@ -43,9 +43,10 @@ var (
 	clock   = regexp.MustCompile(`\b([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?\b`)
 	amount  = regexp.MustCompile(`[-−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+,\d{1,2}\b|\d+(?:\.\d+)?)`)
 	code    = regexp.MustCompile(`\b[\pL\pN]+(?:[-_/][\pL\pN]+)*\b`)
-	named   = regexp.MustCompile(`\p{Lu}[\pL\pN'’&.-]*(?:\s+(?:(?:de|der|van|von|of|the|and|&)\s+)?\p{Lu}[\pL\pN'’&-]*)*`)
+	named   = regexp.MustCompile(`\p{Lu}[\pL'’&-]*(?:\s+(?:(?:de|der|van|von|of|the|&)\s+)?\p{Lu}[\pL'’&-]*)*`)
 	quote   = regexp.MustCompile(`["“„«]([^"“”„«»\n]{1,300})["”“»]`)
 	unit    = regexp.MustCompile(`(?i)\d\s*(%|€|\$|£|°[CF]|[a-z]{1,12})|(€|\$|£)\s*\d|\b(EUR|USD|GBP|CHF|JPY)\b`)
+	counted = regexp.MustCompile(`(?:^|\s)\d+\s*(?:x|×)?\s+([\pL][\pL' -]*?)(?:\s+(?:at|for|each|per|of|in|to|from|with|costs?|on|by|priced)\b|\s*[@:=(\d€$£.]|\s*$)`)
 	noun    = regexp.MustCompile(`^\s*(?:[-*•]\s*)?(?:(?:and|a|an|the|\d+\s*(?:x|×)?)\s+)*([\pL][\pL' -]*?)(?:\s+(?:at|for|each|per|of|in|to|from|with|costs?|is|are|on|by|priced)\b|\s*[@:=(\d€$£]|\s*$)`)
 	pair    = regexp.MustCompile(`(?:^|[\n,;.])\s*([\pL][\pL\pN _-]{0,40}?)\s*[:=]\s*([^\n,;]+)`)
 )
@@ -82,7 +83,7 @@ func readText(s string, item bool) *text {
 		}
 	}
 	for _, m := range t.matches(named) {
-		if !overlaps(taken, m) && t.isName(&m) {
+		if !overlaps(taken, m) && !overlaps(t.codes, m) && t.isName(&m) {
 			t.names = append(t.names, m)
 		}
 	}
@@ -96,7 +97,11 @@ func readText(s string, item bool) *text {
 			}
 		}
 	}
-	if at := noun.FindStringSubmatchIndex(t.s); item && at != nil {
+	for _, re := range []*regexp.Regexp{counted, noun} {
+		at := re.FindStringSubmatchIndex(t.s)
+		if !item || at == nil {
+			continue
+		}
 		t.nouns = append(t.nouns, span{at[2], at[3], strings.TrimSpace(t.s[at[2]:at[3]])})
 	}
 	return t
@@ -308,7 +313,10 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 			value = value[:end[0]]
 		}
 		value = strings.Trim(value, " \t\"“”'.!?")
-		if raw, ok := accept(clip(value, maxText)); ok && value != "" {
+		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high"
+			continue
+		}
+		if raw, ok := accept(clip(value, maxText)); ok {
 			t.use(from, from+len(value))
 			return raw, true
 		}
