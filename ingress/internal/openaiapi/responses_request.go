@@ -56,7 +56,7 @@ func (ConversationName) Either() {}
 
 // TextOptions are the options for the answer's text.
 type TextOptions struct {
-	Format *Format `json:"format"`
+	Format *TextFormat `json:"format"`
 }
 
 // ignoredItems lists the types of items other than messages. Clients send such items back with
@@ -77,6 +77,7 @@ type ResponseAsk struct {
 	Echo      ResponseEcho
 	Settings  *domain.RunSettings       // nil: none
 	Names     map[domain.Setting]string // of the settings, in the request
+	Output    AskedOutput               // the schema that the answer must match
 
 	// WholeHistory means that a history in the request replaces that of the session: the request names
 	// the session in metadata. The protocol's own names of sessions add the request's history instead.
@@ -108,6 +109,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	body.refuse(wrong)
 	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
 		ask.Echo.Settings = &ask.Settings.ModelSettings
+	}
+	if body.Text != nil {
+		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
@@ -175,9 +179,6 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 		wrong("tools", CodeUnsupported, ownTools)
 	} else if chooses(body.ToolChoice) {
 		wrong("tool_choice", CodeUnsupported, ownTools)
-	}
-	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
-		wrong("text.format", CodeUnsupported, "must be text: agents answer in text")
 	}
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")

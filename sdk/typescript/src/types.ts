@@ -126,6 +126,8 @@ export interface Hook {
    */
   deliveryIdHeader: string;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema: OutputSchema | null;
   filter: Array<HookFilter>;
   coalesce: HookCoalesce | null;
   enabled: boolean;
@@ -160,6 +162,8 @@ export interface NewHook {
   /** For `hmac` and `token`. */
   deliveryIdHeader?: string | null;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   /** Default: `true`. */
@@ -176,6 +180,8 @@ export interface HookChange {
   signatureHeader?: string | null;
   deliveryIdHeader?: string | null;
   messageTemplate?: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   enabled?: boolean;
@@ -519,12 +525,15 @@ export interface Agent {
   allowedCallers: AllowedCallers;
   widget: Widget;
   /**
+   * The schema that answers must match; null: answers are text. `output` of a request takes
+   * precedence.
+   */
+  outputSchema: OutputSchema | null;
+  /**
    * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
    * that programs made, for clients that ignore annotations.
    */
   appendSources: boolean;
-  /** The JSON Schema of answers; null: answers are text. */
-  outputSchema?: Record<string, unknown> | null;
   temperature: Temperature;
   topP: TopP;
   maxOutputTokens: MaxOutputTokens;
@@ -614,6 +623,17 @@ export interface PromptPreviewRequest {
   sessionId?: SessionId;
 }
 
+/**
+ * A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+ * documents. See the guide to structured output.
+ */
+export type OutputSchema = Record<string, unknown>;
+
+/** The form of the answer. It takes precedence over the agent's `outputSchema`. */
+export interface OutputOptions {
+  schema: OutputSchema;
+}
+
 /** The results of a check of an agent's connections. */
 export interface AgentCheck {
   /** The agent's version that was checked. */
@@ -683,12 +703,11 @@ export interface NewAgent {
   /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /**
    * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
    */
   appendSources?: boolean | null;
-  /** The JSON Schema of answers; null: answers are text. */
-  outputSchema?: Record<string, unknown> | null;
   temperature?: Temperature;
   topP?: TopP;
   maxOutputTokens?: MaxOutputTokens;
@@ -713,10 +732,9 @@ export interface AgentChange {
   tools?: ToolsChange | null;
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /** Whether the text of answers on `/v1` ends with a list of sources and files. */
   appendSources?: boolean | null;
-  /** The JSON Schema of answers; null: answers are text. */
-  outputSchema?: Record<string, unknown> | null;
   temperature?: Temperature;
   topP?: TopP;
   maxOutputTokens?: MaxOutputTokens;
@@ -1095,6 +1113,7 @@ export interface ChatMessage {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
+  output?: OutputOptions;
 }
 
 /** A trigger of an automation. */
@@ -1116,6 +1135,7 @@ export interface AutomationTrigger {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
+  output?: OutputOptions;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1205,6 +1225,11 @@ export interface Run {
 /** The answer as data. */
 export interface RunOutput {
   message: string;
+  /**
+   * The answer as JSON that matches the schema; absent if there was no schema. `message` is its
+   * text.
+   */
+  data?: unknown;
 }
 
 /** A time in UTC with milliseconds, or null. */
@@ -1249,6 +1274,8 @@ export interface Citation {
    * versions.
    */
   sourceId?: string | null;
+  /** The JSON Pointer of the cited value in `output.data`; absent if the answer is text. */
+  path?: string;
 }
 
 /** The decision that the run needs before it continues. */
@@ -1351,11 +1378,20 @@ export interface Usage {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** For `output_invalid`: what does not match the schema. */
+  errors?: Array<OutputMismatch>;
   /**
    * Only for admins, in responses with a whole run: what the model's provider responded. Absent if
    * it did not respond.
    */
   provider?: ProviderError;
+}
+
+/** A part of an answer that does not match its schema. */
+export interface OutputMismatch {
+  /** A JSON Pointer; empty for the whole answer. */
+  path: string;
+  message: string;
 }
 
 /**
@@ -1415,6 +1451,10 @@ export type RunErrorCode =
   | "byte_limit"
   /** The run made too many tool calls. */
   | "tool_call_limit"
+  /**
+   * The answer does not match the output schema, also after one correction. `errors` has the paths.
+   */
+  | "output_invalid"
   /** Too many runs of the organization are waiting for a person's decision. */
   | "action_limit"
   /** No decision was made on the required action within 24 hours. */
@@ -1786,6 +1826,7 @@ export type RunEvent =
   | MessageDeltaEvent
   | ToolEvent
   | CitationAddedEvent
+  | OutputDeltaEvent
   | RequiresActionEvent
   | RunEndedEvent;
 
@@ -1812,6 +1853,7 @@ export interface AiSdkEventData2 {
     | "source-document"
     | "data-run"
     | "data-citation"
+    | "data-output"
     | "data-required-action"
     | "finish-step"
     | "finish"
@@ -2003,6 +2045,19 @@ export interface CitationAddedEvent {
 export interface CitationAddedEventData {
   runId: RunId;
   citation: Citation;
+}
+
+/** The answer as JSON that matches its schema, complete, once. */
+export interface OutputDeltaEvent {
+  id: EventId;
+  event: "output.delta";
+  data: OutputDeltaEventData;
+}
+
+export interface OutputDeltaEventData {
+  runId: RunId;
+  /** As `output.data` of the run. */
+  data: unknown;
 }
 
 /**
@@ -2848,6 +2903,11 @@ export interface OpenAiCompletionRequest {
   functions?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
   function_call?: "none" | "auto" | null;
+  /**
+   * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+   * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+   * agent's own `outputSchema` applies, if it has one.
+   */
   response_format?: OpenAiCompletionRequestResponse_format | null;
   logprobs?: false | null;
   /** How random the answer is. */
@@ -2889,8 +2949,22 @@ export interface OpenAiCompletionRequestMetadata {
   [key: string]: unknown;
 }
 
+/**
+ * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+ * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+ * agent's own `outputSchema` applies, if it has one.
+ */
 export interface OpenAiCompletionRequestResponse_format {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: OpenAiCompletionRequestResponse_formatJson_schema;
+  [key: string]: unknown;
+}
+
+export interface OpenAiCompletionRequestResponse_formatJson_schema {
+  name?: string;
+  description?: string;
+  schema: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3039,7 +3113,6 @@ export interface OpenAiResponseRequest {
   /** Must be empty: agents use their own tools. */
   tools?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
-  text?: OpenAiResponseRequestText | null;
   /** How random the answer is. */
   temperature?: number | null;
   /** The model chooses among the likeliest tokens with this total probability. */
@@ -3050,6 +3123,7 @@ export interface OpenAiResponseRequest {
   reasoning?: OpenAiResponseRequestReasoning | null;
   /** Whether the model may request several tools at once. */
   parallel_tool_calls?: boolean | null;
+  text?: OpenAiResponseRequestText | null;
   top_logprobs?: number | null;
   prompt?: null;
   [key: string]: unknown;
@@ -3060,20 +3134,26 @@ export interface OpenAiResponseRequestConversation3 {
   [key: string]: unknown;
 }
 
-export interface OpenAiResponseRequestText {
-  format?: OpenAiResponseRequestTextFormat | null;
-  [key: string]: unknown;
-}
-
-export interface OpenAiResponseRequestTextFormat {
-  type?: "text";
-  [key: string]: unknown;
-}
-
 /** Other fields are ignored. */
 export interface OpenAiResponseRequestReasoning {
   /** How much the model reasons. */
   effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  [key: string]: unknown;
+}
+
+export interface OpenAiResponseRequestText {
+  /** As `response_format` of `/v1/chat/completions`. */
+  format?: OpenAiResponseRequestTextFormat | null;
+  [key: string]: unknown;
+}
+
+/** As `response_format` of `/v1/chat/completions`. */
+export interface OpenAiResponseRequestTextFormat {
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -3123,6 +3203,7 @@ export interface OpenAiResponse {
   reasoning: OpenAiResponseReasoning;
   store: boolean;
   temperature: number | null;
+  /** The requested format. */
   text: OpenAiResponseText;
   tool_choice: "auto";
   tools: Array<unknown>;
@@ -3146,12 +3227,17 @@ export interface OpenAiResponseReasoning {
   summary?: null;
 }
 
+/** The requested format. */
 export interface OpenAiResponseText {
   format?: OpenAiResponseTextFormat;
 }
 
 export interface OpenAiResponseTextFormat {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean;
 }
 
 /** The run's usage, in tokens. */

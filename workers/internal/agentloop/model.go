@@ -146,7 +146,7 @@ func (r *run) request(left int64) llm.Request {
 		output = r.in.Contract.requestSchema(len(r.tools) > 0)
 	}
 	return llm.Request{
-		Output: output, Settings: r.in.Settings,
+		Output: output, Settings: r.in.Settings, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}
@@ -171,6 +171,7 @@ func (r *run) shortenHistory(err error) bool {
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages
+	r.rejected -= messages
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true

@@ -37,6 +37,9 @@ type Request struct {
 	Output json.RawMessage
 	// Settings are sent to the provider in its form. MaxTokens already includes their limit.
 	Settings domain.ModelSettings
+	// Correction reports that the last two messages are an answer that does not match Output, and what
+	// is wrong with it.
+	Correction bool
 	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }

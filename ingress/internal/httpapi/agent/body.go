@@ -180,6 +180,6 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	}
 
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
-	a.OutputSchema = f.OutputSchema.Or(a.OutputSchema)
+	a.OutputSchema = domain.JSONSchema(f.OutputSchema.Or(json.RawMessage(a.OutputSchema)))
 	f.applySettings(a)
 }

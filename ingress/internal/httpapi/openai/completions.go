@@ -39,6 +39,7 @@ func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.Completion
 	s.Attempt = attempt()
 	settings, names := body.Settings(found.Add)
 	s.Options.Settings, s.SettingNames = settings, settingNames(names)
+	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
 		s.Previous = new("") // the request's history replaces that of the session
 	}

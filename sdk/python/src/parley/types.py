@@ -311,6 +311,7 @@ __all__ = [
     "OpenAiCompletionRequest",
     "OpenAiCompletionRequestMetadata",
     "OpenAiCompletionRequestResponse_format",
+    "OpenAiCompletionRequestResponse_formatJson_schema",
     "OpenAiCompletionRequestStream_options",
     "OpenAiContent",
     "OpenAiContent3Item",
@@ -366,6 +367,11 @@ __all__ = [
     "OrganizationId",
     "OrganizationName",
     "Origins",
+    "OutputDeltaEvent",
+    "OutputDeltaEventData",
+    "OutputMismatch",
+    "OutputOptions",
+    "OutputSchema",
     "Overridable",
     "OwnInvitation",
     "OwnInvitationList",
@@ -672,6 +678,12 @@ MaybeTime: TypeAlias = str | None
 """A time in UTC with milliseconds, or null."""
 
 
+OutputSchema: TypeAlias = dict[str, Any]
+"""A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+documents. See the guide to structured output.
+"""
+
+
 class Hook(TypedDict):
     """A URL that receives a source's deliveries; each delivery starts a run of an agent."""
 
@@ -705,6 +717,10 @@ class Hook(TypedDict):
     """
 
     messageTemplate: HookTemplate
+
+    outputSchema: OutputSchema | None
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: list[HookFilter]
     coalesce: HookCoalesce | None
     enabled: bool
@@ -755,6 +771,10 @@ class NewHook(TypedDict):
     """For `hmac` and `token`."""
 
     messageTemplate: HookTemplate
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
 
@@ -773,6 +793,10 @@ class HookChange(TypedDict):
     signatureHeader: NotRequired[str | None]
     deliveryIdHeader: NotRequired[str | None]
     messageTemplate: NotRequired[HookTemplate]
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
     enabled: NotRequired[bool]
@@ -1476,13 +1500,15 @@ class Agent(TypedDict):
     allowedCallers: AllowedCallers
     widget: Widget
 
+    outputSchema: OutputSchema | None
+    """The schema that answers must match; null: answers are text. `output` of a request takes
+    precedence.
+    """
+
     appendSources: bool
     """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
     files that programs made, for clients that ignore annotations.
     """
-
-    outputSchema: NotRequired[dict[str, Any] | None]
-    """The JSON Schema of answers; null: answers are text."""
 
     temperature: Temperature
     topP: TopP
@@ -1544,6 +1570,12 @@ class PromptPreviewRequest(TypedDict):
     """The run's input. Default: none, and its variables are empty."""
 
     sessionId: NotRequired[SessionId]
+
+
+class OutputOptions(TypedDict):
+    """The form of the answer. It takes precedence over the agent's `outputSchema`."""
+
+    schema: OutputSchema
 
 
 class AgentList(TypedDict):
@@ -1690,14 +1722,12 @@ class NewAgent(TypedDict):
     """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files. Default:
     `false`.
     """
-
-    outputSchema: NotRequired[dict[str, Any] | None]
-    """The JSON Schema of answers; null: answers are text."""
 
     temperature: NotRequired[Temperature]
     topP: NotRequired[TopP]
@@ -1723,12 +1753,10 @@ class AgentChange(TypedDict):
     tools: NotRequired[ToolsChange | None]
     allowedCallers: NotRequired[AllowedCallers | None]
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files."""
-
-    outputSchema: NotRequired[dict[str, Any] | None]
-    """The JSON Schema of answers; null: answers are text."""
 
     temperature: NotRequired[Temperature]
     topP: NotRequired[TopP]
@@ -1873,6 +1901,7 @@ class ChatMessage(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
+    output: NotRequired[OutputOptions]
 
 
 class AutomationTriggerInput(TypedDict):
@@ -1906,6 +1935,7 @@ class AutomationTrigger(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
+    output: NotRequired[OutputOptions]
 
 
 RunStatus: TypeAlias = Literal[
@@ -1938,6 +1968,11 @@ class RunOutput(TypedDict):
 
     message: str
 
+    data: NotRequired[Any]
+    """The answer as JSON that matches the schema; absent if there was no schema. `message` is
+    its text.
+    """
+
 
 class Citation(TypedDict):
     """Ties a part of the answer to the source text that supports it."""
@@ -1967,6 +2002,9 @@ class Citation(TypedDict):
     """The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of
     earlier versions.
     """
+
+    path: NotRequired[str]
+    """The JSON Pointer of the cited value in `output.data`; absent if the answer is text."""
 
 
 class ToolCall(TypedDict):
@@ -2032,6 +2070,9 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
+    # The answer does not match the output schema, also after one correction. `errors` has the
+    # paths.
+    "output_invalid",
     # Too many runs of the organization are waiting for a person's decision.
     "action_limit",
     # No decision was made on the required action within 24 hours.
@@ -2058,6 +2099,15 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class OutputMismatch(TypedDict):
+    """A part of an answer that does not match its schema."""
+
+    path: str
+    """A JSON Pointer; empty for the whole answer."""
+
+    message: str
+
+
 class ProviderError(TypedDict):
     """The response with which a model provider refused a call."""
 
@@ -2073,6 +2123,9 @@ class RunError(TypedDict):
 
     code: RunErrorCode
     message: str
+
+    errors: NotRequired[list[OutputMismatch]]
+    """For `output_invalid`: what does not match the schema."""
 
     provider: NotRequired[ProviderError]
     """Only for admins, in responses with a whole run: what the model's provider responded.
@@ -2785,6 +2838,21 @@ class CitationAddedEvent(TypedDict):
     data: CitationAddedEventData
 
 
+class OutputDeltaEventData(TypedDict):
+    runId: RunId
+
+    data: Any
+    """As `output.data` of the run."""
+
+
+class OutputDeltaEvent(TypedDict):
+    """The answer as JSON that matches its schema, complete, once."""
+
+    id: EventId
+    event: Literal["output.delta"]
+    data: OutputDeltaEventData
+
+
 class RequiresActionEventData(TypedDict):
     runId: RunId
     requiredAction: RequiredAction
@@ -2820,6 +2888,7 @@ RunEvent: TypeAlias = (
     | MessageDeltaEvent
     | ToolEvent
     | CitationAddedEvent
+    | OutputDeltaEvent
     | RequiresActionEvent
     | RunEndedEvent
 )
@@ -2842,6 +2911,7 @@ class AiSdkEventData2(TypedDict):
         "source-document",
         "data-run",
         "data-citation",
+        "data-output",
         "data-required-action",
         "finish-step",
         "finish",
@@ -3921,8 +3991,21 @@ class OpenAiCompletionRequestMetadata(TypedDict):
     """Whether the text ends with a list of sources and files."""
 
 
+class OpenAiCompletionRequestResponse_formatJson_schema(TypedDict):
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: OutputSchema
+    strict: NotRequired[bool | None]
+
+
 class OpenAiCompletionRequestResponse_format(TypedDict):
-    type: NotRequired[Literal["text"]]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NotRequired[OpenAiCompletionRequestResponse_formatJson_schema | dict[str, Any]]
 
 
 class OpenAiCompletionRequest(TypedDict):
@@ -3954,7 +4037,13 @@ class OpenAiCompletionRequest(TypedDict):
     functions: NotRequired[list[Any] | None]
     tool_choice: NotRequired[Literal["none", "auto"] | None]
     function_call: NotRequired[Literal["none", "auto"] | None]
+
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
     logprobs: NotRequired[Literal[False] | None]
 
     temperature: NotRequired[float | None]
@@ -4129,19 +4218,26 @@ class OpenAiResponseRequestConversation3(TypedDict):
     id: str
 
 
-class OpenAiResponseRequestTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
-
-
-class OpenAiResponseRequestText(TypedDict):
-    format: NotRequired[OpenAiResponseRequestTextFormat | dict[str, Any] | None]
-
-
 class OpenAiResponseRequestReasoning(TypedDict):
     """Other fields are ignored."""
 
     effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
     """How much the model reasons."""
+
+
+class OpenAiResponseRequestTextFormat(TypedDict):
+    """As `response_format` of `/v1/chat/completions`."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool | None]
+
+
+class OpenAiResponseRequestText(TypedDict):
+    format: NotRequired[OpenAiResponseRequestTextFormat | dict[str, Any] | None]
+    """As `response_format` of `/v1/chat/completions`."""
 
 
 class OpenAiResponseRequest(TypedDict):
@@ -4193,7 +4289,6 @@ class OpenAiResponseRequest(TypedDict):
     """Must be empty: agents use their own tools."""
 
     tool_choice: NotRequired[Literal["none", "auto"] | None]
-    text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
 
     temperature: NotRequired[float | None]
     """How random the answer is."""
@@ -4210,6 +4305,7 @@ class OpenAiResponseRequest(TypedDict):
     parallel_tool_calls: NotRequired[bool | None]
     """Whether the model may request several tools at once."""
 
+    text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
     top_logprobs: NotRequired[int | None]
     prompt: NotRequired[None]
 
@@ -4355,10 +4451,16 @@ class OpenAiResponseReasoning(TypedDict):
 
 
 class OpenAiResponseTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool]
 
 
 class OpenAiResponseText(TypedDict):
+    """The requested format."""
+
     format: NotRequired[OpenAiResponseTextFormat]
 
 
@@ -4417,7 +4519,10 @@ class OpenAiResponse(TypedDict):
     reasoning: OpenAiResponseReasoning
     store: bool
     temperature: float | None
+
     text: OpenAiResponseText
+    """The requested format."""
+
     tool_choice: Literal["auto"]
     tools: list[Any]
     top_p: float | None
