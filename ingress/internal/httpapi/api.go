@@ -167,13 +167,17 @@ func (a *api) readPublicURL() error {
 	return nil
 }
 
+// modelRules says which model settings the models accept.
+func (d *Deps) modelRules() domain.ModelRules {
+	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
+}
+
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
-	rules := domain.ModelRules{DefaultModel: deps.DefaultModel, OpenAICompatible: deps.OpenAICompatible}
-	submitter.Models = rules
+	submitter.Models = deps.modelRules()
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
 		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
@@ -182,7 +186,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
-		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, ModelRules: rules,
+		Templates: a.templates, Workers: deps.Searches, Signer: deps.Signer, Log: deps.Log, ModelRules: deps.modelRules(),
 		Organizations: deps.Store.Organizations, ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{

@@ -65,6 +65,14 @@ export interface Agent {
   allowedCallers: ("user" | "system")[];
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
   appendSources: boolean;
+  temperature: number | null;
+  topP: number | null;
+  maxOutputTokens: number | null;
+  reasoningEffort: string | null;
+  seed: number | null;
+  stop: string[] | null;
+  parallelToolCalls: boolean | null;
+  overridable: string[];
   version: number;
   lastCheck: AgentCheck | null;
   createdAt: string;
@@ -127,6 +135,8 @@ export interface Run {
   requiredAction?: RequiredAction;
   citationsRemoved?: number;
   warnings?: { kind: string; name: string; message: string }[];
+  /** The model settings of the run, by name. */
+  settings?: Record<string, unknown>;
   attempts: number;
   idempotencyKey: string | null;
   createdAt: string;

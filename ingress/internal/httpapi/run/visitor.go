@@ -51,7 +51,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading run for a visitor: %w", err)
 	}
 
-	run.Usage, run.AgentVersion, run.Warnings = domain.Usage{}, nil, nil
+	run.Usage, run.AgentVersion, run.Warnings, run.Settings = domain.Usage{}, nil, nil, nil
 	for i := range run.ToolCalls {
 		hideCallData(&run.ToolCalls[i])
 	}
