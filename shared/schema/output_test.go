@@ -110,6 +110,55 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
+// TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways, and
+// checks large answers that match nowhere.
+func TestHostileSchemasAreReadQuickly(t *testing.T) {
+	t.Parallel()
+	parts := func(n int, part func(i int) string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`"d%d":%s`, i, part(i))
+		}
+		return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(all, ",") + `}}`
+	}
+	list := func(item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", 200_000/len(item)), ",") + "]"
+	}
+	for name, raw := range map[string]string{
+		"a chain": parts(1_500, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, min(i+1, 1_499)) }),
+		"doubled": parts(30, func(i int) string {
+			return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/d%[1]d"},{"$ref":"#/$defs/d%[1]d"}]}`, min(i+1, 29))
+		}),
+		"tripled": `{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}}]}`,
+		"ends far away": parts(700, func(i int) string {
+			return fmt.Sprintf(`{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, (i+1)%700, (i+699)%700)
+		}),
+		"numbers":        `{"type":"array","items":{"type":"string","minLength":3}}`,
+		"unique":         `{"type":"array","uniqueItems":true,"items":{"type":"string"}}`,
+		"alternatives":   `{"type":"array","items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 200), ",") + `]}}`,
+		"long patterns":  `{"type":"array","items":{"pattern":"(a|b|ab)*c{1,40}$"}}`,
+		"extra contents": `{"type":"array","contains":{"type":"object"},"minContains":3,"items":{"not":{"type":"number"}}}`,
+	} {
+		began := time.Now()
+		s, err := CompileOutput(json.RawMessage(raw))
+		compiled := time.Since(began)
+		var checked time.Duration
+		if err == nil {
+			for _, answer := range []string{list(`1`), list(`"` + strings.Repeat("ab", 50) + `"`), list(`{}`), strings.Repeat("[", 60) + strings.Repeat("]", 60)} {
+				began = time.Now()
+				if found := s.Mismatches([]byte(answer)); len(found) > maxMismatches {
+					t.Errorf("%s: %d mismatches", name, len(found))
+				}
+				checked = max(checked, time.Since(began))
+			}
+		}
+		t.Logf("%s: compiled in %v (%v), checked in at most %v", name, compiled, err, checked)
+		if limit := 5 * time.Second; compiled > limit || checked > limit {
+			t.Errorf("%s took longer than %v", name, limit)
+		}
+	}
+}
+
 // BenchmarkMismatches checks an answer of 10 KiB.
 func BenchmarkMismatches(b *testing.B) {
 	s, err := CompileOutput(json.RawMessage(`{"type":"object","properties":{"items":{"type":"array","items":

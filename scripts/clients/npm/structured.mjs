@@ -64,6 +64,7 @@ for (const method of ["jsonSchema", "jsonMode"]) {
   const found = await chat.withStructuredOutput(Person, { method, name: "person" }).invoke(method === "jsonSchema" ? message : "Use this: " + JSON.stringify(person));
   assert.deepEqual(found, person);
 }
+clientOf("`@langchain/openai`").works("structured");
 
 // OpenAI's Agents SDK.
 const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true });
