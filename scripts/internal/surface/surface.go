@@ -121,6 +121,7 @@ var Operations = []Operation{
 	{ID: "metrics", None: monitor},
 	{ID: "openapi", None: document},
 	{ID: "docs", None: document},
+	{ID: "docsApi", None: document},
 	{ID: "docsErrors", None: document},
 	{ID: "llms", None: document},
 }
