@@ -122,13 +122,16 @@ var Operations = []Operation{
 	{ID: "metrics", None: monitor},
 	{ID: "openapi", None: document},
 	{ID: "docs", None: document},
+	{ID: "docsApi", None: document},
 	{ID: "docsErrors", None: document},
 	{ID: "llms", None: document},
 }
 
 // Extra lists the methods of only some SDKs: "go", "python" or "typescript".
 var Extra = map[string][]string{
-	"go": {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
+	"typescript": {"chat.parse", "automations.parse"},
 }
 
 // Methods returns all methods of an SDK.

@@ -103,7 +103,7 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	}
 	text, err := json.Marshal(order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR})
 	if err != nil {
-		return nil, fmt.Errorf("sending the order to the reader: %w", err)
+		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
 		Args:   []string{programPath},

@@ -151,8 +151,8 @@ func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
 
 // Schemas returns the output schemas of the agents that List returns.
 func (t *agentTools) Schemas(context.Context) (map[string]json.RawMessage, error) {
-	org := httpx.Caller(t.c).OrganizationID
-	schemas, err := t.h.AgentsDB.OutputSchemas(t.c.Request.Context(), org, domain.CallerUser, maxTools, maxSchemas) //nolint:contextcheck // as in List
+	ctx, org := t.c.Request.Context(), httpx.Caller(t.c).OrganizationID
+	schemas, err := t.h.AgentsDB.OutputSchemas(ctx, org, domain.CallerUser, maxTools, maxSchemas) //nolint:contextcheck // as in List
 	if err != nil {
 		t.out.failure = t.coded(err)
 		return nil, t.out.failure

@@ -20,7 +20,7 @@ from ._events import Source, Told
 from ._group import Group
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._transport import CURRENT, Call
-from .types import ModelSettings, Run, RunEvent
+from .types import ModelSettings, OutputOptions, Run, RunEvent
 
 _T = TypeVar("_T")
 _G = TypeVar("_G", bound=Group)
@@ -259,6 +259,8 @@ class AsyncTemplates(AsyncGroup[Templates]):
 class AsyncChat(AsyncGroup[Chat]):
     """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
 
+    parse = _Call(Chat.parse)
+
     async def __call__(
         self,
         *,
@@ -266,6 +268,7 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
@@ -275,8 +278,8 @@ class AsyncChat(AsyncGroup[Chat]):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues. `settings` take precedence over
-        the agent's; None means the model's default.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
+        `settings` take precedence over the agent's; None means the model's default.
         """
         return await self._workers.run(
             lambda: self._group(
@@ -285,6 +288,7 @@ class AsyncChat(AsyncGroup[Chat]):
                 template_id=template_id,
                 session_id=session_id,
                 settings=settings,
+                output=output,
                 idempotency_key=idempotency_key,
                 wait=wait,
                 timeout=timeout,
@@ -298,6 +302,7 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncStream:
@@ -310,6 +315,7 @@ class AsyncChat(AsyncGroup[Chat]):
             agent_id=agent_id,
             template_id=template_id,
             session_id=session_id,
+            output=output,
             settings=settings,
             idempotency_key=idempotency_key,
         )
@@ -320,6 +326,7 @@ class AsyncAutomations(AsyncGroup[Automations]):
     """Runs of agents by schedulers, webhooks and services."""
 
     run = _Call(Automations.run)
+    parse = _Call(Automations.parse)
     get = _Call(Automations.get)
     list = _List(Automations.list)
 

@@ -61,6 +61,7 @@ export interface Draft {
   "widget.enabled": boolean;
   "widget.allowedOrigins": string[];
   "widget.identitySecret": string;
+  outputSchema: string;
   appendSources: boolean;
   // Model settings as they are typed; empty: the model's default.
   temperature: string;
@@ -127,6 +128,7 @@ export function draftOf(agent: Agent): Draft {
     "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+    outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
     appendSources: agent.appendSources,
     temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
     reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
@@ -186,6 +188,7 @@ function valueOf(draft: Draft, field: Field): unknown {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
     case "tools.mcp.servers": return draft[field].map(serverBody);
     case "tools.knowledge.metadata": return draft[field].length === 0 ? null : object(draft[field]);
+    case "outputSchema": return draft[field].trim() === "" ? null : (JSON.parse(draft[field]) as unknown);
     case "widget.identitySecret": return draft[field] === "" ? null : draft[field];
     case "temperature": case "topP": case "maxOutputTokens": case "seed": return draft[field].trim() === "" ? null : Number(draft[field]);
     case "reasoningEffort": return draft[field] === "" ? null : draft[field];
@@ -236,6 +239,8 @@ export function faultsOf(draft: Draft): FieldError[] {
     if (fault !== "") add(`${at}.inputSchema`, fault);
   });
   draft["tools.mcp.servers"].forEach((s, i) => pairFaults(`tools.mcp.servers[${i}].headers`, s.headers, add));
+  const schema = draft.outputSchema.trim() === "" ? "" : jsonFault(draft.outputSchema);
+  if (schema !== "") add("outputSchema", schema);
   pairFaults("tools.knowledge.metadata", draft["tools.knowledge.metadata"], add);
   for (const name of ["temperature", "topP", "maxOutputTokens", "seed"] as const) {
     if (draft[name].trim() !== "" && !Number.isFinite(Number(draft[name]))) add(name, "must be a number");
@@ -266,7 +271,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
-  appendSources: "List of sources in the text", ...settingWords, overridable: "Settings that requests may change",
+  outputSchema: "JSON Schema", appendSources: "List of sources in the text", ...settingWords, overridable: "Settings that requests may change",
 };
 
 /** Returns the labels of fields, each once. */

@@ -10,9 +10,10 @@ import { Basics, Callers, Models } from "./basics";
 import { Connections } from "./connections";
 import type { Editor } from "./editor";
 import { ModelSettings } from "./modelsettings";
+import { Answers } from "./output";
 import { Tools } from "./tools";
 
-const parts = [["basics", "Basics"], ["model", "Model"], ["model-settings", "Model settings"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
+const parts = [["basics", "Basics"], ["model", "Model"], ["model-settings", "Model settings"], ["answers", "Answers"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
 
 export function Settings({ editor }: { editor: Editor }) {
   const { agent } = editor;
@@ -31,6 +32,7 @@ export function Settings({ editor }: { editor: Editor }) {
           <div id="basics"><Basics editor={editor} /></div>
           <div id="model"><Models editor={editor} /></div>
           <div id="model-settings"><ModelSettings editor={editor} /></div>
+          <div id="answers"><Answers editor={editor} /></div>
           <div id="callers"><Callers editor={editor} /></div>
           <div id="tools"><Tools editor={editor} /></div>
         </fieldset>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { address } from "../../api";
 import type { Run } from "../../types";
 import { Copy } from "../../ui/copy";
-import { Section, Time } from "../../ui/parts";
+import { exactTime, Section, Time } from "../../ui/parts";
 import { settingWords, type SettingName } from "../agent/draft";
 
 export function Facts({ run, name, known }: { run: Run; name: string; known: boolean }) {
@@ -24,13 +24,18 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
           <Fact key={name} name={settingWords[name as SettingName] ?? name}><span class="code">{JSON.stringify(value)}</span></Fact>
         ))}
         {run.idempotencyKey !== null && <Fact name="Idempotency key"><Id text={run.idempotencyKey} of="idempotency key" /></Fact>}
-        <Fact name="Accepted"><Time at={run.createdAt} /></Fact>
-        {run.startedAt !== null && <Fact name="Started"><Time at={run.startedAt} /></Fact>}
-        {run.finishedAt !== null && <Fact name="Finished"><Time at={run.finishedAt} /></Fact>}
-        {run.expiresAt !== null && <Fact name="Stored until"><Time at={run.expiresAt} /></Fact>}
+        <Fact name="Accepted"><When at={run.createdAt} /></Fact>
+        {run.startedAt !== null && <Fact name="Started"><When at={run.startedAt} /></Fact>}
+        {run.finishedAt !== null && <Fact name="Finished"><When at={run.finishedAt} /></Fact>}
+        {run.expiresAt !== null && <Fact name="Stored until"><When at={run.expiresAt} /></Fact>}
       </dl>
     </Section>
   );
+}
+
+/** Shows an exact time, and how long ago it was. */
+function When({ at }: { at: string }) {
+  return <span class="when">{exactTime(at)} <span class="quiet">(<Time at={at} />)</span></span>;
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
