@@ -62,6 +62,10 @@ type Config struct {
 	config.Documents
 	config.Outbound
 	config.Ingress
+
+	// OpenAIBaseURL is the workers' setting OPENAI_BASE_URL. With it, agents may have settings that OpenAI's
+	// own models do not accept.
+	OpenAIBaseURL string
 }
 
 // Deps are the dependencies of the HTTP edge. The caller closes them after Run.
@@ -161,7 +165,7 @@ func (i *Ingress) httpDeps(
 		},
 		Draining: i.draining.Load, FileLinkTTL: cfg.FileLinkTTL, ChecksPerMinute: agent.ChecksPerMinute,
 		Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
-		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
+		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel, OpenAICompatible: cfg.OpenAIBaseURL != "",
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
 			ConnectionsPerAddress: cfg.ConnectionsPerAddress,

@@ -25,7 +25,7 @@ func TestLangChain(t *testing.T) {
 			}
 			IsAI bool
 		}
-		History, Chain, ResponsesStream                 string
+		History, Chain, Cold, Short, ResponsesStream    string
 		Stream, Batch, Session                          []string
 		Responses                                       struct{ Text, ID string }
 		Failed, Unknown, Unauthenticated, Tools, Broken langChainError
@@ -41,6 +41,8 @@ func TestLangChain(t *testing.T) {
 		"history":             {output.History, "echo: second"},
 		"stream":              {strings.Join(output.Stream, ""), "echo: one two three"},
 		"chain":               {output.Chain, "echo: a question"},
+		"temperature":         {output.Cold, "echo: cold"},
+		"output limit":        {output.Short, "echo: one length"},
 		"batch":               {strings.Join(output.Batch, "|"), "echo: left|echo: right"},
 		"session":             {strings.Join(output.Session, "|"), "echo: once|echo: twice"},
 		"responses":           {output.Responses.Text, "echo: by responses"},
@@ -66,8 +68,8 @@ func TestLangChain(t *testing.T) {
 	if !t.Failed() {
 		proves(t, "`@langchain/openai`", works, "history")
 	}
-	// There is one request for each of the fourteen calls: failed calls were not retried.
-	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
+	// There is one request for each of the sixteen calls: failed calls were not retried.
+	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 16 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}
 }

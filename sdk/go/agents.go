@@ -55,6 +55,12 @@ func (a Agents) Check(ctx context.Context, id string) (*AgentCheck, error) {
 	return act[AgentCheck](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath}, id, "check")
 }
 
+// Preview returns an agent's system prompt, or another one, with the values that its variables would
+// have.
+func (a Agents) Preview(ctx context.Context, id string, of PromptPreviewRequest) (*PromptPreview, error) {
+	return act[PromptPreview](ctx, a.group, Request{Method: http.MethodPost, Path: agentsPath, Body: of}, id, "preview")
+}
+
 // Templates reads the templates, with which everyone may chat.
 type Templates struct{ group }
 

@@ -19,9 +19,37 @@ type Chat struct{ group }
 type ChatParams struct {
 	AgentID, TemplateID string
 	Message             string
-	SessionID           string // default: a session of its own, named after the key
-	IdempotencyKey      string // identifies the message; default: a new key
-	NoWait              bool   // return as soon as the run is accepted; a stream ignores it
+	Output              any            // the JSON Schema that the answer must match; default: the agent's own
+	SessionID           string         // default: a session of its own, named after the key
+	Settings            *ModelSettings // take precedence over the agent's settings
+	IdempotencyKey      string         // identifies the message; default: a new key
+	NoWait              bool           // return as soon as the run is accepted; a stream ignores it
+}
+
+// addTo adds the settings that are set to a request's body.
+func (s *ModelSettings) addTo(body map[string]any) {
+	if s == nil {
+		return
+	}
+	add(body, "temperature", s.Temperature)
+	add(body, "topP", s.TopP)
+	add(body, "maxOutputTokens", s.MaxOutputTokens)
+	add(body, "reasoningEffort", s.ReasoningEffort)
+	add(body, "seed", s.Seed)
+	add(body, "parallelToolCalls", s.ParallelToolCalls)
+	if len(s.Stop) > 0 {
+		body["stop"] = s.Stop
+	}
+	for _, name := range s.Cleared { // null means the model's default
+		body[string(name)] = nil
+	}
+}
+
+// add sets a field of a body, unless value is nil.
+func add[T any](body map[string]any, name string, value *T) {
+	if value != nil {
+		body[name] = *value
+	}
 }
 
 // Send sends a message and returns its run, once it has finished or requires an action. A failed run
@@ -56,9 +84,13 @@ func (p ChatParams) request(stream bool) (Request, error) {
 	}
 
 	body := map[string]any{"sessionId": session, "message": p.Message}
+	if p.Output != nil {
+		body["output"] = map[string]any{"schema": p.Output}
+	}
 	if stream {
 		body["stream"] = true
 	}
+	p.Settings.addTo(body)
 	query := url.Values{"action": {"chat"}}
 	set(query, "id", p.AgentID)
 	set(query, "template", p.TemplateID)

@@ -138,10 +138,12 @@ type AutomationParams struct {
 	Target         string         // the agent; it must allow system callers
 	Message        string         // the text; it becomes Input["message"]
 	Input          map[string]any // further data; may be nil
+	Output         any            // the JSON Schema that the answer must match; default: the agent's own
 	AutomationID   string         // the caller's name for the automation, by which runs can be listed
 	TriggerType    string         // default: api
 	SessionID      string         // default: a session of its own
 	TTLOverride    int            // seconds to keep the result, if longer than a day
+	Settings       *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey string         // default: a new key
 	NoWait         bool           // return as soon as the run is accepted
 }
@@ -157,12 +159,16 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	}
 
 	body := map[string]any{"target": trigger.Target, "input": input}
+	if trigger.Output != nil {
+		body["output"] = map[string]any{"schema": trigger.Output}
+	}
 	if trigger.TTLOverride != 0 {
 		body["ttlOverride"] = trigger.TTLOverride
 	}
 	if trigger.SessionID != "" {
 		body["sessionId"] = trigger.SessionID
 	}
+	trigger.Settings.addTo(body)
 
 	header := map[string]string{"Idempotency-Key": keyOr(trigger.IdempotencyKey)}
 	for name, value := range map[string]string{"X-Automation-Id": trigger.AutomationID, "X-Trigger-Type": trigger.TriggerType} {

@@ -14,6 +14,7 @@ type Agent struct {
 	Tools          Tools        `json:"tools"`
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
+	AnswerSettings
 	// AppendSources adds a list of sources and files to the text of answers on /v1.
 	AppendSources bool `json:"appendSources"`
 	Version       int  `json:"version"`
@@ -141,6 +142,11 @@ type Config struct {
 	FallbackModels []string `json:"fallbackModels,omitempty"`
 	Tools          Tools    `json:"tools"`
 	AppendSources  bool     `json:"appendSources,omitempty"`
+
+	Answer AnswerSettings `json:"answer,omitzero"`
+	// PromptVariables means that the variables in the system prompt are replaced. Releases without
+	// variables stored configurations without this field, whose prompts are used as they are.
+	PromptVariables bool `json:"promptVariables,omitempty"`
 }
 
 // mcpNameKept is the number of leading characters of a server's name that the names of its tools

@@ -18,6 +18,7 @@ const (
 	EventToolStarted    = "tool.started"
 	EventToolCompleted  = "tool.completed"
 	EventCitationAdded  = "citation.added"
+	EventOutputDelta    = "output.delta"
 	EventRequiresAction = "run.requires_action"
 	EventRunCompleted   = "run.completed"
 	EventRunFailed      = "run.failed"

@@ -61,6 +61,9 @@ type Run struct {
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
+	// Settings are the model settings of the run: the agent's, with those of the request in their
+	// places. nil: none, or the run has not finished.
+	Settings *ModelSettings `json:"settings,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
 	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.
@@ -120,6 +123,16 @@ const TriggerChat = "chat"
 // Output is the agent's answer.
 type Output struct {
 	Message string `json:"message"`
+	// Data is the answer as JSON if it had to match a schema; Message is its text.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// JSON returns the answer as JSON, or nil if it had to match no schema.
+func (o *Output) JSON() json.RawMessage {
+	if o == nil {
+		return nil
+	}
+	return o.Data
 }
 
 // Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code points, to
@@ -136,6 +149,8 @@ type Citation struct {
 	DocumentID *string `json:"documentId"`
 	Page       *int    `json:"page"`
 	SourceID   *string `json:"sourceId"` // id of the stored text, for GET /api/sources
+	// Path is the JSON Pointer to the cited value in the output's data; empty for a text.
+	Path string `json:"path,omitempty"`
 }
 
 // ToolCall is one use of a tool in a run.
@@ -167,6 +182,8 @@ type RunWarning struct {
 type RunError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Errors are the mismatches of an answer, for the code output_invalid.
+	Errors []OutputMismatch `json:"errors,omitempty"`
 	// Provider is only for admins. Stored runs and events lack it: responses to admins add it.
 	Provider *ProviderError `json:"provider,omitempty"`
 }
@@ -191,6 +208,7 @@ type Input struct {
 	History      []Exchange      `json:"history,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
 	Echo         json.RawMessage `json:"echo,omitempty"`
+	RunOptions
 }
 
 // UnstoredInput is the beginning of the JSON of an input whose run cannot be read as a response of

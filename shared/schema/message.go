@@ -18,12 +18,15 @@ const (
 	maxPlaces = 3
 	maxWord   = 80
 	maxReason = 160 // characters of the message about one location
+	// maxProblems bounds the mismatches that are read: a value may have a million.
+	maxProblems = 2000
 )
 
 // problem is a mismatch and its location.
 type problem struct {
 	depth  int
-	place  string
+	place  string // shortened for messages
+	path   string // JSON Pointer
 	reason string
 }
 
@@ -46,12 +49,7 @@ func readable(err error) error {
 		return errors.New(truncate.Ellipsis(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
 
-	found := problems(mismatch)
-	// Objects have no order; sorting makes messages reproducible.
-	slices.SortFunc(found, func(a, b problem) int {
-		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.reason, b.reason))
-	})
-	found = slices.Compact(found)
+	found := sortedProblems(mismatch)
 	var messages []string
 	for _, p := range found[:min(len(found), maxPlaces)] {
 		messages = append(messages, p.String())
@@ -65,6 +63,17 @@ func readable(err error) error {
 	return errors.New(text)
 }
 
+// sortedProblems returns the distinct problems of a mismatch. Objects have no order; sorting makes
+// messages reproducible.
+func sortedProblems(mismatch *jsonschema.ValidationError) []problem {
+	left := maxProblems
+	found := problems(mismatch, &left)
+	slices.SortFunc(found, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.path, b.path), strings.Compare(a.reason, b.reason))
+	})
+	return slices.Compact(found)
+}
+
 // String joins the location and the reason. The top-level value has no location.
 func (p problem) String() string {
 	if p.place == "" {
@@ -74,15 +83,24 @@ func (p problem) String() string {
 }
 
 // problems returns the innermost causes of a mismatch. If a value matches none of several
-// alternatives, it returns the problems of the closest alternative.
-func problems(e *jsonschema.ValidationError) []problem {
+// alternatives, it returns the problems of the closest alternative. left is the number of problems
+// that are still read.
+func problems(e *jsonschema.ValidationError, left *int) []problem {
 	if len(e.Causes) == 0 {
-		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
+		*left--
+		at := e.InstanceLocation
+		return []problem{{depth: len(at), place: pointer(at), path: jsonPointer(at), reason: reason(e.ErrorKind)}}
 	}
 
 	var all []problem
 	for _, cause := range e.Causes {
-		all = append(all, problems(cause)...)
+		if *left <= 0 {
+			break
+		}
+		all = append(all, problems(cause, left)...)
+	}
+	if len(all) == 0 {
+		return nil
 	}
 
 	switch e.ErrorKind.(type) {
@@ -99,6 +117,20 @@ func problems(e *jsonschema.ValidationError) []problem {
 	}
 }
 
+// jsonPointer is the whole JSON Pointer to a location.
+func jsonPointer(location []string) string {
+	var path strings.Builder
+	for _, key := range location {
+		_, _ = path.WriteString("/" + escapeKey(key)) // never fails
+	}
+	return path.String()
+}
+
+// escapeKey escapes a key for a JSON Pointer.
+func escapeKey(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
 const noForm = "matches none of the allowed forms; closest: "
 
 // pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
@@ -106,8 +138,7 @@ const noForm = "matches none of the allowed forms; closest: "
 func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {
-		key = strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-		_, _ = place.WriteString("/" + truncate.Ellipsis(key, maxWord)) // never fails
+		_, _ = place.WriteString("/" + truncate.Ellipsis(escapeKey(key), maxWord)) // never fails
 	}
 	if len(location) > 6 {
 		return "…" + place.String()

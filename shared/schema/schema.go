@@ -24,6 +24,8 @@ var (
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
 	errUnknown   = errors.New(`a pattern that cannot be checked is used in "not", "if" or "patternProperties"`)
 	errBroken    = errors.New("it cannot be read")
+	errUnchecked = errors.New("the value cannot be checked")
+	errTooLarge  = errors.New("the value is too large to be checked")
 )
 
 // Schema is a compiled JSON Schema. It is safe for concurrent use; checks run one at a time.
@@ -89,7 +91,7 @@ func (refuse) Load(string) (any, error) { return nil, errElsewhere }
 // Check returns an error if the arguments do not match the schema. The error has at most three
 // problems, in words for a model, for example "/filters/0/from: got string, want number". It does
 // not contain values from the arguments.
-func (s *Schema) Check(arguments json.RawMessage) (err error) {
+func (s *Schema) Check(arguments json.RawMessage) error {
 	value, err := decode(arguments, maxArguments)
 	if err != nil {
 		return err
@@ -98,20 +100,23 @@ func (s *Schema) Check(arguments json.RawMessage) (err error) {
 	if _, ok := value.(map[string]any); !ok {
 		return errNotObject
 	}
+	return readable(s.validate(value, maxEffort))
+}
 
+// validate checks a decoded value. A mismatch is a *jsonschema.ValidationError.
+func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
 		if recover() != nil {
-			err = errors.New("they cannot be checked")
+			err = errUnchecked
 		}
 	}()
 
-	s.effort = maxEffort
+	s.effort = effort
 	err = s.compiled.Validate(value)
 	if s.effort < 0 {
-		return errors.New("they are too large to be checked")
+		return errTooLarge
 	}
-
-	return readable(err)
+	return err //nolint:wrapcheck // the callers convert the library's error
 }

@@ -29,6 +29,8 @@ type flags struct {
 	config.Documents
 	config.Outbound
 	config.Ingress
+	OpenAIBaseURL string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"The workers' setting: with an OpenAI-compatible service, agents may have model settings that OpenAI's own models reject."`
+
 	Probe string `name:"probe" help:"Request this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
@@ -59,7 +61,10 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer servers.Close()
-	in, err := ingress.New(ingress.Config{Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Outbound: f.Outbound, Ingress: f.Ingress},
+	in, err := ingress.New(ingress.Config{
+		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Outbound: f.Outbound, Ingress: f.Ingress,
+		OpenAIBaseURL: f.OpenAIBaseURL,
+	},
 		ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: servers.Metrics(true), Tracer: tracer})
 	if err != nil {
 		return err

@@ -36,6 +36,8 @@ type Submission struct {
 	Instructions string            // added to the agent's own instructions
 	Previous     *string           // the run of the session that this one continues; see queuedb.NewRun
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
+	Options      domain.RunOptions // what the request asks besides its message
+	SettingNames *SettingNames     // how the request names the model settings; nil: as Parley does
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -82,10 +84,22 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "previous", *s.Previous)
 	}
 	asked = append(asked, s.Sent...)
+	if !s.Options.IsZero() {
+		asked = append(asked, "options", string(contract.Canonical(s.options())))
+	}
 	if s.Unstored {
 		asked = append(asked, "unstored")
 	}
 	return contract.Hash(asked...)
+}
+
+// options returns the JSON of Options.
+func (s *Submission) options() []byte {
+	raw, err := json.Marshal(&s.Options)
+	if err != nil { // a schema that is not JSON; requests are checked before
+		panic("dispatch: encoding run options: " + err.Error())
+	}
+	return raw
 }
 
 // NewRun returns the run to store, with a new id and no fingerprint.
@@ -130,14 +144,15 @@ func (s *Submission) input() ([]byte, error) {
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil {
+	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil && s.Options.IsZero() {
 		return append(out, '}'), nil
 	}
 
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo}); err != nil {
+	further := domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo, RunOptions: s.Options}
+	if err := enc.Encode(further); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil
@@ -185,13 +200,16 @@ type Submitter struct {
 	streams     *stream.Hub
 	readers     *readers.Watch
 	runDeadline time.Duration // counted from acceptance
+
+	// Models says which settings the models accept.
+	Models domain.ModelRules
 }
 
 // NewSubmitter returns a Submitter.
 func NewSubmitter(
 	s *store.Store, d *Dispatcher, streams *stream.Hub, watch *readers.Watch, runDeadline time.Duration,
 ) *Submitter {
-	return &Submitter{s, d, streams, watch, runDeadline}
+	return &Submitter{store: s, dispatch: d, streams: streams, readers: watch, runDeadline: runDeadline}
 }
 
 // Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
@@ -263,6 +281,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	if err := s.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.checkSettings(ctx, s); err != nil {
 		return nil, err
 	}
 	run, err := s.NewRun(r.runDeadline)

@@ -118,6 +118,7 @@ var accessTable = []accessRow{
 	{"PUT", "/api/agents", "id=$ag", deepAgentBody, forCaller, "admin", 200, false},
 	{"POST", "/api/agents", "action=import-openapi&id=$ag", importRowBody, forCaller, "admin", 200, false},
 	{"POST", "/api/agents", "action=check&id=$ag", "", forCaller, "admin", 200, false},
+	{"POST", "/api/agents", "action=preview&id=$ag", `{"systemPrompt":"$word"}`, forCaller, "member", 200, false},
 	{"DELETE", "/api/agents", "id=$ag", "", forCaller, "admin", 200, false},
 
 	{"POST", "/api/agents", "action=chat&id=$ag", `{"sessionId":"s","message":"$word"}`, forCaller, "member", 202, false},

@@ -36,6 +36,7 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
 	"parley/shared/sealed"
+	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/hookdb"
@@ -74,6 +75,8 @@ type Deps struct {
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
+	// OpenAICompatible means that the provider openai is another server than OpenAI's own.
+	OpenAICompatible bool
 
 	DemoTokens int64 // daily budget of all demo visitors together
 
@@ -164,11 +167,17 @@ func (a *api) readPublicURL() error {
 	return nil
 }
 
+// modelRules says which model settings the models accept.
+func (d *Deps) modelRules() domain.ModelRules {
+	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
+}
+
 // wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
+	submitter.Models = deps.modelRules()
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
 		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
@@ -178,7 +187,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
 		Templates: a.templates, Workers: deps.Searches, Budgets: deps.Store.Budgets, Signer: deps.Signer, Log: deps.Log,
-		DefaultModel: deps.DefaultModel, ChecksPerMinute: deps.ChecksPerMinute,
+		ModelRules: deps.modelRules(), Organizations: deps.Store.Organizations, ChecksPerMinute: deps.ChecksPerMinute,
 	})
 	a.usage = usage.New(usage.Deps{
 		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,

@@ -275,7 +275,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 		`{"model":"$","input":"m","tools":[{"type":"web_search"}]}`:                                                   "invalid_request tools",
 		`{"model":"$","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:x"}]}]}`:             "invalid_request input[0].content[0].type",
 		`{"model":"$","input":[{"type":"function_call_output","call_id":"c","output":"o"},{"role":"user"}]}`:          "invalid_request input[0].type",
-		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"}}`: "invalid_request text.format",
+		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":[]},"verbosity":"low"}}`: "invalid_request text.format.schema",
 	} {
 		a.from("POST", "/v1/responses", strings.ReplaceAll(body, "$", agentID), h.key).want(t, body, 400, want)
 	}
@@ -340,8 +340,8 @@ func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
-	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":true,"service_tier":"auto","truncation":"auto",` +
-		`"include":["web_search_call.action.sources"],"parallel_tool_calls":false,"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
+	const more = `"temperature":null,"reasoning":{"summary":"auto"},"store":true,"service_tier":"auto","truncation":"auto",` +
+		`"include":["web_search_call.action.sources"],"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +
 		`"tool_choice":"none","tools":[],"text":{"format":{"type":"text"},"verbosity":"low"},"stream_options":{"include_obfuscation":false},"stream":null,` +
 		`"instructions":null,"conversation":null,"previous_response_id":null,"user":null,"metadata":null,"prompt":null,"top_logprobs":null,"new":{"x":[1]}`
 	got := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":"m",`+more+`}`, h.key, "Idempotency-Key: k")

@@ -101,20 +101,20 @@ type reasoning struct {
 }
 
 type textFormat struct {
-	Format struct {
-		Type string `json:"type"`
-	} `json:"format"`
+	Format responseFormat `json:"format"`
 }
 
 // ResponseEcho has the request fields that responses repeat. Those with a JSON name are stored with
 // the run, for responses that are read later by their ids.
 type ResponseEcho struct {
-	Background         bool              `json:"background,omitempty"`
-	Metadata           map[string]string `json:"metadata,omitempty"`
-	Instructions       string            `json:"-"`
-	PreviousResponseID string            `json:"previous_response_id,omitempty"`
-	Unstored           bool              `json:"-"` // the response cannot be retrieved or continued
-	View               View              `json:"-"`
+	Background         bool                  `json:"background,omitempty"`
+	Metadata           map[string]string     `json:"metadata,omitempty"`
+	Format             *responseFormat       `json:"format,omitempty"` // nil: text
+	Settings           *domain.ModelSettings `json:"settings,omitempty"`
+	Instructions       string                `json:"-"`
+	PreviousResponseID string                `json:"previous_response_id,omitempty"`
+	Unstored           bool                  `json:"-"` // the response cannot be retrieved or continued
+	View               View                  `json:"-"`
 }
 
 // AppendSources returns the request's choice about a list of sources, which its metadata contains, or
@@ -125,7 +125,7 @@ func (e ResponseEcho) AppendSources() *bool {
 
 // Stored returns the JSON of the stored fields, or nil if they are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
-	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" {
+	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" && e.Format == nil && e.Settings == nil {
 		return nil, nil
 	}
 	b, err := json.Marshal(e)
@@ -165,7 +165,13 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 		Store: !echo.Unstored, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
-	r.Text.Format.Type = "text"
+	r.Text.Format.Type = formatText
+	if echo.Format != nil {
+		r.Text.Format = *echo.Format
+	}
+	if r.showSettings(echo.Settings); run.Settings != nil { // with the agent's own, once the run has finished
+		r.showSettings(run.Settings)
+	}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}
 	}

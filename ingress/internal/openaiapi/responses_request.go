@@ -3,6 +3,8 @@ package openaiapi
 import (
 	"encoding/json"
 	"slices"
+
+	"parley/shared/domain"
 )
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
@@ -21,6 +23,7 @@ type ResponseBody struct {
 	Text         *TextOptions       `json:"text"`
 	TopLogprobs  *int64             `json:"top_logprobs"`
 	Prompt       *json.RawMessage   `json:"prompt"`
+	ResponseSettings
 }
 
 // ResponseInput is the input: a text or a list of items.
@@ -53,7 +56,7 @@ func (ConversationName) Either() {}
 
 // TextOptions are the options for the answer's text.
 type TextOptions struct {
-	Format *Format `json:"format"`
+	Format *TextFormat `json:"format"`
 }
 
 // ignoredItems lists the types of items other than messages. Clients send such items back with
@@ -72,6 +75,9 @@ type ResponseAsk struct {
 	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
+	Settings  *domain.RunSettings       // nil: none
+	Names     map[domain.Setting]string // of the settings, in the request
+	Output    AskedOutput               // the schema that the answer must match
 
 	// WholeHistory means that a history in the request replaces that of the session: the request names
 	// the session in metadata. The protocol's own names of sessions add the request's history instead.
@@ -101,6 +107,12 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	checkMetadata(ask.Echo.Metadata, wrong)
 	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
+	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
+		ask.Echo.Settings = &ask.Settings.ModelSettings
+	}
+	if body.Text != nil {
+		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
+	}
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -167,9 +179,6 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 		wrong("tools", CodeUnsupported, ownTools)
 	} else if chooses(body.ToolChoice) {
 		wrong("tool_choice", CodeUnsupported, ownTools)
-	}
-	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
-		wrong("text.format", CodeUnsupported, "must be text: agents answer in text")
 	}
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")

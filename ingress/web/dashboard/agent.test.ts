@@ -1,13 +1,15 @@
 import { equal, type Test } from "../kit/check";
-import { draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
+import { changeOf, draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
 import { policy } from "./pages/agent/examples";
 import { originOf, originsOf } from "./pages/agent/origin";
 import { placeOf, faultText } from "./pages/agent/words";
+import { supportFor } from "./pages/agent/modelsupport";
 import type { Agent } from "./types";
 
 const agent: Agent = {
   id: "ag_1", name: "A", description: "", systemPrompt: "p", model: "", fallbackModels: ["a", "b"], allowedCallers: ["user"], tools: {},
-  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, appendSources: false, version: 1, lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
+  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, outputSchema: null, appendSources: false, version: 1,
+  temperature: null, topP: 0.5, maxOutputTokens: null, reasoningEffort: null, seed: null, stop: ["END", "a\n\\n"], parallelToolCalls: false, overridable: ["seed"], lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
 };
 
 const draft: Draft = {
@@ -17,6 +19,24 @@ const draft: Draft = {
 };
 
 export const tests: Test[] = [
+  {
+    name: "model settings are typed as texts and saved as the API's values",
+    run: () => {
+      equal(draftOf(agent).stop, "END\na\\n\\\\n", "stop texts");
+      equal(changeOf(agent, draftOf(agent)), { version: 1 }, "no change");
+      const typed: Draft = { ...draftOf(agent), temperature: " 0.2", topP: "", seed: "7", stop: "x\\ny\n\n", reasoningEffort: "low", parallelToolCalls: "", overridable: [] };
+      equal(changeOf(agent, typed), { version: 1, temperature: 0.2, topP: null, seed: 7, stop: ["x\ny"], reasoningEffort: "low", parallelToolCalls: null, overridable: [] }, "changes");
+      equal(faultsOf({ ...draftOf(agent), temperature: "warm", topP: "1" }).map((f) => f.field), ["temperature"], "faults");
+    },
+  },
+  {
+    name: "the form says what a model accepts",
+    run: () => {
+      equal(supportFor("openai/gpt-5-mini").temperature, { min: 1, max: 1 }, "a model of the table");
+      equal(supportFor("anthropic/claude-sonnet-5-5").seed, false, "the first matching prefix");
+      equal(supportFor("offline").stop, true, "another model");
+    },
+  },
   {
     name: "typed origins are converted to the form that browsers send",
     run: () => {

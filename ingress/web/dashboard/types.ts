@@ -64,7 +64,16 @@ export interface Agent {
   tools: Tools;
   allowedCallers: ("user" | "system")[];
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  outputSchema: Record<string, unknown> | null;
   appendSources: boolean;
+  temperature: number | null;
+  topP: number | null;
+  maxOutputTokens: number | null;
+  reasoningEffort: string | null;
+  seed: number | null;
+  stop: string[] | null;
+  parallelToolCalls: boolean | null;
+  overridable: string[];
   version: number;
   lastCheck: AgentCheck | null;
   createdAt: string;
@@ -118,17 +127,19 @@ export interface Run {
   previousRunId?: string | null;
   trigger: { type: string; automationId: string | null };
   message: string | null;
-  output: { message: string } | null;
+  output: { message: string; data?: unknown } | null;
   citations: Citation[];
   toolCalls: ToolCall[];
   usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
-  error: { code: string; message: string; provider?: { status: number; message: string } } | null;
+  error: { code: string; message: string; errors?: { path: string; message: string }[]; provider?: { status: number; message: string } } | null;
   finishReason: "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | "error" | null;
   agentVersion: number | null;
   omittedTurns?: number;
   requiredAction?: RequiredAction;
   citationsRemoved?: number;
   warnings?: { kind: string; name: string; message: string }[];
+  /** The model settings of the run, by name. */
+  settings?: Record<string, unknown>;
   attempts: number;
   idempotencyKey: string | null;
   createdAt: string;

@@ -25,6 +25,11 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
+// A temperature, and a limit, as most programs set them.
+told.cold = (await new ChatOpenAI({ ...options, temperature: 0 }).invoke("cold")).content;
+const short = await new ChatOpenAI({ ...options, temperature: 0, maxTokens: 2 }).invoke("one two three");
+told.short = `${short.content} ${short.response_metadata.finish_reason}`;
+
 // A session whose history Parley keeps.
 const remembering = new ChatOpenAI({ ...options, modelKwargs: { metadata: { session_id: "langchain-session" } } });
 told.session = [(await remembering.invoke("once")).content, (await remembering.invoke("twice")).content];

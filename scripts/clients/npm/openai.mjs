@@ -66,6 +66,14 @@ const parts = {
     assert.equal(data.usage.total_tokens, data.usage.prompt_tokens + data.usage.completion_tokens);
     assert.equal(response.headers.get("x-parley-run-id"), data.parley.runId);
     assert.ok(request_id);
+    const cut = await client.chat.completions.create({ model: ECHO_ID, messages: [user("One two three.")], max_completion_tokens: 2, top_p: 1 });
+    assert.deepEqual([cut.choices[0].message.content, cut.choices[0].finish_reason], ["echo: One", "length"]);
+    const stopped = await client.chat.completions.create({ model: ECHO_ID, messages: [user("One two three.")], stop: [" two", "x"], temperature: 0.2 });
+    assert.deepEqual([stopped.choices[0].message.content, stopped.choices[0].finish_reason], ["echo: One", "stop"]);
+    const run = await api(`/api/runs?id=${stopped.parley.runId}`);
+    assert.deepEqual(run.settings, { temperature: 0.2, stop: [" two", "x"] });
+    const hot = await refused(OpenAI.BadRequestError, () => client.chat.completions.create({ model: ECHO_ID, messages: [user("Hello.")], temperature: 3 }));
+    assert.deepEqual([hot.param, hot.code], ["temperature", "invalid_request"]);
     const template = await client.chat.completions.create({ model: "tpl_support", messages: [user("Hello.")] });
     assert.equal(template.model, "tpl_support");
     works("answers");
@@ -218,7 +226,7 @@ const parts = {
     const nowhere = await refused(OpenAI.APIError, () => client.delete("/models"));
     assert.equal(nowhere.status, 405);
     works("errors");
-    refuses("tools", "structured", "resume");
+    refuses("tools", "resume");
   },
 
   // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent

@@ -33,6 +33,7 @@ var Operations = []Operation{
 	{ID: "postAgents", Action: "chat", SDK: []string{"chat.send", "chat.stream"}},
 	{ID: "postAgents", Action: "import-openapi", SDK: []string{"agents.importEndpoints"}},
 	{ID: "postAgents", Action: "check", SDK: []string{"agents.check"}},
+	{ID: "postAgents", Action: "preview", SDK: []string{"agents.preview"}},
 	{ID: "putAgents", SDK: []string{"agents.update"}},
 	{ID: "deleteAgents", SDK: []string{"agents.delete"}},
 	{ID: "createWidgetSession", None: browser},
@@ -128,7 +129,9 @@ var Operations = []Operation{
 
 // Extra lists the methods of only some SDKs: "go", "python" or "typescript".
 var Extra = map[string][]string{
-	"go": {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
+	"typescript": {"chat.parse", "automations.parse"},
 }
 
 // Methods returns all methods of an SDK.

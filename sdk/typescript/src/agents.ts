@@ -2,7 +2,8 @@ import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type {
-  Agent, AgentChange, AgentCheck, Deleted, GetAgentsQuery, GetTemplatesQuery, ImportedEndpoints, NewAgent, OpenApiImport, Template,
+  Agent, AgentChange, AgentCheck, Deleted, GetAgentsQuery, GetTemplatesQuery, ImportedEndpoints, NewAgent, OpenApiImport, PromptPreview,
+  PromptPreviewRequest, Template,
 } from "./types.js";
 
 /** A filter for agents. `q` is a part of their names. */
@@ -64,6 +65,11 @@ export class Agents {
    */
   async check(id: string, options?: RequestOptions): Promise<AgentCheck> {
     return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "check" }, repeatable: false }, options);
+  }
+
+  /** Returns an agent's system prompt, or another one, with the values that its variables would have. */
+  async preview(id: string, body: PromptPreviewRequest = {}, options?: RequestOptions): Promise<PromptPreview> {
+    return this.#transport.json({ method: "POST", path, query: { id: idOf(id), action: "preview" }, body }, options);
   }
 }
 

@@ -1,5 +1,6 @@
 import { ParleyError } from "./errors.js";
 import { paramsOf } from "./given.js";
+import { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed } from "./output.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import { random, type Runs } from "./runs.js";
@@ -15,12 +16,14 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
    * See the run's `sessionId`.
    */
   sessionId?: ChatMessage["sessionId"] | undefined;
+  /** The form of the answer. The default is the agent's `outputSchema`. */
+  output?: ChatMessage["output"] | undefined;
   /**
    * Identifies this message: repeating it with the same key returns the same run. The default is a
    * new key per call. Without a `sessionId`, the key may have at most 124 characters.
    */
   idempotencyKey?: string | undefined;
-};
+} & Omit<ChatMessage, "sessionId" | "message" | "stream">;
 
 /** Chats with agents and templates. */
 export interface Chat {
@@ -33,6 +36,11 @@ export interface Chat {
    * Returns the events of a message's run as they happen. The message is sent when reading starts.
    */
   stream(params: ChatParams, options?: RequestOptions): RunStream;
+  /**
+   * Sends a message and returns the answer as data that matches a schema. It rejects with a
+   * `RunFailedError` if the run does not complete.
+   */
+  parse<S extends AnySchema>(params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions): Promise<Parsed<DataOf<S>>>;
 }
 
 /**
@@ -50,14 +58,23 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
     const opening = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
     return new RunStream(transport, opening, options);
   };
-  return Object.assign(chat, { stream });
+  const parse = async <S extends AnySchema>(
+    params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions,
+  ): Promise<Parsed<DataOf<S>>> => {
+    const { schema, ...rest } = paramsOf(params, "{ agentId, message, schema }");
+    return parsed(await chat({ ...rest, output: { schema: jsonSchemaOf(schema) } } as ChatParams, options), schema);
+  };
+  return Object.assign(chat, { stream, parse });
 }
 
-function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
+function messageOf(params: ChatParams & { wait?: boolean | undefined }, stream?: true): { call: Call; key: string } {
+  const { agentId, templateId, sessionId, message, idempotencyKey, wait: _, ...further } = paramsOf(
+    params,
+    "{ agentId, message } or { templateId, message }",
+  );
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...further, ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }

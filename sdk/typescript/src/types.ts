@@ -126,6 +126,8 @@ export interface Hook {
    */
   deliveryIdHeader: string;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema: OutputSchema | null;
   filter: Array<HookFilter>;
   coalesce: HookCoalesce | null;
   enabled: boolean;
@@ -160,6 +162,8 @@ export interface NewHook {
   /** For `hmac` and `token`. */
   deliveryIdHeader?: string | null;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   /** Default: `true`. */
@@ -176,6 +180,8 @@ export interface HookChange {
   signatureHeader?: string | null;
   deliveryIdHeader?: string | null;
   messageTemplate?: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   enabled?: boolean;
@@ -505,7 +511,10 @@ export interface Agent {
   id: AgentId;
   name: Name;
   description: string;
-  /** The agent's instructions. */
+  /**
+   * The agent's instructions. `{{organization.name}}`, `{{now}}`, `{{session.id}}` and
+   * `{{input.…}}` are replaced in each run.
+   */
   systemPrompt: string;
   /**
    * `provider/model`, `offline` or `offline/echo`. The service's default appears under its name.
@@ -516,10 +525,24 @@ export interface Agent {
   allowedCallers: AllowedCallers;
   widget: Widget;
   /**
+   * The schema that answers must match; null: answers are text. `output` of a request takes
+   * precedence.
+   */
+  outputSchema: OutputSchema | null;
+  /**
    * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
    * that programs made, for clients that ignore annotations.
    */
   appendSources: boolean;
+  temperature: Temperature;
+  topP: TopP;
+  maxOutputTokens: MaxOutputTokens;
+  reasoningEffort: ReasoningEffort;
+  seed: Seed;
+  stop: Stop;
+  parallelToolCalls: ParallelToolCalls;
+  /** The model settings that a chat or trigger may change. */
+  overridable: Array<ModelSetting>;
   /** Increases with each change. */
   version: number;
   /**
@@ -529,6 +552,86 @@ export interface Agent {
   lastCheck: AgentCheck | null;
   createdAt: Time;
   updatedAt: Time;
+}
+
+/** The name of a model setting. */
+export type ModelSetting =
+  | "temperature"
+  | "topP"
+  | "maxOutputTokens"
+  | "reasoningEffort"
+  | "seed"
+  | "stop"
+  | "parallelToolCalls";
+
+/** The model settings that a chat or trigger may change. Default: all. An empty list: none. */
+export type Overridable = Array<ModelSetting> | null;
+
+/** How random answers are. Anthropic's models accept at most 1. null: the model's default. */
+export type Temperature = number | null;
+
+/**
+ * The model chooses among the likeliest tokens with this total probability. null: the model's
+ * default.
+ */
+export type TopP = number | null;
+
+/**
+ * Maximum tokens of one answer of the model, including its reasoning. An answer that reaches it
+ * ends with the `finishReason` `length`. null: the model's default.
+ */
+export type MaxOutputTokens = number | null;
+
+/** How much the model reasons. Models accept some of these values. null: the model's default. */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+
+/** Makes the model's answers repeatable, as far as its provider supports this. */
+export type Seed = number | null;
+
+/** Texts before which the answer ends. */
+export type Stop = Array<string> | null;
+
+/**
+ * Whether the model may request several tools at once. null: the model's default, which is true.
+ */
+export type ParallelToolCalls = boolean | null;
+
+/** The model settings of a run. An absent one had the model's default. */
+export interface ModelSettings {
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  /** The agent's settings that the request replaced by the model's default; only in the input. */
+  cleared?: Array<ModelSetting>;
+}
+
+/** A system prompt with the values of its variables. */
+export interface PromptPreview {
+  systemPrompt: string;
+}
+
+/** What a run would have. All fields may be missing. */
+export interface PromptPreviewRequest {
+  /** The prompt to fill; default: the agent's. */
+  systemPrompt?: string;
+  /** The run's input. Default: none, and its variables are empty. */
+  input?: Record<string, unknown>;
+  sessionId?: SessionId;
+}
+
+/**
+ * A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+ * documents. See the guide to structured output.
+ */
+export type OutputSchema = Record<string, unknown>;
+
+/** The form of the answer. It takes precedence over the agent's `outputSchema`. */
+export interface OutputOptions {
+  schema: OutputSchema;
 }
 
 /** The results of a check of an agent's connections. */
@@ -600,10 +703,19 @@ export interface NewAgent {
   /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /**
    * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
    */
   appendSources?: boolean | null;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  overridable?: Overridable;
   templateId?: TemplateId;
 }
 
@@ -620,8 +732,17 @@ export interface AgentChange {
   tools?: ToolsChange | null;
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /** Whether the text of answers on `/v1` ends with a list of sources and files. */
   appendSources?: boolean | null;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  overridable?: Overridable;
   /** Change the agent only if it has this version. */
   version?: number;
   id?: AgentId;
@@ -985,6 +1106,14 @@ export interface ChatMessage {
   message: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  output?: OutputOptions;
 }
 
 /** A trigger of an automation. */
@@ -999,6 +1128,14 @@ export interface AutomationTrigger {
   ttlOverride?: number;
   /** The session to continue. Default: a new session for each run. */
   sessionId?: SessionId;
+  temperature?: Temperature;
+  topP?: TopP;
+  maxOutputTokens?: MaxOutputTokens;
+  reasoningEffort?: ReasoningEffort;
+  seed?: Seed;
+  stop?: Stop;
+  parallelToolCalls?: ParallelToolCalls;
+  output?: OutputOptions;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1069,6 +1206,11 @@ export interface Run {
   warnings?: Array<RunWarning>;
   /** The agent's setting `appendSources` at the time of acceptance; absent if it was off. */
   appendSources?: true;
+  /**
+   * The model settings of the run: those of its request, otherwise the agent's. Absent if none, and
+   * until the run has finished.
+   */
+  settings?: ModelSettings;
   /** How often a worker has started the run. */
   attempts: number;
   idempotencyKey: string | null;
@@ -1082,6 +1224,11 @@ export interface Run {
 /** The answer as data. */
 export interface RunOutput {
   message: string;
+  /**
+   * The answer as JSON that matches the schema; absent if there was no schema. `message` is its
+   * text.
+   */
+  data?: unknown;
 }
 
 /** A time in UTC with milliseconds, or null. */
@@ -1126,6 +1273,8 @@ export interface Citation {
    * versions.
    */
   sourceId?: string | null;
+  /** The JSON Pointer of the cited value in `output.data`; absent if the answer is text. */
+  path?: string;
 }
 
 /** The decision that the run needs before it continues. */
@@ -1228,11 +1377,20 @@ export interface Usage {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** For `output_invalid`: what does not match the schema. */
+  errors?: Array<OutputMismatch>;
   /**
    * Only for admins, in responses with a whole run: what the model's provider responded. Absent if
    * it did not respond.
    */
   provider?: ProviderError;
+}
+
+/** A part of an answer that does not match its schema. */
+export interface OutputMismatch {
+  /** A JSON Pointer; empty for the whole answer. */
+  path: string;
+  message: string;
 }
 
 /**
@@ -1292,6 +1450,10 @@ export type RunErrorCode =
   | "byte_limit"
   /** The run made too many tool calls. */
   | "tool_call_limit"
+  /**
+   * The answer does not match the output schema, also after one correction. `errors` has the paths.
+   */
+  | "output_invalid"
   /** Too many runs of the organization are waiting for a person's decision. */
   | "action_limit"
   /** No decision was made on the required action within 24 hours. */
@@ -1462,6 +1624,8 @@ export interface TimelineInput {
   message: string;
   /** The other keys of an automation's input. */
   data?: Record<string, unknown>;
+  /** The model settings of the request. */
+  settings?: ModelSettings;
 }
 
 /** A name under which runs were triggered, with its newest run. */
@@ -1660,6 +1824,7 @@ export type RunEvent =
   | MessageDeltaEvent
   | ToolEvent
   | CitationAddedEvent
+  | OutputDeltaEvent
   | RequiresActionEvent
   | RunEndedEvent;
 
@@ -1686,6 +1851,7 @@ export interface AiSdkEventData2 {
     | "source-document"
     | "data-run"
     | "data-citation"
+    | "data-output"
     | "data-required-action"
     | "finish-step"
     | "finish"
@@ -1877,6 +2043,19 @@ export interface CitationAddedEvent {
 export interface CitationAddedEventData {
   runId: RunId;
   citation: Citation;
+}
+
+/** The answer as JSON that matches its schema, complete, once. */
+export interface OutputDeltaEvent {
+  id: EventId;
+  event: "output.delta";
+  data: OutputDeltaEventData;
+}
+
+export interface OutputDeltaEventData {
+  runId: RunId;
+  /** As `output.data` of the run. */
+  data: unknown;
 }
 
 /**
@@ -2705,8 +2884,8 @@ export interface OpenAiMessage {
 }
 
 /**
- * A conversation to answer. Fields not listed here are ignored, among them `user`, `temperature`,
- * `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+ * A conversation to answer. The model settings need the agent's permission (`overridable`). Fields
+ * not listed here are ignored, such as `user`.
  */
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
@@ -2727,9 +2906,29 @@ export interface OpenAiCompletionRequest {
   functions?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
   function_call?: "none" | "auto" | null;
+  /**
+   * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+   * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+   * agent's own `outputSchema` applies, if it has one.
+   */
   response_format?: OpenAiCompletionRequestResponse_format | null;
   logprobs?: false | null;
-  stop?: "" | Array<unknown> | null;
+  /** How random the answer is. */
+  temperature?: number | null;
+  /** The model chooses among the likeliest tokens with this total probability. */
+  top_p?: number | null;
+  /** Maximum tokens of one answer of the model. */
+  max_completion_tokens?: number | null;
+  /** The older name of `max_completion_tokens`, which takes precedence. */
+  max_tokens?: number | null;
+  /** How much the model reasons. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  /** Makes answers repeatable. */
+  seed?: number | null;
+  /** Texts before which the answer ends, each of 1 to 256 characters. */
+  stop?: string | Array<string> | null;
+  /** Whether the model may request several tools at once. */
+  parallel_tool_calls?: boolean | null;
   audio?: null;
   modalities?: Array<"text"> | null;
   [key: string]: unknown;
@@ -2753,8 +2952,22 @@ export interface OpenAiCompletionRequestMetadata {
   [key: string]: unknown;
 }
 
+/**
+ * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+ * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+ * agent's own `outputSchema` applies, if it has one.
+ */
 export interface OpenAiCompletionRequestResponse_format {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: OpenAiCompletionRequestResponse_formatJson_schema;
+  [key: string]: unknown;
+}
+
+export interface OpenAiCompletionRequestResponse_formatJson_schema {
+  name?: string;
+  description?: string;
+  schema: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -2857,8 +3070,8 @@ export interface OpenAiChunkChoicesItemDelta {
 }
 
 /**
- * A request for a response. Fields not listed here are ignored, among them `user`, `temperature`,
- * `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration decides.
+ * A request for a response. The model settings need the agent's permission (`overridable`). Fields
+ * not listed here are ignored, such as `user`.
  */
 export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
@@ -2899,6 +3112,16 @@ export interface OpenAiResponseRequest {
   /** Must be empty: agents use their own tools. */
   tools?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
+  /** How random the answer is. */
+  temperature?: number | null;
+  /** The model chooses among the likeliest tokens with this total probability. */
+  top_p?: number | null;
+  /** Maximum tokens of one answer of the model. */
+  max_output_tokens?: number | null;
+  /** Other fields are ignored. */
+  reasoning?: OpenAiResponseRequestReasoning | null;
+  /** Whether the model may request several tools at once. */
+  parallel_tool_calls?: boolean | null;
   text?: OpenAiResponseRequestText | null;
   top_logprobs?: number | null;
   prompt?: null;
@@ -2910,13 +3133,26 @@ export interface OpenAiResponseRequestConversation3 {
   [key: string]: unknown;
 }
 
+/** Other fields are ignored. */
+export interface OpenAiResponseRequestReasoning {
+  /** How much the model reasons. */
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+  [key: string]: unknown;
+}
+
 export interface OpenAiResponseRequestText {
+  /** As `response_format` of `/v1/chat/completions`. */
   format?: OpenAiResponseRequestTextFormat | null;
   [key: string]: unknown;
 }
 
+/** As `response_format` of `/v1/chat/completions`. */
 export interface OpenAiResponseRequestTextFormat {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -2955,20 +3191,22 @@ export interface OpenAiResponse {
   /** Why the answer ended early; null if it did not. */
   incomplete_details: OpenAiResponseIncomplete_details2 | null;
   instructions: string | null;
-  max_output_tokens: null;
+  /** This and the other model settings are those of the request, otherwise the agent's. */
+  max_output_tokens: number | null;
   metadata: Record<string, string>;
   model: string;
   /** The tool calls in their order, and the message; in a stream, in order of their start. */
   output: Array<OpenAiItem>;
-  parallel_tool_calls: true;
+  parallel_tool_calls: boolean;
   previous_response_id: string | null;
   reasoning: OpenAiResponseReasoning;
   store: boolean;
-  temperature: null;
+  temperature: number | null;
+  /** The requested format. */
   text: OpenAiResponseText;
   tool_choice: "auto";
   tools: Array<unknown>;
-  top_p: null;
+  top_p: number | null;
   truncation: "disabled";
   usage: OpenAiResponseUsage | null;
   parley: OpenAiRunNames;
@@ -2984,16 +3222,21 @@ export interface OpenAiResponseIncomplete_details2 {
 }
 
 export interface OpenAiResponseReasoning {
-  effort?: null;
+  effort?: string | null;
   summary?: null;
 }
 
+/** The requested format. */
 export interface OpenAiResponseText {
   format?: OpenAiResponseTextFormat;
 }
 
 export interface OpenAiResponseTextFormat {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean;
 }
 
 /** The run's usage, in tokens. */
@@ -3225,12 +3468,12 @@ export type GetAgentsAnswer = AgentList | Agent;
 
 /**
  * The query parameters of `POST /api/agents`: Chat with an agent or a template, create an agent,
- * import endpoints, or check connections.
+ * import endpoints, check connections, or preview a prompt.
  */
 export interface PostAgentsQuery {
-  /** `chat`, `import-openapi` or `check`; omit it to create an agent. */
-  action?: "chat" | "import-openapi" | "check";
-  /** With `action`: the agent to chat with, to import into, or to check. */
+  /** `chat`, `import-openapi`, `check` or `preview`; omit it to create an agent. */
+  action?: "chat" | "import-openapi" | "check" | "preview";
+  /** With `action`: the agent to chat with, to import into, to check, or whose prompt to fill. */
   id?: AgentId;
   /** With `action=chat`: the template to chat with. */
   template?: TemplateId;
@@ -3244,7 +3487,7 @@ export interface PostAgentsQuery {
 
 /**
  * The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
 export interface PostAgentsHeaders {
   /**
@@ -3271,15 +3514,21 @@ export interface PostAgentsHeaders {
 
 /**
  * The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
-export type PostAgentsBody = ChatMessage | NewAgent | OpenApiImport | AiSdkChat | AgUiInput;
+export type PostAgentsBody =
+  | ChatMessage
+  | NewAgent
+  | OpenApiImport
+  | PromptPreviewRequest
+  | AiSdkChat
+  | AgUiInput;
 
 /**
  * The response to `POST /api/agents`: Chat with an agent or a template, create an agent, import
- * endpoints, or check connections.
+ * endpoints, check connections, or preview a prompt.
  */
-export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | Agent;
+export type PostAgentsAnswer = Run | ImportedEndpoints | AgentCheck | PromptPreview | Agent;
 
 /** An event of `POST /api/agents`. */
 export type PostAgentsEvent = RunEvent | AiSdkEvent | AgUiEvent;

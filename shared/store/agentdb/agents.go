@@ -28,6 +28,7 @@ type agentRow struct {
 	AllowedCallers pq.StringArray `db:"allowed_callers"`
 	Widget         []byte         `db:"widget"`
 	WidgetSecret   string         `db:"widget_secret"`
+	AnswerSettings []byte         `db:"answer_settings"`
 	AppendSources  bool           `db:"append_sources"`
 	LastCheck      []byte         `db:"last_check"`
 	Version        int            `db:"version"`
@@ -36,7 +37,7 @@ type agentRow struct {
 }
 
 const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret,
-	append_sources, last_check, version, created_at, updated_at`
+	append_sources, answer_settings, last_check, version, created_at, updated_at`
 
 // agent decodes the row. The secrets stay sealed.
 func (row agentRow) agent() (domain.Agent, error) {
@@ -59,6 +60,10 @@ func (row agentRow) agent() (domain.Agent, error) {
 		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
 	}
 
+	if err := json.Unmarshal(row.AnswerSettings, &a.AnswerSettings); err != nil {
+		return domain.Agent{}, fmt.Errorf("reading answer settings of %s: %w", row.ID, err)
+	}
+
 	if row.LastCheck != nil {
 		if err := json.Unmarshal(row.LastCheck, &a.LastCheck); err != nil {
 			return domain.Agent{}, fmt.Errorf("reading last check of %s: %w", row.ID, err)
@@ -71,8 +76,8 @@ func (row agentRow) agent() (domain.Agent, error) {
 
 // agentWrite contains the changeable fields of an agent, encoded for the database.
 type agentWrite struct {
-	tools, widget      []byte
-	callers, fallbacks pq.StringArray
+	tools, widget, answer []byte
+	callers, fallbacks    pq.StringArray
 }
 
 // newAgentWrite encodes the changeable fields of an agent.
@@ -89,7 +94,12 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
 
-	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
+	answer, err := json.Marshal(a.AnswerSettings)
+	if err != nil {
+		return agentWrite{}, fmt.Errorf("rendering answer settings: %w", err)
+	}
+
+	w := agentWrite{tools: tools, widget: widget, answer: answer, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
@@ -110,10 +120,10 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
 			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret,
-			 append_sources, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 1) RETURNING `+agentColumns,
+			 append_sources, answer_settings, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1) RETURNING `+agentColumns,
 			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-			a.AppendSources)
+			a.AppendSources, w.answer)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -131,7 +141,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
-		AppendSources: a.AppendSources,
+		AppendSources: a.AppendSources, Answer: a.AnswerSettings, PromptVariables: true,
 	})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
@@ -185,7 +195,8 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
-			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0)
+			+ octet_length(answer_settings::text) + 500`+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)
@@ -250,11 +261,11 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
-		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, version = version + 1,
-		  updated_at = clock_timestamp()
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, answer_settings = $13,
+		  version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
 		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-		a.AppendSources)
+		a.AppendSources, w.answer)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}

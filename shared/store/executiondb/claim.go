@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -265,4 +266,17 @@ func (s *Store) Config(ctx context.Context, org, targetID string, version int) (
 	}
 
 	return cfg, nil
+}
+
+// OrganizationName returns the name of an organization, or "" if it has been deleted.
+func (s *Store) OrganizationName(ctx context.Context, org string) (string, error) {
+	var names []string
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		names = nil
+		return tx.SelectContext(ctx, &names, `SELECT name FROM organizations WHERE id = $1`, org)
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the name of an organization: %w", err)
+	}
+	return strings.Join(names, ""), nil
 }

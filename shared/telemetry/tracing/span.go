@@ -56,6 +56,13 @@ func (s Span) Int(key string, value int64) {
 	}
 }
 
+// Float sets a number attribute, unless value is nil.
+func (s Span) Float(key string, value *float64) {
+	if s.span != nil && value != nil {
+		s.span.SetAttributes(attribute.Float64(key, *value))
+	}
+}
+
 // Fail marks the span as failed with a code. The code must not be an error's text.
 func (s Span) Fail(code string) {
 	if s.span != nil {

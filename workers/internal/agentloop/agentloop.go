@@ -20,6 +20,8 @@ type Input struct {
 	Data         json.RawMessage // further input, a JSON object; marked untrusted for the model; nil for none
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
+	Contract     *Contract      // the form of the answer; nil: text
+	Settings     domain.ModelSettings
 	Limits       Limits
 	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
 }
@@ -55,6 +57,7 @@ func (l Limits) withDefaults() Limits {
 // they contain the amounts used until then.
 type Output struct {
 	Text         string
+	Data         json.RawMessage   // the answer that matches Input.Contract; Text is its JSON text
 	Citations    []domain.Citation // one citation for each marker in Text, in the same order
 	ToolCalls    []domain.ToolCall
 	Usage        domain.Usage // sum over all turns; Model is the last model that answered
@@ -82,6 +85,7 @@ const (
 	EventToolStarted   = domain.EventToolStarted
 	EventToolCompleted = domain.EventToolCompleted
 	EventCitation      = domain.EventCitationAdded
+	EventOutput        = domain.EventOutputDelta
 )
 
 // Event is a progress report of a run. Only the fields for its type are set.
@@ -96,6 +100,7 @@ type Event struct {
 	Text     string
 	Tool     *domain.ToolCall
 	Citation *domain.Citation
+	Data     json.RawMessage
 }
 
 // Config configures a Loop. The zero Config uses the real clock, random jitter and unlimited
@@ -170,7 +175,11 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 		}
 
 		if len(turn.ToolCalls) == 0 {
-			return r.finish(turn, stop)
+			out, again, err := r.conclude(turn, stop)
+			if again {
+				continue
+			}
+			return out, err
 		}
 
 		if err := r.recordTurn(ctx, turn); err != nil {

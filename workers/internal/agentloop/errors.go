@@ -27,6 +27,7 @@ const (
 	CodeCostLimit         = "cost_limit"           // too expensive
 	CodeToolCallLimit     = "tool_call_limit"      // too many tool calls
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
+	CodeOutputInvalid     = "output_invalid"       // the answer does not match its schema
 	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps are inconsistent
 )
 
@@ -40,6 +41,7 @@ type Error struct {
 	RetryAfter time.Duration
 	Provider   *domain.ProviderError // the response with which a provider refused a model call; nil: none
 	Err        error
+	Mismatches []domain.OutputMismatch // of an answer with CodeOutputInvalid
 }
 
 // Error returns the code and the public message.

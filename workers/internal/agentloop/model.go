@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -93,7 +94,7 @@ func (r *run) budgetLeft() (int64, error) {
 // brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
-	if len(r.tools) > 0 {
+	if len(r.tools) > 0 && r.in.Contract == nil {
 		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
@@ -134,10 +135,18 @@ func (r *run) request(left int64) llm.Request {
 	// Usually the model's own limit applies. Near the end of the budget, the rest bounds the
 	// answer.
 	maxTokens := r.limits.MaxAnswerTokens
+	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
+		maxTokens = *asked
+	}
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {
 		maxTokens = left
 	}
+	var output json.RawMessage
+	if r.in.Contract != nil {
+		output = r.in.Contract.requestSchema(len(r.tools) > 0)
+	}
 	return llm.Request{
+		Output: output, Settings: r.in.Settings, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}
@@ -162,6 +171,7 @@ func (r *run) shortenHistory(err error) bool {
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages
+	r.rejected -= messages
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true

@@ -54,6 +54,10 @@ type run struct {
 	bytes    int64           // bytes written by model and tools
 	result   int64           // bytes of the answer, its citations and the tool calls in the run object
 
+	repaired bool // the model was asked to correct an answer that does not match the contract
+	rejected int  // index in messages of that answer
+	valid    bool // the answer matches the contract; before that, no text is shown
+
 	filter   *filter // filters this model call's text; nil when nothing can be cited
 	streamed bool    // this model call has emitted text
 	retries  int
@@ -107,8 +111,14 @@ func (r *run) setSystem() {
 	if len(r.tools) > 0 || len(r.in.Data) > 0 {
 		add(untrustedRule)
 	}
-	if len(r.tools) > 0 {
+	switch {
+	case r.in.Contract == nil && len(r.tools) > 0:
 		add(citeRule)
+	case r.in.Contract != nil:
+		add(contractRule)
+	}
+	if r.in.Contract != nil && len(r.tools) > 0 {
+		add(envelopeRule)
 	}
 	if r.out.OmittedTurns > 0 {
 		add(fmt.Sprintf("Older turns of this session are left out: %d.", r.out.OmittedTurns))
@@ -134,7 +144,7 @@ func (r *run) emitDelta(d llm.Delta) {
 // show emits a piece of text. Before the first piece of a turn it emits a gap if an earlier turn
 // had text.
 func (r *run) show(text string) {
-	if text == "" {
+	if text == "" || r.in.Contract != nil && !r.valid {
 		return // the answer ends without white space, so a gap without text must not be emitted
 	}
 	if !r.streamed && r.out.Text != "" {
@@ -146,6 +156,9 @@ func (r *run) show(text string) {
 
 // addText appends a turn's text to the run's text, with the same gap as was emitted.
 func (r *run) addText(text string) (added string) {
+	if r.in.Contract != nil && !r.valid {
+		return ""
+	}
 	if text != "" && r.out.Text != "" {
 		text = gap + text
 	}
@@ -192,15 +205,7 @@ func unreadable(format string, args ...any) *Error {
 
 // applyTurn adds a model turn to the run's state and returns the text it added.
 func (r *run) applyTurn(t *TurnStep) string {
-	r.out.Turns++
-
-	used := &r.out.Usage
-	used.InputTokens += t.Usage.InputTokens
-	used.OutputTokens += t.Usage.OutputTokens
-	used.CostMicros += min(t.CostMicros, math.MaxInt64-used.CostMicros)
-	if t.Model != "" {
-		used.Model = t.Model
-	}
+	r.countTurn(t)
 
 	message := llm.Message{Role: llm.RoleAssistant, Text: t.Text, ToolCalls: t.ToolCalls, Thinking: t.Thinking}
 	r.bytes += int64(message.Size())
@@ -217,6 +222,19 @@ func (r *run) applyTurn(t *TurnStep) string {
 	r.out.Citations = append(r.out.Citations, t.Citations...)
 	r.out.CitationsRemoved += t.CitationsRemoved
 	return r.addText(t.Text)
+}
+
+// countTurn adds the usage of a model turn.
+func (r *run) countTurn(t *TurnStep) {
+	r.out.Turns++
+
+	used := &r.out.Usage
+	used.InputTokens += t.Usage.InputTokens
+	used.OutputTokens += t.Usage.OutputTokens
+	used.CostMicros += min(t.CostMicros, math.MaxInt64-used.CostMicros)
+	if t.Model != "" {
+		used.Model = t.Model
+	}
 }
 
 // recordTurn records a model turn that requests tools.
@@ -284,6 +302,15 @@ func (r *run) reserveCallID(id string) {
 		r.callIDs = make(map[string]bool)
 	}
 	r.callIDs[id] = true
+}
+
+// conclude finishes the run with the model's last answer, or asks the model to correct it.
+func (r *run) conclude(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
+	if r.in.Contract != nil {
+		return r.finishData(t, stop)
+	}
+	out, err = r.finish(t, stop)
+	return out, false, err
 }
 
 // finish converts the last answer to the run's output.

@@ -32,6 +32,14 @@ type Request struct {
 	Tools    []ToolSpec
 	// MaxTokens limits the answer, in the model's own tokens; 0 means the model's maximum.
 	MaxTokens int64
+	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
+	// the JSON as Response.Text. It need not match the schema.
+	Output json.RawMessage
+	// Settings are sent to the provider in its form. MaxTokens already includes their limit.
+	Settings domain.ModelSettings
+	// Correction reports that the last two messages are an answer that does not match Output, and what
+	// is wrong with it.
+	Correction bool
 	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }

@@ -29,6 +29,9 @@ func promptBound(req *Request) int64 {
 	for _, t := range req.Tools {
 		n += MessageOverhead + len(t.Name) + len(t.Description) + len(t.Schema)
 	}
+	if len(req.Output) > 0 {
+		n += MessageOverhead + len(req.Output)
+	}
 	for _, m := range req.Messages {
 		n += MessageOverhead * (1 + len(m.ToolCalls))
 		switch {

@@ -78,10 +78,19 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, asRetry(err)
 	}
 
-	a.warnings, a.appendSources = tools.Absent, cfg.AppendSources
+	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
+	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
+	if err != nil {
+		return agentloop.Input{}, err
+	}
 	in := agentloop.Input{
-		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
-		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
+		Settings: a.settings,
+		System:   prompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
+		Message:  asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
+	}
+
+	if in.Contract, err = contractFor(asked, cfg); err != nil {
+		return agentloop.Input{}, err
 	}
 
 	// The history is selected last: its budget depends on the prompt and the tools.
@@ -93,6 +102,19 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
 	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
 	return in, nil
+}
+
+// contractFor returns the form of the answer: that of the request, otherwise that of the agent. It
+// returns nil if the answer is text.
+func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, error) {
+	raw := cfg.Answer.OutputSchema
+	if asked.Output != nil {
+		raw = asked.Output.Schema
+	}
+	if len(raw) == 0 {
+		return nil, nil //nolint:nilnil // no contract is not an error
+	}
+	return agentloop.NewContract(json.RawMessage(raw))
 }
 
 // historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the

@@ -92,6 +92,8 @@ func (s *testEnv) Config(context.Context, string, string, int) (domain.Config, e
 	return s.cfg, nil
 }
 
+func (s *testEnv) OrganizationName(context.Context, string) (string, error) { return "Acme", nil }
+
 func (s *testEnv) RunInput(context.Context, string, string) ([]byte, error) { return s.input, nil }
 
 func (s *testEnv) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {

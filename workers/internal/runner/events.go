@@ -93,6 +93,10 @@ func (t *eventWriter) loop(e agentloop.Event) {
 		data, err = json.Marshal(struct {
 			ToolCall *domain.ToolCall `json:"toolCall"`
 		}{e.Tool})
+	case agentloop.EventOutput:
+		data, err = json.Marshal(struct {
+			Data json.RawMessage `json:"data"`
+		}{e.Data})
 	case agentloop.EventCitation:
 		data, err = json.Marshal(struct {
 			Citation *domain.Citation `json:"citation"`

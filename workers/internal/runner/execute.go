@@ -31,9 +31,10 @@ type attempt struct {
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
-	// warnings and appendSources become part of the finished run. input sets them.
+	// warnings, appendSources and settings become part of the finished run. input sets them.
 	warnings      []domain.RunWarning
 	appendSources bool
+	settings      domain.ModelSettings
 }
 
 // now returns the database's current time.
@@ -181,7 +182,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	log := a.log
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
-		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
+		public = &domain.RunError{Code: failure.Code, Message: failure.Message, Errors: failure.Mismatches}
 		if said := failure.Provider; said != nil {
 			log = log.With().Int("provider_status", said.Status).Logger()
 			log.Debug().Str("provider_message", said.Message).Msg("the model provider responded")
@@ -449,8 +450,9 @@ func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
+	run.Settings = a.settings.Pointer()
 	if status == domain.RunCompleted {
-		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
+		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text, Data: out.Data}, out.Citations
 		run.FinishReason = finishReason(out.StopReason)
 	}
 

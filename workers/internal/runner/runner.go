@@ -81,6 +81,9 @@ type Records interface {
 	// Config returns one version of an agent's configuration; versions never change.
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 
+	// OrganizationName returns an organization's name, for system prompts.
+	OrganizationName(ctx context.Context, org string) (string, error)
+
 	// RunInput returns an input that was too large for the claim.
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)

@@ -94,7 +94,10 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 		group.Add("workers", w.Run)
 	}
 	if slices.Contains(s.Roles, roleIngress) {
-		in, err := ingress.New(ingress.Config{Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Outbound: s.Outbound, Ingress: s.Ingress},
+		in, err := ingress.New(ingress.Config{
+			Runs: s.Runs, Secrets: s.Secrets, Documents: s.Documents, Outbound: s.Outbound, Ingress: s.Ingress,
+			OpenAIBaseURL: s.OpenAIBaseURL,
+		},
 			ingress.Deps{Store: servers.Store, Bus: servers.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 		if err != nil {
 			return err

@@ -124,7 +124,10 @@ func (u *Up) assemble(
 
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
-	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress},
+	in, err := ingress.New(ingress.Config{
+		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress,
+		OpenAIBaseURL: u.OpenAIBaseURL,
+	},
 		ingress.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer, Listener: listener})
 	if err != nil {
 		return nil, err

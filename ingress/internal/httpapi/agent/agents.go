@@ -61,11 +61,12 @@ func (h *Handler) getAgents(c *gin.Context) {
 		return
 	}
 
+	shown := make([]shownAgent, len(agents))
 	for i := range agents {
-		agents[i] = h.shown(agents[i])
+		shown[i] = h.shown(agents[i])
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(shown, p, func(a shownAgent) string { return a.ID }))
 }
 
 // getAgent responds with one agent.
@@ -130,6 +131,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 	}
 
 	body.apply(&agent, h.seals(org, agent.ID), found)
+	h.checkModels(&agent, found)
 	if err := found.Err(); err != nil {
 		return agent, err
 	}
@@ -174,10 +176,14 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err
 		}
+		before := *agent
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // sent back as shown: the agent continues to use the default model
 		}
 		body.apply(agent, h.seals(org, agentID), found)
+		if needsModelCheck(&before, agent) {
+			h.checkModels(agent, found)
+		}
 		return found.Err()
 	})
 	if err != nil {
@@ -276,7 +282,7 @@ func (h *Handler) seals(org, agentID string) seals {
 
 // shown returns an agent in the form that callers see: secrets are hidden, lists are never null,
 // and the default model has its name.
-func (h *Handler) shown(agent domain.Agent) domain.Agent {
+func (h *Handler) shown(agent domain.Agent) shownAgent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
 	}
@@ -304,7 +310,7 @@ func (h *Handler) shown(agent domain.Agent) domain.Agent {
 		}
 	}
 
-	return agent
+	return withSettings(agent)
 }
 
 // hide replaces all values in place.

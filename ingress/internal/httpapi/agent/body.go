@@ -30,7 +30,10 @@ type agentFields struct {
 	Tools          httpx.Removable[toolsBody]           `json:"tools"`
 	AllowedCallers httpx.Removable[[]domain.CallerKind] `json:"allowedCallers"`
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
+	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
 	AppendSources  httpx.Removable[bool]                `json:"appendSources"`
+	httpx.SettingsBody
+	Overridable httpx.Removable[[]domain.Setting] `json:"overridable"`
 }
 
 // defaultCallers returns the allowed callers of an agent that does not set them.
@@ -107,6 +110,8 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	}
 
 	f.Widget.Value.Check(p)
+	httpx.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
+	f.checkSettings(p)
 }
 
 // invalidModel is the message for a name that does not match modelName.
@@ -153,7 +158,7 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)
-	a.SystemPrompt = f.SystemPrompt.Or(a.SystemPrompt)
+	f.applyPrompt(a, p)
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
@@ -175,4 +180,6 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	}
 
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
+	a.OutputSchema = domain.JSONSchema(f.OutputSchema.Or(json.RawMessage(a.OutputSchema)))
+	f.applySettings(a)
 }

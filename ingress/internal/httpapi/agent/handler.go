@@ -13,22 +13,25 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
+	"parley/shared/store/accountdb"
 	"parley/shared/store/agentdb"
 )
 
 // Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.References
-	AgentsDB     *agentdb.Store
-	Secrets      *secrets.Box
-	Runs         RunCanceller
-	Auth         *auth.Resolver // caches widgets and must forget a widget that changes
-	Templates    *Templates
-	Workers      WorkerCaller // check the agents' connections
-	Budgets      Budgets
-	Signer       ClaimSigner
-	Log          zerolog.Logger
-	DefaultModel string // shown for agents without a model
+	AgentsDB  *agentdb.Store
+	Secrets   *secrets.Box
+	Runs      RunCanceller
+	Auth      *auth.Resolver // caches widgets and must forget a widget that changes
+	Templates *Templates
+	Workers   WorkerCaller // check the agents' connections
+	Budgets   Budgets
+	Signer    ClaimSigner
+	Log       zerolog.Logger
+	// Organizations has the names that previews of system prompts contain.
+	Organizations     *accountdb.Organizations
+	domain.ModelRules // the default model is shown for agents without a model
 	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at
 	// this ingress process; 0: no limit. A check connects to other servers.
 	ChecksPerMinute int
@@ -76,6 +79,11 @@ func (h *Handler) Routes() []httpx.Route {
 			Method: "POST", Path: "/api/agents", Action: "check", Need: auth.NeedUser, Role: admin, NoBody: true,
 			Find:   agent,
 			Handle: h.checkAgent,
+		},
+		{
+			Method: "POST", Path: "/api/agents", Action: "preview", Need: auth.NeedUser, Role: member,
+			Find:   agent,
+			Handle: h.previewPrompt,
 		},
 		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.updateAgent},
 		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.deleteAgent},

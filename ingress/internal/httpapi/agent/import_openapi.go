@@ -42,7 +42,7 @@ type skippedView struct {
 
 // importView is the response to an import.
 type importView struct {
-	Agent    domain.Agent  `json:"agent"`
+	Agent    shownAgent    `json:"agent"`
 	Imported []string      `json:"imported"`
 	Skipped  []skippedView `json:"skipped"`
 }

@@ -1,6 +1,14 @@
 package httpx
 
-import "github.com/gin-gonic/gin"
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/shared/domain"
+	"parley/shared/schema"
+)
 
 // Maximum lengths of a run request's fields, in characters.
 const (
@@ -12,6 +20,38 @@ const (
 // body.
 func CheckMessage(found *Problems, field, message string) {
 	found.Text(field, message, 1, MaxMessageBody)
+}
+
+// OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
+type OptionsBody struct {
+	Output Optional[OutputBody] `json:"output"`
+	SettingsBody
+}
+
+// Options checks the fields and returns what they ask for.
+func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
+	if b.Output.Set {
+		CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
+		asked.Output = &domain.OutputContract{Schema: domain.JSONSchema(b.Output.Value.Schema)}
+	}
+	asked.Settings = b.Settings(found)
+	return asked
+}
+
+// OutputBody is the form of the answer that a run request asks for.
+type OutputBody struct {
+	Schema json.RawMessage `json:"schema" required:"true"`
+}
+
+// CheckOutputSchema checks the JSON Schema of answers. field is the name of the field that contains
+// the schema.
+func CheckOutputSchema(found *Problems, field string, raw json.RawMessage) {
+	if raw == nil || found.Has(field) {
+		return
+	}
+	if _, err := schema.CompileOutput(raw); err != nil {
+		found.Add(field, CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
+	}
 }
 
 // IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.

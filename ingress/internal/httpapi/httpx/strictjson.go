@@ -169,6 +169,8 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 		return d.skip()
 	case intKind:
 		return d.integer(dst)
+	case floatKind:
+		return d.float(dst)
 	case structKind:
 		return d.structure(s, dst)
 	case mapKind:
@@ -195,7 +197,7 @@ func begins(k kind, first byte) bool {
 		return first == '"'
 	case boolKind:
 		return first == 't' || first == 'f'
-	case intKind:
+	case intKind, floatKind:
 		return first == '-' || isDigit(first)
 	case listKind:
 		return first == '['
@@ -233,6 +235,21 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	}
 
 	dst.SetInt(n)
+	return nil
+}
+
+// float decodes a number. A number that is too large for a float64 is out of every range, so it has the
+// wrong type.
+func (d *Decoder) float(dst reflect.Value) *apierr.Field {
+	text, err := d.number()
+	if err != nil {
+		return err
+	}
+	n, parseErr := strconv.ParseFloat(string(text), 64)
+	if parseErr != nil {
+		d.add(CodeInvalidType, "must be %s", expected[floatKind])
+	}
+	dst.SetFloat(n)
 	return nil
 }
 

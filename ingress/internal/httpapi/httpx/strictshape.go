@@ -46,6 +46,7 @@ const (
 	longTextKind
 	boolKind
 	intKind
+	floatKind
 	structKind
 	listKind
 	mapKind
@@ -58,7 +59,7 @@ const (
 
 // expected maps each kind to its description in messages.
 var expected = [...]string{
-	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number", structKind: "an object",
+	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number", floatKind: "a number", structKind: "an object",
 	listKind: "a list", mapKind: "an object",
 }
 
@@ -142,6 +143,8 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 		s.kind = boolKind
 	case reflect.Int, reflect.Int64:
 		s.kind = intKind
+	case reflect.Float64:
+		s.kind = floatKind
 	case reflect.Slice:
 		s.kind, s.elem = listKind, shapeFor(typ.Elem())
 	case reflect.Map:

@@ -37,6 +37,9 @@ func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.Completion
 	}
 	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
 	s.Attempt = attempt()
+	settings, names := body.Settings(found.Add)
+	s.Options.Settings, s.SettingNames = settings, settingNames(names)
+	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
 		s.Previous = new("") // the request's history replaces that of the session
 	}

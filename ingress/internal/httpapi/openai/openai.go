@@ -120,6 +120,11 @@ func v1Submission(
 	return s
 }
 
+// settingNames returns the protocol's names of model settings, for errors about them.
+func settingNames(names map[domain.Setting]string) *dispatch.SettingNames {
+	return &dispatch.SettingNames{Fields: names, Unsupported: openaiapi.CodeUnsupported}
+}
+
 // accept accepts a submission and sets the response headers for its run. The caller must release the
 // result.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {

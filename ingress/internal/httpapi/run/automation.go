@@ -26,6 +26,7 @@ type automationBody struct {
 	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
 	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
 	SessionID      httpx.Optional[string]     `json:"sessionId"`
+	httpx.OptionsBody
 }
 
 // runAutomation handles POST /api/internal/run-automation: it runs an agent for a caller that is a system.
@@ -56,6 +57,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
+	s.Options = body.Options(found)
 	if body.SessionID.Set {
 		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
 	}

@@ -22,6 +22,7 @@ type chatBody struct {
 	SessionID string               `json:"sessionId" required:"true"`
 	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
+	httpx.OptionsBody
 
 	before *branch // the conversation before the message, if the format has it
 }
@@ -62,7 +63,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
-		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
+		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
@@ -73,6 +74,9 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		s.Retention = demoRetention
 	}
 
+	if s.Options.Settings != nil && visits(who) {
+		found.Add(string(s.Options.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
+	}
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }

@@ -51,7 +51,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading run for a visitor: %w", err)
 	}
 
-	run.Usage, run.AgentVersion, run.Warnings = domain.Usage{}, nil, nil
+	run.Usage, run.AgentVersion, run.Warnings, run.Settings = domain.Usage{}, nil, nil, nil
 	for i := range run.ToolCalls {
 		hideCallData(&run.ToolCalls[i])
 	}
@@ -87,7 +87,8 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		Run            json.RawMessage        `json:"run,omitempty"`
 	}
 	switch e.Type {
-	case domain.EventRunCreated, domain.EventRunStarted, domain.EventRunRestarted, domain.EventMessageDelta, domain.EventCitationAdded:
+	case domain.EventRunCreated, domain.EventRunStarted, domain.EventRunRestarted, domain.EventMessageDelta, domain.EventCitationAdded,
+		domain.EventOutputDelta:
 		return e.Data, nil
 	case domain.EventToolStarted, domain.EventToolCompleted, domain.EventRequiresAction,
 		domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:

@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from ._group import Group, require_id
+from ._output import json_schema, parsed
 from ._reading import Page, Stream
-from ._requests import json_request
+from ._requests import json_request, with_settings
 from ._transport import Request
 from .types import (
     Agent,
     AgentCheck,
     Deleted,
     ImportedEndpoints,
+    ModelSetting,
+    ModelSettings,
     OpenApiImport,
+    OutputOptions,
+    PromptPreview,
     Run,
     Template,
     ToolsChange,
@@ -38,6 +43,8 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        settings: ModelSettings | None = None,
+        overridable: Sequence[ModelSetting] | None = None,
     ) -> Agent:
         """Create an agent from a name and a system prompt, or from a template and changes to it.
 
@@ -45,7 +52,8 @@ class Agents(Group):
         out.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
-        return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
+        body = with_settings({**body, "overridable": overridable}, settings)
+        return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False, nulls=True))
 
     def get(self, agent_id: str) -> Agent:
         """Read an agent."""
@@ -67,15 +75,19 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        settings: ModelSettings | None = None,
+        overridable: Sequence[ModelSetting] | None = None,
         version: int | None = None,
     ) -> Agent:
         """Change an agent.
 
-        Omitted fields keep their values. With `version`, a different version raises
-        `ConflictError`.
+        Omitted fields keep their values. A setting of None is removed. With `version`, a
+        different version raises `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
-        return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": require_id(agent_id)}, body, repeatable=version is None))
+        body = with_settings({**body, "overridable": overridable}, settings)
+        query = {"id": require_id(agent_id)}
+        return self._http.call(Agent, json_request("PUT", "/api/agents", query, body, repeatable=version is None, nulls=True))
 
     def delete(self, agent_id: str) -> Deleted:
         """Delete an agent. Its queued runs are cancelled. Finished runs stay readable."""
@@ -93,6 +105,19 @@ class Agents(Group):
         """
         query = {"id": require_id(agent_id), "action": "check"}
         return self._http.call(AgentCheck, Request("POST", "/api/agents", query, repeatable=False))
+
+    def preview(
+        self,
+        agent_id: str,
+        *,
+        system_prompt: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> PromptPreview:
+        """Return an agent's system prompt, or another one, with the values of its variables."""
+        query = {"id": require_id(agent_id), "action": "preview"}
+        body = {"systemPrompt": system_prompt, "input": input, "sessionId": session_id}
+        return self._http.call(PromptPreview, json_request("POST", "/api/agents", query, body))
 
 
 class Templates(Group):
@@ -117,6 +142,8 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -125,10 +152,31 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
+        `settings` take precedence over the agent's; None means the model's default.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(
+        self,
+        *,
+        message: str,
+        schema: Any,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a message and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. If
+        the run does not complete, `RunFailedError` is raised.
+        """
+        output: OutputOptions = {"schema": json_schema(schema)}
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, stream=False)
+        return parsed(self._client.runs._submitted(request, True, timeout), schema)
 
     def stream(
         self,
@@ -137,17 +185,28 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, stream=True)
         return self._client.runs._events(request)
 
     def _request(
-        self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
+        self,
+        message: str,
+        agent_id: str | None,
+        template_id: str | None,
+        session_id: str | None,
+        key: str | None,
+        output: OutputOptions | None,
+        settings: ModelSettings | None = None,
+        *,
+        stream: bool,
     ) -> Request:
         if (agent_id is None) == (template_id is None):
             raise ValueError("pass exactly one of agent_id and template_id")
@@ -158,9 +217,10 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "stream": stream or None}
+        body = {"sessionId": session_id, "message": message, "output": output, "stream": stream or None}
+        body = with_settings(body, settings)
         query = {"action": "chat", "id": agent_id, "template": template_id}
-        return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
+        return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key}, nulls=True)
 
 
 def _agent(

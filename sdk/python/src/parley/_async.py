@@ -23,7 +23,7 @@ from ._knowledge import Knowledge
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._runs import Automations, Runs
 from ._transport import CURRENT, Call
-from .types import Run, RunEvent
+from .types import ModelSettings, OutputOptions, Run, RunEvent
 
 _T = TypeVar("_T")
 _G = TypeVar("_G", bound=Group)
@@ -249,6 +249,7 @@ class AsyncAgents(AsyncGroup[Agents]):
     delete = _Call(Agents.delete)
     import_endpoints = _Call(Agents.import_endpoints)
     check = _Call(Agents.check)
+    preview = _Call(Agents.preview)
 
 
 class AsyncTemplates(AsyncGroup[Templates]):
@@ -261,6 +262,8 @@ class AsyncTemplates(AsyncGroup[Templates]):
 class AsyncChat(AsyncGroup[Chat]):
     """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
 
+    parse = _Call(Chat.parse)
+
     async def __call__(
         self,
         *,
@@ -268,6 +271,8 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -276,7 +281,8 @@ class AsyncChat(AsyncGroup[Chat]):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
+        `settings` take precedence over the agent's; None means the model's default.
         """
         return await self._workers.run(
             lambda: self._group(
@@ -284,6 +290,8 @@ class AsyncChat(AsyncGroup[Chat]):
                 agent_id=agent_id,
                 template_id=template_id,
                 session_id=session_id,
+                settings=settings,
+                output=output,
                 idempotency_key=idempotency_key,
                 wait=wait,
                 timeout=timeout,
@@ -297,6 +305,8 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncStream:
         """Return the events of a message's run.
@@ -304,7 +314,13 @@ class AsyncChat(AsyncGroup[Chat]):
         The message is sent when the stream is first read.
         """
         stream = self._group.stream(
-            message=message, agent_id=agent_id, template_id=template_id, session_id=session_id, idempotency_key=idempotency_key
+            message=message,
+            agent_id=agent_id,
+            template_id=template_id,
+            session_id=session_id,
+            output=output,
+            settings=settings,
+            idempotency_key=idempotency_key,
         )
         return AsyncStream(self._workers, stream)
 
@@ -313,6 +329,7 @@ class AsyncAutomations(AsyncGroup[Automations]):
     """Runs of agents by schedulers, webhooks and services."""
 
     run = _Call(Automations.run)
+    parse = _Call(Automations.parse)
     get = _Call(Automations.get)
     list = _List(Automations.list)
 

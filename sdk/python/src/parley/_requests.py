@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from ._transport import Request
+from .types import ModelSettings
 
 
 def json_request(
@@ -64,3 +65,8 @@ def form_request(
     body.write(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'.encode(errors="surrogatepass"))
     body.write(f"Content-Type: {kind}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode())
     return Request(method, "/api/knowledge", query or {}, {"Content-Type": f"multipart/form-data; boundary={boundary}"}, body.getvalue())
+
+
+def with_settings(body: Mapping[str, Any], settings: ModelSettings | None) -> dict[str, Any]:
+    """Return the fields of a body that are not None, and all settings, which may be None."""
+    return {**{name: value for name, value in body.items() if value is not None}, **(settings or {})}

@@ -11,10 +11,11 @@ from typing import Any, Literal
 from ._errors import WaitEndedError
 from ._events import Source
 from ._group import Group, require_id
+from ._output import json_schema, parsed
 from ._reading import Page, Stream
-from ._requests import json_request
+from ._requests import json_request, with_settings
 from ._transport import Request
-from .types import Automation, Run, RunSummary, RunStatus, Timeline
+from .types import Automation, ModelSettings, OutputOptions, Run, RunSummary, RunStatus, Timeline
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
 """The decisions that a person can make about a run that is `requires_action`."""
@@ -36,6 +37,8 @@ class Automations(Group):
         trigger_type: str | None = None,
         ttl_override: int | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
+        settings: ModelSettings | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -46,17 +49,28 @@ class Automations(Group):
         Its key `message`, or the argument `message`, is the text. Calls with the same
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
+        `output` is the form of the answer. `settings` take precedence over the agent's; None means
+        the model's default.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
-        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id, "output": output}
+        body = with_settings(body, settings)
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
-        request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
+        request = json_request("POST", "/api/internal/run-automation", {}, body, headers, nulls=True)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(self, *, schema: Any, **trigger: Any) -> Any:
+        """Run an agent and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. The
+        other arguments are those of `run`. If the run does not complete, `RunFailedError` is raised.
+        """
+        return parsed(self.run(**trigger, output={"schema": json_schema(schema)}, wait=True), schema)
 
     def get(self, automation_id: str) -> Automation:
         """Read an automation with its newest run."""

@@ -257,6 +257,7 @@ __all__ = [
     "LoginSession",
     "LoginSessionId",
     "LoginSessionList",
+    "MaxOutputTokens",
     "MaybeTime",
     "McpEvent",
     "McpMessage",
@@ -274,6 +275,8 @@ __all__ = [
     "Metadata",
     "MetricsAnswer",
     "Model",
+    "ModelSetting",
+    "ModelSettings",
     "Name",
     "NewAgent",
     "NewBudget",
@@ -308,6 +311,7 @@ __all__ = [
     "OpenAiCompletionRequest",
     "OpenAiCompletionRequestMetadata",
     "OpenAiCompletionRequestResponse_format",
+    "OpenAiCompletionRequestResponse_formatJson_schema",
     "OpenAiCompletionRequestStream_options",
     "OpenAiContent",
     "OpenAiContent3Item",
@@ -336,6 +340,7 @@ __all__ = [
     "OpenAiResponseReasoning",
     "OpenAiResponseRequest",
     "OpenAiResponseRequestConversation3",
+    "OpenAiResponseRequestReasoning",
     "OpenAiResponseRequestText",
     "OpenAiResponseRequestTextFormat",
     "OpenAiResponseText",
@@ -362,8 +367,15 @@ __all__ = [
     "OrganizationId",
     "OrganizationName",
     "Origins",
+    "OutputDeltaEvent",
+    "OutputDeltaEventData",
+    "OutputMismatch",
+    "OutputOptions",
+    "OutputSchema",
+    "Overridable",
     "OwnInvitation",
     "OwnInvitationList",
+    "ParallelToolCalls",
     "Passage",
     "Password",
     "PasswordReset",
@@ -412,6 +424,8 @@ __all__ = [
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
+    "PromptPreview",
+    "PromptPreviewRequest",
     "ProviderError",
     "PutAgentsAnswer",
     "PutAgentsBody",
@@ -439,6 +453,7 @@ __all__ = [
     "PutOrganizationsQuery",
     "Readiness",
     "ReadyzAnswer",
+    "ReasoningEffort",
     "ReceiveDeliveryAnswer",
     "ReceiveDeliveryAnswer1",
     "ReceiveDeliveryBody",
@@ -475,6 +490,7 @@ __all__ = [
     "RunSummary",
     "RunWarning",
     "SecretHeaders",
+    "Seed",
     "Session",
     "SessionId",
     "SessionList",
@@ -489,9 +505,11 @@ __all__ = [
     "SourceId",
     "Span",
     "SpanKind",
+    "Stop",
     "Switch",
     "SwitchChange",
     "TakenDelivery",
+    "Temperature",
     "Template",
     "TemplateId",
     "TemplateList",
@@ -513,6 +531,7 @@ __all__ = [
     "ToolsKnowledge",
     "ToolsMcp",
     "ToolsVoice",
+    "TopP",
     "Trigger",
     "Url",
     "UrlTemplate",
@@ -659,6 +678,12 @@ MaybeTime: TypeAlias = str | None
 """A time in UTC with milliseconds, or null."""
 
 
+OutputSchema: TypeAlias = dict[str, Any]
+"""A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+documents. See the guide to structured output.
+"""
+
+
 class Hook(TypedDict):
     """A URL that receives a source's deliveries; each delivery starts a run of an agent."""
 
@@ -692,6 +717,10 @@ class Hook(TypedDict):
     """
 
     messageTemplate: HookTemplate
+
+    outputSchema: OutputSchema | None
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: list[HookFilter]
     coalesce: HookCoalesce | None
     enabled: bool
@@ -742,6 +771,10 @@ class NewHook(TypedDict):
     """For `hmac` and `token`."""
 
     messageTemplate: HookTemplate
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
 
@@ -760,6 +793,10 @@ class HookChange(TypedDict):
     signatureHeader: NotRequired[str | None]
     deliveryIdHeader: NotRequired[str | None]
     messageTemplate: NotRequired[HookTemplate]
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
     enabled: NotRequired[bool]
@@ -1362,6 +1399,52 @@ class Widget(TypedDict):
     """Whether a secret is set; it is never shown."""
 
 
+Temperature: TypeAlias = float | None
+"""How random answers are. Anthropic's models accept at most 1. null: the model's default."""
+
+
+TopP: TypeAlias = float | None
+"""The model chooses among the likeliest tokens with this total probability. null: the model's
+default.
+"""
+
+
+MaxOutputTokens: TypeAlias = int | None
+"""Maximum tokens of one answer of the model, including its reasoning. An answer that reaches
+it ends with the `finishReason` `length`. null: the model's default.
+"""
+
+
+ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None
+"""How much the model reasons. Models accept some of these values. null: the model's default."""
+
+
+Seed: TypeAlias = int | None
+"""Makes the model's answers repeatable, as far as its provider supports this."""
+
+
+Stop: TypeAlias = list[str] | None
+"""Texts before which the answer ends."""
+
+
+ParallelToolCalls: TypeAlias = bool | None
+"""Whether the model may request several tools at once. null: the model's default, which is
+true.
+"""
+
+
+ModelSetting: TypeAlias = Literal[
+    "temperature",
+    "topP",
+    "maxOutputTokens",
+    "reasoningEffort",
+    "seed",
+    "stop",
+    "parallelToolCalls",
+]
+"""The name of a model setting."""
+
+
 class ConnectionCheck(TypedDict):
     """The result for one connection."""
 
@@ -1403,7 +1486,9 @@ class Agent(TypedDict):
     description: str
 
     systemPrompt: str
-    """The agent's instructions."""
+    """The agent's instructions. `{{organization.name}}`, `{{now}}`, `{{session.id}}` and
+    `{{input.…}}` are replaced in each run.
+    """
 
     model: str
     """`provider/model`, `offline` or `offline/echo`. The service's default appears under its
@@ -1415,10 +1500,26 @@ class Agent(TypedDict):
     allowedCallers: AllowedCallers
     widget: Widget
 
+    outputSchema: OutputSchema | None
+    """The schema that answers must match; null: answers are text. `output` of a request takes
+    precedence.
+    """
+
     appendSources: bool
     """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
     files that programs made, for clients that ignore annotations.
     """
+
+    temperature: Temperature
+    topP: TopP
+    maxOutputTokens: MaxOutputTokens
+    reasoningEffort: ReasoningEffort
+    seed: Seed
+    stop: Stop
+    parallelToolCalls: ParallelToolCalls
+
+    overridable: list[ModelSetting]
+    """The model settings that a chat or trigger may change."""
 
     version: int
     """Increases with each change."""
@@ -1430,6 +1531,51 @@ class Agent(TypedDict):
 
     createdAt: Time
     updatedAt: Time
+
+
+Overridable: TypeAlias = list[ModelSetting] | None
+"""The model settings that a chat or trigger may change. Default: all. An empty list: none."""
+
+
+class ModelSettings(TypedDict):
+    """The model settings of a run. An absent one had the model's default."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    cleared: NotRequired[list[ModelSetting]]
+    """The agent's settings that the request replaced by the model's default; only in the
+    input.
+    """
+
+
+class PromptPreview(TypedDict):
+    """A system prompt with the values of its variables."""
+
+    systemPrompt: str
+
+
+class PromptPreviewRequest(TypedDict):
+    """What a run would have. All fields may be missing."""
+
+    systemPrompt: NotRequired[str]
+    """The prompt to fill; default: the agent's."""
+
+    input: NotRequired[dict[str, Any]]
+    """The run's input. Default: none, and its variables are empty."""
+
+    sessionId: NotRequired[SessionId]
+
+
+class OutputOptions(TypedDict):
+    """The form of the answer. It takes precedence over the agent's `outputSchema`."""
+
+    schema: OutputSchema
 
 
 class AgentList(TypedDict):
@@ -1576,12 +1722,21 @@ class NewAgent(TypedDict):
     """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files. Default:
     `false`.
     """
 
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    overridable: NotRequired[Overridable]
     templateId: NotRequired[TemplateId]
 
 
@@ -1598,9 +1753,19 @@ class AgentChange(TypedDict):
     tools: NotRequired[ToolsChange | None]
     allowedCallers: NotRequired[AllowedCallers | None]
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    overridable: NotRequired[Overridable]
 
     version: NotRequired[int]
     """Change the agent only if it has this version."""
@@ -1729,6 +1894,15 @@ class ChatMessage(TypedDict):
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
 
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    output: NotRequired[OutputOptions]
+
 
 class AutomationTriggerInput(TypedDict):
     """`message` is the text for the agent; all other keys are passed to it as data."""
@@ -1753,6 +1927,15 @@ class AutomationTrigger(TypedDict):
 
     sessionId: NotRequired[SessionId]
     """The session to continue. Default: a new session for each run."""
+
+    temperature: NotRequired[Temperature]
+    topP: NotRequired[TopP]
+    maxOutputTokens: NotRequired[MaxOutputTokens]
+    reasoningEffort: NotRequired[ReasoningEffort]
+    seed: NotRequired[Seed]
+    stop: NotRequired[Stop]
+    parallelToolCalls: NotRequired[ParallelToolCalls]
+    output: NotRequired[OutputOptions]
 
 
 RunStatus: TypeAlias = Literal[
@@ -1785,6 +1968,11 @@ class RunOutput(TypedDict):
 
     message: str
 
+    data: NotRequired[Any]
+    """The answer as JSON that matches the schema; absent if there was no schema. `message` is
+    its text.
+    """
+
 
 class Citation(TypedDict):
     """Ties a part of the answer to the source text that supports it."""
@@ -1814,6 +2002,9 @@ class Citation(TypedDict):
     """The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of
     earlier versions.
     """
+
+    path: NotRequired[str]
+    """The JSON Pointer of the cited value in `output.data`; absent if the answer is text."""
 
 
 class ToolCall(TypedDict):
@@ -1879,6 +2070,9 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
+    # The answer does not match the output schema, also after one correction. `errors` has the
+    # paths.
+    "output_invalid",
     # Too many runs of the organization are waiting for a person's decision.
     "action_limit",
     # No decision was made on the required action within 24 hours.
@@ -1905,6 +2099,15 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class OutputMismatch(TypedDict):
+    """A part of an answer that does not match its schema."""
+
+    path: str
+    """A JSON Pointer; empty for the whole answer."""
+
+    message: str
+
+
 class ProviderError(TypedDict):
     """The response with which a model provider refused a call."""
 
@@ -1920,6 +2123,9 @@ class RunError(TypedDict):
 
     code: RunErrorCode
     message: str
+
+    errors: NotRequired[list[OutputMismatch]]
+    """For `output_invalid`: what does not match the schema."""
 
     provider: NotRequired[ProviderError]
     """Only for admins, in responses with a whole run: what the model's provider responded.
@@ -2036,6 +2242,11 @@ class Run(TypedDict):
 
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+    settings: NotRequired[ModelSettings]
+    """The model settings of the run: those of its request, otherwise the agent's. Absent if
+    none, and until the run has finished.
+    """
 
     attempts: int
     """How often a worker has started the run."""
@@ -2294,6 +2505,9 @@ class TimelineInput(TypedDict):
 
     data: NotRequired[dict[str, Any]]
     """The other keys of an automation's input."""
+
+    settings: NotRequired[ModelSettings]
+    """The model settings of the request."""
 
 
 class Timeline(TypedDict):
@@ -2622,6 +2836,21 @@ class CitationAddedEvent(TypedDict):
     data: CitationAddedEventData
 
 
+class OutputDeltaEventData(TypedDict):
+    runId: RunId
+
+    data: Any
+    """As `output.data` of the run."""
+
+
+class OutputDeltaEvent(TypedDict):
+    """The answer as JSON that matches its schema, complete, once."""
+
+    id: EventId
+    event: Literal["output.delta"]
+    data: OutputDeltaEventData
+
+
 class RequiresActionEventData(TypedDict):
     runId: RunId
     requiredAction: RequiredAction
@@ -2657,6 +2886,7 @@ RunEvent: TypeAlias = (
     | MessageDeltaEvent
     | ToolEvent
     | CitationAddedEvent
+    | OutputDeltaEvent
     | RequiresActionEvent
     | RunEndedEvent
 )
@@ -2679,6 +2909,7 @@ class AiSdkEventData2(TypedDict):
         "source-document",
         "data-run",
         "data-citation",
+        "data-output",
         "data-required-action",
         "finish-step",
         "finish",
@@ -3764,13 +3995,26 @@ class OpenAiCompletionRequestMetadata(TypedDict):
     """Whether the text ends with a list of sources and files."""
 
 
+class OpenAiCompletionRequestResponse_formatJson_schema(TypedDict):
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: OutputSchema
+    strict: NotRequired[bool | None]
+
+
 class OpenAiCompletionRequestResponse_format(TypedDict):
-    type: NotRequired[Literal["text"]]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NotRequired[OpenAiCompletionRequestResponse_formatJson_schema | dict[str, Any]]
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. Fields not listed here are ignored, among them `user`,
-    `temperature`, `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+    """A conversation to answer. The model settings need the agent's permission
+    (`overridable`). Fields not listed here are ignored, such as `user`.
     """
 
     model: str
@@ -3797,9 +4041,42 @@ class OpenAiCompletionRequest(TypedDict):
     functions: NotRequired[list[Any] | None]
     tool_choice: NotRequired[Literal["none", "auto"] | None]
     function_call: NotRequired[Literal["none", "auto"] | None]
+
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
     logprobs: NotRequired[Literal[False] | None]
-    stop: NotRequired[Literal[""] | list[Any] | None]
+
+    temperature: NotRequired[float | None]
+    """How random the answer is."""
+
+    top_p: NotRequired[float | None]
+    """The model chooses among the likeliest tokens with this total probability."""
+
+    max_completion_tokens: NotRequired[int | None]
+    """Maximum tokens of one answer of the model."""
+
+    max_tokens: NotRequired[int | None]
+    """The older name of `max_completion_tokens`, which takes precedence."""
+
+    reasoning_effort: NotRequired[(
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+        | None
+    )]
+    """How much the model reasons."""
+
+    seed: NotRequired[int | None]
+    """Makes answers repeatable."""
+
+    stop: NotRequired[str | list[str] | None]
+    """Texts before which the answer ends, each of 1 to 256 characters."""
+
+    parallel_tool_calls: NotRequired[bool | None]
+    """Whether the model may request several tools at once."""
+
     audio: NotRequired[None]
     modalities: NotRequired[list[Literal["text"]] | None]
 
@@ -3941,18 +4218,31 @@ class OpenAiResponseRequestConversation3(TypedDict):
     id: str
 
 
+class OpenAiResponseRequestReasoning(TypedDict):
+    """Other fields are ignored."""
+
+    effort: NotRequired[Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None]
+    """How much the model reasons."""
+
+
 class OpenAiResponseRequestTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
+    """As `response_format` of `/v1/chat/completions`."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool | None]
 
 
 class OpenAiResponseRequestText(TypedDict):
     format: NotRequired[OpenAiResponseRequestTextFormat | dict[str, Any] | None]
+    """As `response_format` of `/v1/chat/completions`."""
 
 
 class OpenAiResponseRequest(TypedDict):
-    """A request for a response. Fields not listed here are ignored, among them `user`,
-    `temperature`, `top_p`, `max_output_tokens` and `reasoning`: the agent's configuration
-    decides.
+    """A request for a response. The model settings need the agent's permission
+    (`overridable`). Fields not listed here are ignored, such as `user`.
     """
 
     model: str
@@ -3999,6 +4289,22 @@ class OpenAiResponseRequest(TypedDict):
     """Must be empty: agents use their own tools."""
 
     tool_choice: NotRequired[Literal["none", "auto"] | None]
+
+    temperature: NotRequired[float | None]
+    """How random the answer is."""
+
+    top_p: NotRequired[float | None]
+    """The model chooses among the likeliest tokens with this total probability."""
+
+    max_output_tokens: NotRequired[int | None]
+    """Maximum tokens of one answer of the model."""
+
+    reasoning: NotRequired[OpenAiResponseRequestReasoning | dict[str, Any] | None]
+    """Other fields are ignored."""
+
+    parallel_tool_calls: NotRequired[bool | None]
+    """Whether the model may request several tools at once."""
+
     text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
     top_logprobs: NotRequired[int | None]
     prompt: NotRequired[None]
@@ -4140,15 +4446,21 @@ own tools, all others are `mcp_call` items of the server `parley`.
 
 
 class OpenAiResponseReasoning(TypedDict):
-    effort: NotRequired[None]
+    effort: NotRequired[str | None]
     summary: NotRequired[None]
 
 
 class OpenAiResponseTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool]
 
 
 class OpenAiResponseText(TypedDict):
+    """The requested format."""
+
     format: NotRequired[OpenAiResponseTextFormat]
 
 
@@ -4192,22 +4504,28 @@ class OpenAiResponse(TypedDict):
     """Why the answer ended early; null if it did not."""
 
     instructions: str | None
-    max_output_tokens: None
+
+    max_output_tokens: int | None
+    """This and the other model settings are those of the request, otherwise the agent's."""
+
     metadata: dict[str, str]
     model: str
 
     output: list[OpenAiItem]
     """The tool calls in their order, and the message; in a stream, in order of their start."""
 
-    parallel_tool_calls: Literal[True]
+    parallel_tool_calls: bool
     previous_response_id: str | None
     reasoning: OpenAiResponseReasoning
     store: bool
-    temperature: None
+    temperature: float | None
+
     text: OpenAiResponseText
+    """The requested format."""
+
     tool_choice: Literal["auto"]
     tools: list[Any]
-    top_p: None
+    top_p: float | None
     truncation: Literal["disabled"]
     usage: OpenAiResponseUsage | None
     parley: OpenAiRunNames
@@ -4319,14 +4637,16 @@ GetAgentsAnswer: TypeAlias = AgentList | Agent
 
 class PostAgentsQuery(TypedDict):
     """The query parameters of `POST /api/agents`: Chat with an agent or a template, create an
-    agent, import endpoints, or check connections.
+    agent, import endpoints, check connections, or preview a prompt.
     """
 
-    action: NotRequired[Literal["chat", "import-openapi", "check"]]
-    """`chat`, `import-openapi` or `check`; omit it to create an agent."""
+    action: NotRequired[Literal["chat", "import-openapi", "check", "preview"]]
+    """`chat`, `import-openapi`, `check` or `preview`; omit it to create an agent."""
 
     id: NotRequired[AgentId]
-    """With `action`: the agent to chat with, to import into, or to check."""
+    """With `action`: the agent to chat with, to import into, to check, or whose prompt to
+    fill.
+    """
 
     template: NotRequired[TemplateId]
     """With `action=chat`: the template to chat with."""
@@ -4356,7 +4676,7 @@ PostAgentsHeaders = TypedDict(
     },
 )
 """The headers of `POST /api/agents`: Chat with an agent or a template, create an agent, import
-endpoints, or check connections.
+endpoints, check connections, or preview a prompt.
 """
 
 
@@ -4364,17 +4684,18 @@ PostAgentsBody: TypeAlias = (
     ChatMessage
     | NewAgent
     | OpenApiImport
+    | PromptPreviewRequest
     | AiSdkChat | dict[str, Any]
     | AgUiInput | dict[str, Any]
 )
 """The body of `POST /api/agents`: Chat with an agent or a template, create an agent, import
-endpoints, or check connections.
+endpoints, check connections, or preview a prompt.
 """
 
 
-PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | Agent
+PostAgentsAnswer: TypeAlias = Run | ImportedEndpoints | AgentCheck | PromptPreview | Agent
 """The response to `POST /api/agents`: Chat with an agent or a template, create an agent,
-import endpoints, or check connections.
+import endpoints, check connections, or preview a prompt.
 """
 
 
@@ -6285,6 +6606,11 @@ class CompletedRun(TypedDict):
 
     appendSources: NotRequired[Literal[True]]
     """The agent's setting `appendSources` at the time of acceptance; absent if it was off."""
+
+    settings: NotRequired[ModelSettings]
+    """The model settings of the run: those of its request, otherwise the agent's. Absent if
+    none, and until the run has finished.
+    """
 
     attempts: int
     """How often a worker has started the run."""

@@ -183,6 +183,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		}
 	}
 
+	useAnswer(&r)
 	r.Thinking = writeThinking(model, thoughts)
 	r.Usage = a.usage(req, &r)
 	return r, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -44,13 +45,21 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
 
-	for _, spec := range req.Tools {
+	specs := req.Tools
+	if len(req.Output) > 0 {
+		specs = append(slices.Clip(specs), answerSpec(req))
+		if len(req.Tools) == 0 && !m.size.adaptive { // a model that thinks rejects the choice of a tool
+			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
+		}
+	}
+	for _, spec := range specs {
 		tool, err := newTool(spec, m.provider.official)
 		if err != nil {
 			return p, err
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+	m.setSettings(&p, req.Settings)
 	return p, nil
 }
 

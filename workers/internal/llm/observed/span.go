@@ -18,6 +18,11 @@ func (m *model) begin(span tracing.Span, req llm.Request) {
 	if req.MaxTokens > 0 {
 		span.Int("gen_ai.request.max_tokens", req.MaxTokens)
 	}
+	span.Float("gen_ai.request.temperature", req.Settings.Temperature)
+	span.Float("gen_ai.request.top_p", req.Settings.TopP)
+	if req.Settings.Seed != nil {
+		span.Int("gen_ai.request.seed", *req.Settings.Seed)
+	}
 	if m.observer.content {
 		span.Str("gen_ai.system_instructions", written([]part{{Type: "text", Content: req.System}}))
 		span.Str("gen_ai.input.messages", written(messages(req.Messages)))

@@ -42,9 +42,13 @@
 //     or "plot" before it, plots the numbers.
 //   - The answer contains the program's output and files, or the error that ended it.
 //
+// If the answer must match a schema, the model fills the schema: see package fill.
+//
 // "offline/echo" answers "echo: " and the message.
 //
-// Both give the same answer to the same request, and end it after Request.MaxTokens tokens. Their tokens are whitespace-separated words: of
-// the whole prompt and the answer for "offline", of the message and the answer for
-// "offline/echo", which reads nothing else.
+// Both give the same answer to the same request. They end it after Request.MaxTokens tokens, and before
+// a text of the setting stop. If parallelToolCalls is false, "offline" requests only the first tool.
+// The other settings have no effect. Their tokens are whitespace-separated words: of the whole prompt
+// and the answer for "offline", of the message and the answer for "offline/echo", which reads nothing
+// else.
 package offline

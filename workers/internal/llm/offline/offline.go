@@ -51,12 +51,20 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 		message = req.Messages[i].Text
 	}
 
-	text, stop := limited("echo: "+message, req.MaxTokens)
+	text, stop := limited(stopped("echo: "+message, req.Settings.Stop), req.MaxTokens)
 	emit(llm.Delta{Text: text})
 	return llm.Response{
 		Text: text, Model: "offline/echo", StopReason: stop,
 		Usage: llm.Usage{InputTokens: countWords(message), OutputTokens: countWords(text)},
 	}, nil
+}
+
+// stopped returns an answer up to the first of the texts that end it.
+func stopped(text string, stop []string) string {
+	for _, end := range stop {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return text
 }
 
 // limited returns the first words of an answer, at most maxTokens or all if it is 0, and why the
@@ -93,6 +101,9 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		res.ToolCalls = nil // tools are requested only once for each message
 	}
 
+	if one := req.Settings.ParallelToolCalls; one != nil && !*one && len(res.ToolCalls) > 1 {
+		res.ToolCalls = res.ToolCalls[:1]
+	}
 	if len(res.ToolCalls) > 0 {
 		for i := range res.ToolCalls {
 			res.ToolCalls[i].ID = "call_" + strconv.Itoa(i+1)
@@ -102,11 +113,15 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		return res, nil
 	}
 
-	res.Text = p.answer()
-	if req.SessionStart {
-		res.Text = notice + res.Text
+	switch {
+	case len(req.Output) > 0:
+		res.Text = p.filled(req.Output)
+	case req.SessionStart:
+		res.Text = notice + p.answer()
+	default:
+		res.Text = p.answer()
 	}
-	res.Text, res.StopReason = limited(res.Text, req.MaxTokens)
+	res.Text, res.StopReason = limited(stopped(res.Text, req.Settings.Stop), req.MaxTokens)
 	res.Usage.OutputTokens = countWords(res.Text)
 	return res, emitWords(ctx, res.Text, emit)
 }
@@ -122,9 +137,13 @@ type prompt struct {
 	results []llm.ToolResult // results of the tools requested for the message
 }
 
-// read parses a request. The last user message is the message to answer.
+// read parses a request. The last user message is the message to answer. A request to correct an
+// answer has the same answer again.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
+	if req.Correction {
+		req.Messages = req.Messages[:max(len(req.Messages)-2, 0)]
+	}
 	i := lastUser(req.Messages)
 	if i < 0 {
 		return p

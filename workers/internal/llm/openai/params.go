@@ -40,6 +40,13 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		p.Tools = append(p.Tools, tool)
 	}
 
+	if len(req.Output) > 0 {
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "answer", Schema: req.Output},
+		}
+	}
+
+	setSettings(&p, req.Settings)
 	switch {
 	case req.MaxTokens <= 0:
 	case official:

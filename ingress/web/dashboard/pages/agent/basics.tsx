@@ -8,6 +8,7 @@ import { Check, saidOf, Switch, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
+import { PromptPreview } from "./preview";
 
 const promptMost = 32_000;
 
@@ -20,7 +21,8 @@ export function Basics({ editor }: { editor: Editor }) {
         <TextField label="Description" value={draft.description} maxLength={2000} onChange={(v) => set("description", v)} fault={fault("description")}
           hint="Shown to people in the list of agents. The model does not see it." />
         <TextArea label="System prompt" value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
-          hint={<>The agent's role, how it works, and what it must not do. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
+          hint={<>The agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in each run. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
+        {draft.systemPrompt.includes("{{") && <PromptPreview agentId={editor.agent.id} prompt={draft.systemPrompt} />}
         <Switch label="List of sources in the text" checked={draft.appendSources} onChange={(on) => set("appendSources", on)}
           hint="For clients of OpenAI's API that ignore annotations, for example Open WebUI and LibreChat. The text of answers on /v1 ends with the cited sources, and with links to the files that programs made." />
       </div>

@@ -61,8 +61,28 @@ export interface Draft {
   "widget.enabled": boolean;
   "widget.allowedOrigins": string[];
   "widget.identitySecret": string;
+  outputSchema: string;
   appendSources: boolean;
+  // Model settings as they are typed; empty: the model's default.
+  temperature: string;
+  topP: string;
+  maxOutputTokens: string;
+  reasoningEffort: string;
+  seed: string;
+  stop: string;
+  parallelToolCalls: "" | "true" | "false";
+  overridable: string[];
 }
+
+/** The names of the model settings, in the order of the form. */
+export const settingNames = ["temperature", "topP", "maxOutputTokens", "reasoningEffort", "seed", "stop", "parallelToolCalls"] as const;
+export type SettingName = (typeof settingNames)[number];
+
+/** The form's labels of the model settings. */
+export const settingWords: Record<SettingName, string> = {
+  temperature: "Temperature", topP: "Top P", maxOutputTokens: "Maximum output tokens", reasoningEffort: "Reasoning effort", seed: "Seed",
+  stop: "Stop texts", parallelToolCalls: "Parallel tool calls",
+};
 
 export type Field = keyof Draft;
 
@@ -87,6 +107,12 @@ export const newEndpoint = (): EndpointDraft =>
 
 export const newServer = (): ServerDraft => ({ key: nextKey(), name: "", url: "", headers: [], sideEffect: "unsafe" });
 
+const typed = (value: number | null): string => (value === null ? "" : String(value));
+
+/** Stop texts are typed one per line, so a line break within one is written as \\n. */
+const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+const unescaped = (line: string): string => line.replace(/\\(n|\\)/g, (_, c: string) => (c === "n" ? "\n" : "\\"));
+
 export function draftOf(agent: Agent): Draft {
   const { webSearch, codeExecution, knowledge, httpRequest, mcp, voice } = agent.tools;
   return {
@@ -102,7 +128,11 @@ export function draftOf(agent: Agent): Draft {
     "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+    outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
     appendSources: agent.appendSources,
+    temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
+    reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
+    parallelToolCalls: agent.parallelToolCalls === null ? "" : agent.parallelToolCalls ? "true" : "false", overridable: agent.overridable,
   };
 }
 
@@ -158,7 +188,15 @@ function valueOf(draft: Draft, field: Field): unknown {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
     case "tools.mcp.servers": return draft[field].map(serverBody);
     case "tools.knowledge.metadata": return draft[field].length === 0 ? null : object(draft[field]);
+    case "outputSchema": return draft[field].trim() === "" ? null : (JSON.parse(draft[field]) as unknown);
     case "widget.identitySecret": return draft[field] === "" ? null : draft[field];
+    case "temperature": case "topP": case "maxOutputTokens": case "seed": return draft[field].trim() === "" ? null : Number(draft[field]);
+    case "reasoningEffort": return draft[field] === "" ? null : draft[field];
+    case "parallelToolCalls": return draft[field] === "" ? null : draft[field] === "true";
+    case "stop": {
+      const texts = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
+      return texts.length === 0 ? null : texts;
+    }
     default: return draft[field];
   }
 }
@@ -201,7 +239,12 @@ export function faultsOf(draft: Draft): FieldError[] {
     if (fault !== "") add(`${at}.inputSchema`, fault);
   });
   draft["tools.mcp.servers"].forEach((s, i) => pairFaults(`tools.mcp.servers[${i}].headers`, s.headers, add));
+  const schema = draft.outputSchema.trim() === "" ? "" : jsonFault(draft.outputSchema);
+  if (schema !== "") add("outputSchema", schema);
   pairFaults("tools.knowledge.metadata", draft["tools.knowledge.metadata"], add);
+  for (const name of ["temperature", "topP", "maxOutputTokens", "seed"] as const) {
+    if (draft[name].trim() !== "" && !Number.isFinite(Number(draft[name]))) add(name, "must be a number");
+  }
   return found;
 }
 
@@ -228,7 +271,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
-  appendSources: "List of sources in the text",
+  outputSchema: "JSON Schema", appendSources: "List of sources in the text", ...settingWords, overridable: "Settings that requests may change",
 };
 
 /** Returns the labels of fields, each once. */

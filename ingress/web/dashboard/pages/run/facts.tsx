@@ -4,6 +4,7 @@ import { address } from "../../api";
 import type { Run } from "../../types";
 import { Copy } from "../../ui/copy";
 import { exactTime, Section, Time } from "../../ui/parts";
+import { settingWords, type SettingName } from "../agent/draft";
 
 export function Facts({ run, name, known }: { run: Run; name: string; known: boolean }) {
   const { type, automationId } = run.trigger;
@@ -20,6 +21,9 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
         <Fact name="Trigger">{type}</Fact>
         {automationId !== null && <Fact name="Automation"><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
         {run.usage.model !== "" && <Fact name="Model"><span class="code">{run.usage.model}</span></Fact>}
+        {run.settings && Object.entries(run.settings).map(([name, value]) => (
+          <Fact key={name} name={settingWords[name as SettingName] ?? name}><span class="code">{JSON.stringify(value)}</span></Fact>
+        ))}
         {run.idempotencyKey !== null && <Fact name="Idempotency key"><Id text={run.idempotencyKey} of="idempotency key" /></Fact>}
         <Fact name="Accepted"><When at={run.createdAt} /></Fact>
         {run.startedAt !== null && <Fact name="Started"><When at={run.startedAt} /></Fact>}

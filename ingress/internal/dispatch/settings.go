@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"context"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// codeInvalidValue is the code of a setting that the agent or its model does not accept.
+const codeInvalidValue = "invalid_value"
+
+// SettingNames are the names of model settings in another protocol.
+type SettingNames struct {
+	Fields      map[domain.Setting]string
+	Unsupported string // the code of a setting that the agent or its model accepts with no value
+}
+
+// fault returns a problem of a setting in the request's own words.
+func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
+	out := apierr.Field{Field: string(f.Setting), Code: codeInvalidValue, Message: f.Message}
+	if n == nil {
+		return out
+	}
+	if name, ok := n.Fields[f.Setting]; ok {
+		out.Field = name
+	}
+	if f.Unsupported {
+		out.Code = n.Unsupported
+	}
+	return out
+}
+
+// checkSettings returns an error if the request changes a model setting that the agent does not let
+// requests change, or that one of its models does not accept. A missing agent is reported later.
+func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
+	asked := s.Options.Settings
+	if asked == nil {
+		return nil
+	}
+
+	var agent domain.Agent
+	var err error
+	if s.AgentID != "" {
+		agent, err = r.store.Agents.Agent(ctx, s.Caller.OrganizationID, s.AgentID)
+	} else {
+		var template domain.Template
+		template, err = r.store.Agents.Template(ctx, s.TemplateID)
+		agent.Model = template.Model
+	}
+	switch {
+	case apierr.CodeFor(err) == apierr.NotFound:
+		return nil
+	case err != nil:
+		return err
+	}
+
+	var found []apierr.Field
+	changed := map[domain.Setting]bool{}
+	for _, name := range asked.Names() {
+		changed[name] = true
+		if !agent.MayOverride(name) {
+			changed[name] = false
+			found = append(found, s.SettingNames.fault(domain.SettingFault{
+				Setting: name, Message: "is not one of the settings that requests to this agent may change", Unsupported: true,
+			}))
+		}
+	}
+
+	// The agent's own settings were checked when it was saved.
+	for _, fault := range r.Models.Faults(agent.Model, agent.FallbackModels, asked.Over(agent.ModelSettings)) {
+		if changed[fault.Setting] || fault.With != "" && changed[fault.With] {
+			found = append(found, s.SettingNames.fault(fault))
+		}
+	}
+	return apierr.InvalidFields(found)
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// previewBody is the body of POST /api/agents?id=&action=preview.
+type previewBody struct {
+	SystemPrompt httpx.Optional[string]                     `json:"systemPrompt"`
+	Input        httpx.Optional[map[string]json.RawMessage] `json:"input"`
+	SessionID    httpx.Optional[string]                     `json:"sessionId"`
+}
+
+// Check checks the fields. All of them may be missing.
+func (b *previewBody) Check(p *httpx.Problems) {
+	if b.SystemPrompt.Set {
+		p.Text("systemPrompt", b.SystemPrompt.Value, 1, maxPrompt)
+		if err := domain.CheckPrompt(b.SystemPrompt.Value); err != nil {
+			p.Add("systemPrompt", httpx.CodeInvalidValue, "%s", err)
+		}
+	}
+	if b.SessionID.Set {
+		httpx.CheckSession(p, "sessionId", b.SessionID.Value)
+	}
+}
+
+// values returns the values of a run with the input that would be created now.
+func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
+	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Value}
+	if raw, ok := b.Input.Value["message"]; ok {
+		if json.Unmarshal(raw, &values.Message) != nil {
+			p.Add("input.message", httpx.CodeInvalidType, "must be a string")
+		}
+		delete(b.Input.Value, "message")
+	}
+	var err error
+	if values.Input, err = json.Marshal(b.Input.Value); err != nil {
+		p.Add("input", httpx.CodeInvalidValue, "input cannot be read")
+	}
+	return values
+}
+
+// promptPreview is a system prompt with the values of its variables.
+type promptPreview struct {
+	SystemPrompt string `json:"systemPrompt"`
+}
+
+// previewPrompt handles POST /api/agents?id=&action=preview: it fills the variables of the agent's system
+// prompt, or of the one in the body, as for a run with the input.
+func (h *Handler) previewPrompt(c *gin.Context) {
+	agentID, err := httpx.RequiredID(c, id.Agent)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.SetLogIDs(c, agentID, "", "")
+	body, err := httpx.Bind[previewBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	organization, err := h.Organizations.Organization(ctx, org)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+
+	found := &httpx.Problems{}
+	values := body.values(organization.Name, found)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	filled, err := domain.FillPrompt(body.SystemPrompt.Or(agent.SystemPrompt), values)
+	if err != nil {
+		httpx.Fail(c, apierr.Invalid("systemPrompt", httpx.CodeTooLong,
+			"must have at most %d characters with the values of its variables", domain.MaxFilledPrompt))
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, promptPreview{filled})
+}

@@ -1,0 +1,127 @@
+package openaiapi
+
+import (
+	"maps"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+// CompletionSettings are the model settings of a request for a chat completion.
+type CompletionSettings struct {
+	Temperature         *float64 `json:"temperature"`
+	TopP                *float64 `json:"top_p"`
+	MaxTokens           *int64   `json:"max_tokens"`
+	MaxCompletionTokens *int64   `json:"max_completion_tokens"`
+	ReasoningEffort     *string  `json:"reasoning_effort"`
+	Seed                *int64   `json:"seed"`
+	Stop                *Stop    `json:"stop"`
+	ParallelToolCalls   *bool    `json:"parallel_tool_calls"`
+}
+
+// Stop contains texts at which the answer should stop.
+type Stop struct {
+	One  string
+	Many []string
+}
+
+// Either marks Stop as a union: one text or a list of texts.
+func (Stop) Either() {}
+
+// texts returns the texts. An empty text or list means none.
+func (s *Stop) texts() []string {
+	if s == nil || s.One == "" && len(s.Many) == 0 {
+		return nil
+	}
+	if s.Many != nil {
+		return s.Many
+	}
+	return []string{s.One}
+}
+
+// ResponseSettings are the model settings of a request for a response.
+type ResponseSettings struct {
+	Temperature       *float64          `json:"temperature"`
+	TopP              *float64          `json:"top_p"`
+	MaxOutputTokens   *int64            `json:"max_output_tokens"`
+	Reasoning         *ReasoningOptions `json:"reasoning"`
+	ParallelToolCalls *bool             `json:"parallel_tool_calls"`
+}
+
+// ReasoningOptions are the options for a model's reasoning.
+type ReasoningOptions struct {
+	Effort *string `json:"effort"`
+}
+
+// The protocol's names of model settings.
+var (
+	completionNames = map[domain.Setting]string{
+		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_completion_tokens",
+		domain.SettingReasoningEffort: "reasoning_effort", domain.SettingParallelToolCalls: "parallel_tool_calls",
+	}
+	responseNames = map[domain.Setting]string{
+		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_output_tokens",
+		domain.SettingReasoningEffort: "reasoning.effort", domain.SettingParallelToolCalls: "parallel_tool_calls",
+	}
+)
+
+// Settings validates the settings. It returns them, or nil if there are none, and their names in the
+// request.
+func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
+	names := completionNames
+	limit := r.MaxCompletionTokens
+	if limit == nil && r.MaxTokens != nil { // the name that older clients use
+		limit = r.MaxTokens
+		names = maps.Clone(completionNames)
+		names[domain.SettingMaxOutputTokens] = "max_tokens"
+	}
+	return checkSettings(domain.ModelSettings{
+		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: limit, ReasoningEffort: r.ReasoningEffort, Seed: r.Seed,
+		Stop: r.Stop.texts(), ParallelToolCalls: r.ParallelToolCalls,
+	}, names, wrong)
+}
+
+// Settings validates the settings. It returns them, or nil if there are none, and their names in the
+// request.
+func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
+	s := domain.ModelSettings{
+		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,
+	}
+	if r.Reasoning != nil {
+		s.ReasoningEffort = r.Reasoning.Effort
+	}
+	return checkSettings(s, responseNames, wrong)
+}
+
+// checkSettings reports the values that no model accepts. It returns the settings and their names, or nil
+// if there are none.
+func checkSettings(
+	s domain.ModelSettings, names map[domain.Setting]string, wrong Wrong,
+) (*domain.RunSettings, map[domain.Setting]string) {
+	if s.Pointer() == nil {
+		return nil, nil
+	}
+	for _, p := range s.Problems() {
+		path := p.Path
+		if name, ok := names[p.Setting]; ok {
+			path = strings.Replace(path, string(p.Setting), name, 1)
+		}
+		wrong(path, settingCodes[p.Kind], "%s", p.Message)
+	}
+	return &domain.RunSettings{ModelSettings: s}, names
+}
+
+var settingCodes = map[domain.SettingProblemKind]string{
+	domain.SettingValue: codeInvalidValue, domain.SettingLong: codeTooLong, domain.SettingShort: codeTooShort,
+}
+
+// showSettings sets the response's model settings.
+func (r *Response) showSettings(s *domain.ModelSettings) {
+	if s == nil {
+		return
+	}
+	r.Temperature, r.TopP, r.MaxOutputTokens, r.Reasoning.Effort = s.Temperature, s.TopP, s.MaxOutputTokens, s.ReasoningEffort
+	if s.ParallelToolCalls != nil {
+		r.ParallelToolCalls = *s.ParallelToolCalls
+	}
+}

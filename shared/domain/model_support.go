@@ -1,0 +1,223 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Range is the range of a number, with both ends.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
+// ModelSupport says which settings the models of a provider take whose names begin with Prefix. The
+// provider would reject a request with any other setting.
+type ModelSupport struct {
+	// Prefix is the beginning of the model's name in the form that agents use.
+	Prefix string `json:"prefix"`
+	// Temperature and TopP are the accepted values; nil: none.
+	Temperature *Range   `json:"temperature"`
+	TopP        *Range   `json:"topP"`
+	Efforts     []string `json:"reasoningEffort"` // accepted values; none: the setting is not accepted
+	Seed        bool     `json:"seed"`
+	Stop        bool     `json:"stop"`
+	Parallel    bool     `json:"parallelToolCalls"`
+	// SamplesWithoutEffort means that temperature and topP need the reasoning effort none, which is the
+	// model's default.
+	SamplesWithoutEffort bool `json:"samplesWithoutEffort,omitempty"`
+	// OneOfSampling means that temperature and topP exclude each other.
+	OneOfSampling bool `json:"oneOfSampling,omitempty"`
+	// VisibleStop means that each stop text needs a character that is not white space.
+	VisibleStop bool `json:"visibleStop,omitempty"`
+}
+
+// Ranges and efforts of the models below.
+var (
+	to2      = &Range{0, 2}
+	to1      = &Range{0, 1}
+	only1    = &Range{1, 1} // models that think do not let a request choose
+	low3     = []string{EffortLow, EffortMedium, EffortHigh}
+	low4     = []string{EffortLow, EffortMedium, EffortHigh, EffortXHigh}
+	minimal4 = []string{EffortMinimal, EffortLow, EffortMedium, EffortHigh}
+	none4    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh}
+	none5    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
+)
+
+// everything is the support of servers and models that this table does not know: all settings of
+// their protocol are sent. The offline models accept the same settings, so that requests can be tried with
+// them.
+var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
+
+// OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model without
+// an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever their models'
+// names.
+var OpenAISupport = []ModelSupport{
+	{Prefix: "openai/gpt-3.5", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
+	{Prefix: "openai/gpt-4", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
+	{Prefix: "openai/chatgpt-", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
+	{Prefix: "openai/gpt-5-chat", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
+	{Prefix: "openai/gpt-5-", Temperature: only1, TopP: only1, Efforts: minimal4, Seed: true, Parallel: true},
+	{Prefix: "openai/gpt-5.1", Temperature: to2, TopP: to1, Efforts: none4, Seed: true, Parallel: true, SamplesWithoutEffort: true},
+	{Prefix: "openai/gpt-5.2", Temperature: to2, TopP: to1, Efforts: none5, Seed: true, Parallel: true, SamplesWithoutEffort: true},
+	{Prefix: "openai/gpt-5.3", Temperature: to2, TopP: to1, Efforts: none5, Seed: true, Parallel: true, SamplesWithoutEffort: true},
+	{Prefix: "openai/gpt-5.4", Temperature: to2, TopP: to1, Efforts: none5, Seed: true, Parallel: true, SamplesWithoutEffort: true},
+	{Prefix: "openai/gpt-5.", Temperature: to2, TopP: to1, Efforts: none5, Seed: true, Stop: true, Parallel: true, SamplesWithoutEffort: true},
+	{Prefix: "openai/gpt-5", Temperature: only1, TopP: only1, Efforts: minimal4, Seed: true, Parallel: true},
+	{Prefix: "openai/o1", Temperature: only1, TopP: only1, Efforts: low3, Seed: true, Stop: true},
+	{Prefix: "openai/o3", Temperature: only1, TopP: only1, Efforts: low3, Seed: true},
+	{Prefix: "openai/o4", Temperature: only1, TopP: only1, Efforts: low3, Seed: true},
+}
+
+// AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry whose
+// prefix matches applies; the last one matches all. The protocol has no seed.
+var AnthropicSupport = []ModelSupport{
+	{Prefix: "anthropic/claude-3", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true},
+	{Prefix: "anthropic/claude-opus-4-5", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-opus-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-sonnet-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-opus-4-7", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
+	{Prefix: "anthropic/claude-opus-4-8", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
+	{Prefix: "anthropic/claude-opus-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-sonnet-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-haiku-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{Prefix: "anthropic/claude-", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
+	{Prefix: "anthropic/", Temperature: to1, TopP: to1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
+}
+
+// SupportFor returns what a model accepts. compatible means that OpenAI's protocol is served by another
+// server than OpenAI's own.
+func SupportFor(model string, compatible bool) ModelSupport {
+	list := OpenAISupport
+	switch {
+	case strings.HasPrefix(model, "anthropic/"):
+		list = AnthropicSupport
+	case compatible:
+		return everything
+	}
+	for _, s := range list {
+		if strings.HasPrefix(model, s.Prefix) {
+			return s
+		}
+	}
+	return everything
+}
+
+// SettingFault is a setting that a model does not accept. Unsupported means that it accepts no value. If
+// it would accept the value without another setting, With is the other one.
+type SettingFault struct {
+	Setting     Setting
+	Message     string
+	Unsupported bool
+	With        Setting
+}
+
+// Faults returns the settings that the model does not accept.
+func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
+	found := append(numberFault(model, SettingTemperature, s.Temperature, m.Temperature),
+		numberFault(model, SettingTopP, s.TopP, m.TopP)...)
+
+	switch effort := s.ReasoningEffort; {
+	case effort == nil || slices.Contains(m.Efforts, *effort):
+	case len(m.Efforts) == 0:
+		found = append(found, unsupported(SettingReasoningEffort, model))
+	default:
+		found = append(found, SettingFault{
+			Setting: SettingReasoningEffort,
+			Message: fmt.Sprintf("must be one of %s for the model %s", strings.Join(m.Efforts, ", "), model),
+		})
+	}
+
+	if s.Seed != nil && !m.Seed {
+		found = append(found, unsupported(SettingSeed, model))
+	}
+	switch {
+	case len(s.Stop) > 0 && !m.Stop:
+		found = append(found, unsupported(SettingStop, model))
+	case m.VisibleStop && slices.ContainsFunc(s.Stop, isBlank):
+		found = append(found, SettingFault{
+			Setting: SettingStop, Message: "must not contain a text of white space only for the model " + model,
+		})
+	}
+	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && !m.Parallel { // true is every model's default
+		found = append(found, unsupported(SettingParallelToolCalls, model))
+	}
+	return append(found, m.conflicts(model, s)...)
+}
+
+// unsupported returns the fault of a setting of which a model accepts no value.
+func unsupported(name Setting, model string) SettingFault {
+	return SettingFault{Setting: name, Message: "is not supported by the model " + model, Unsupported: true}
+}
+
+// numberFault returns the fault of a number that is outside the accepted range, or none.
+func numberFault(model string, name Setting, value *float64, accepted *Range) []SettingFault {
+	switch {
+	case value == nil:
+		return nil
+	case accepted == nil:
+		return []SettingFault{unsupported(name, model)}
+	case *value >= accepted.Min && *value <= accepted.Max:
+		return nil
+	case accepted.Min == accepted.Max:
+		return []SettingFault{{Setting: name, Message: fmt.Sprintf("must be %v, the only value that the model %s accepts", accepted.Min, model)}}
+	default:
+		return []SettingFault{{Setting: name, Message: fmt.Sprintf("must be between %v and %v for the model %s", accepted.Min, accepted.Max, model)}}
+	}
+}
+
+// conflicts returns the settings that the model accepts, but not together. The value 1 of temperature
+// and topP is the default, so it conflicts with nothing.
+func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingFault) {
+	colder, narrower := s.Temperature != nil && *s.Temperature != 1, s.TopP != nil && *s.TopP != 1
+	if m.OneOfSampling && s.Temperature != nil && narrower {
+		found = append(found, SettingFault{
+			Setting: SettingTopP, With: SettingTemperature, Message: "must not be combined with temperature for the model " + model,
+		})
+	}
+	if !m.SamplesWithoutEffort || s.ReasoningEffort == nil || *s.ReasoningEffort == EffortNone {
+		return found
+	}
+	for _, one := range []struct {
+		name Setting
+		set  bool
+	}{{SettingTemperature, colder}, {SettingTopP, narrower}} {
+		if one.set {
+			found = append(found, SettingFault{
+				Setting: one.name, With: SettingReasoningEffort, Message: "needs the reasoningEffort none for the model " + model,
+			})
+		}
+	}
+	return found
+}
+
+func isBlank(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
+}
+
+// ModelRules says which models a deployment has.
+type ModelRules struct {
+	DefaultModel     string // of agents that name none
+	OpenAICompatible bool   // another server than OpenAI's own has the models of the provider openai
+}
+
+// Faults returns the settings that one of an agent's models does not accept, each once.
+func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (found []SettingFault) {
+	if s.Pointer() == nil {
+		return nil
+	}
+	if model == "" {
+		model = r.DefaultModel
+	}
+	seen := map[Setting]bool{}
+	for _, name := range append([]string{model}, fallbacks...) {
+		for _, fault := range SupportFor(name, r.OpenAICompatible).Faults(name, s) {
+			if !seen[fault.Setting] {
+				seen[fault.Setting], found = true, append(found, fault)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/shared/truncate"
+)
+
+const (
+	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
+	maxOutputDepth = 16
+	maxOutput      = 1 << 20   // bytes of an answer
+	outputEffort   = 4_000_000 // as maxEffort, for answers
+	maxMismatches  = 20
+	maxPath        = 500 // characters of a mismatch's path; keys come from the answer
+)
+
+var (
+	errDeep           = fmt.Errorf("it is nested deeper than %d levels", maxOutputDepth)
+	errPatternUnknown = errors.New("a pattern is not supported")
+	errEndless        = errors.New("it refers to itself in such a way that no value matches it")
+)
+
+// Mismatch is a part of an answer that does not match its schema. Path is a JSON Pointer; "" is the
+// whole answer.
+type Mismatch struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// CompileOutput compiles the schema of an answer. In addition to the rules of Compile, the schema
+// may be nested at most 16 levels deep, every pattern must be supported, and at least one value must
+// match every part that is used.
+func CompileOutput(raw json.RawMessage) (*Schema, error) {
+	s, err := Compile(raw)
+	if err != nil {
+		return nil, err
+	}
+
+	doc, err := decode(raw, maxSchema)
+	if err != nil {
+		return nil, fmt.Errorf("reading schema: %w", err)
+	}
+	if schemaDepth(doc) > maxOutputDepth {
+		return nil, fmt.Errorf("reading schema: %w", errDeep)
+	}
+
+	w := &walk{seen: map[*jsonschema.Schema]bool{}}
+	switch err := w.visit(s.compiled); {
+	case err != nil:
+		return nil, fmt.Errorf("reading schema: %w", err)
+	case w.unknown:
+		return nil, fmt.Errorf("reading schema: %w", errPatternUnknown)
+	case !w.productive():
+		return nil, fmt.Errorf("reading schema: %w", errEndless)
+	}
+	return s, nil
+}
+
+// Mismatches checks an answer and returns at most 20 mismatches, sorted by path. It returns none if
+// the answer matches the schema. A message does not contain values from the answer.
+func (s *Schema) Mismatches(answer []byte) []Mismatch {
+	value, err := decode(answer, maxOutput)
+	if err != nil {
+		return []Mismatch{{Message: err.Error()}}
+	}
+
+	err = s.validate(value, outputEffort)
+	if mismatch, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		found := sortedProblems(mismatch)
+		list := make([]Mismatch, 0, min(len(found), maxMismatches))
+		for _, p := range found[:min(len(found), maxMismatches)] {
+			list = append(list, Mismatch{Path: truncate.Ellipsis(p.path, maxPath), Message: p.reason})
+		}
+		return list
+	}
+	if err != nil {
+		return []Mismatch{{Message: err.Error()}}
+	}
+	return nil
+}
+
+// Keywords of JSON Schema whose values are schemas, lists of schemas, or objects of schemas.
+var (
+	schemaKeywords = setFor(`not if then else propertyNames additionalProperties unevaluatedProperties items additionalItems
+		unevaluatedItems contains contentSchema allOf anyOf oneOf prefixItems`)
+	schemaMaps = setFor(`properties patternProperties $defs definitions dependentSchemas dependencies`)
+)
+
+func setFor(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
+
+// schemaDepth returns the nesting of a schema's subschemas.
+func schemaDepth(doc any) int {
+	object, ok := doc.(map[string]any)
+	if !ok {
+		return 1
+	}
+	inner := 0
+	for key, value := range object {
+		var subs []any
+		switch value := value.(type) {
+		case []any:
+			if schemaKeywords[key] {
+				subs = value
+			}
+		case map[string]any:
+			if schemaKeywords[key] {
+				subs = []any{value}
+			}
+			if schemaMaps[key] {
+				for _, sub := range value {
+					subs = append(subs, sub)
+				}
+			}
+		}
+		for _, sub := range subs {
+			inner = max(inner, schemaDepth(sub))
+		}
+	}
+	return 1 + inner
+}
+
+// productive reports whether each visited part can be matched by a value of finite size. A part
+// that requires itself, directly or through other parts, cannot.
+func (w *walk) productive() bool {
+	finite := map[*jsonschema.Schema]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, part := range w.order { // in this order, one round suffices for a schema without circles
+			if !finite[part] && isFinite(part, finite) {
+				finite[part], changed = true, true
+			}
+		}
+	}
+	return len(finite) == len(w.seen)
+}
+
+// isFinite reports whether a value of finite size can match a part, if the parts in finite can be
+// matched.
+func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
+	if part.Ref != nil && !finite[part.Ref] {
+		return false
+	}
+	for _, sub := range part.AllOf {
+		if !finite[sub] {
+			return false
+		}
+	}
+	for _, alternatives := range [][]*jsonschema.Schema{part.AnyOf, part.OneOf} {
+		if len(alternatives) > 0 && !slices.ContainsFunc(alternatives, func(sub *jsonschema.Schema) bool { return finite[sub] }) {
+			return false
+		}
+	}
+
+	// Required parts matter only if no value of another type matches.
+	if part.Types == nil {
+		return true
+	}
+	switch types := part.Types.ToStrings(); {
+	case len(types) != 1:
+		return true
+	case types[0] == "object":
+		return !slices.ContainsFunc(part.Required, func(name string) bool {
+			sub := part.Properties[name]
+			return sub != nil && !finite[sub]
+		})
+	case types[0] == "array" && part.MinItems != nil:
+		for i, sub := range part.PrefixItems {
+			if i < *part.MinItems && !finite[sub] {
+				return false
+			}
+		}
+		items, _ := part.Items.(*jsonschema.Schema)
+		if items == nil {
+			items = part.Items2020
+		}
+		return *part.MinItems <= len(part.PrefixItems) || items == nil || finite[items]
+	default:
+		return true
+	}
+}

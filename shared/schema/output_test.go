@@ -1,0 +1,185 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCompileOutput lists schemas that are accepted or refused for answers.
+func TestCompileOutput(t *testing.T) {
+	t.Parallel()
+	deep := func(levels int) string {
+		return strings.Repeat(`{"type":"object","properties":{"a":`, levels-1) + `{"type":"string"}` + strings.Repeat(`}}`, levels-1)
+	}
+	for name, c := range map[string]struct {
+		schema string
+		want   string // part of the error; "" if the schema is accepted
+	}{
+		"object":            {`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, ""},
+		"list":              {`{"type":"array","items":{"type":"string"}}`, ""},
+		"recursive":         {`{"type":"object","properties":{"next":{"$ref":"#"}}}`, ""},
+		"16 levels":         {deep(16), ""},
+		"17 levels":         {deep(17), "deeper than 16 levels"},
+		"unknown type":      {`{"type":"strin"}`, "type"},
+		"broken pattern":    {`{"type":"string","pattern":"("}`, "pattern"},
+		"look-ahead":        {`{"type":"string","pattern":"(?=a)"}`, "pattern"},
+		"remote reference":  {`{"$ref":"https://example.com/schema"}`, "another document"},
+		"dangling":          {`{"$ref":"#/$defs/none"}`, "#/$defs/none"},
+		"refers to itself":  {`{"$ref":"#"}`, "no value matches"},
+		"two in a circle":   {`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, "no value matches"},
+		"requires itself":   {`{"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]}`, "no value matches"},
+		"list of itself":    {`{"type":"array","items":{"$ref":"#"},"minItems":1}`, "no value matches"},
+		"a way out":         {`{"anyOf":[{"type":"null"},{"type":"object","properties":{"next":{"$ref":"#"}},"required":["next"]}]}`, ""},
+		"not an object":     {`[]`, "not a JSON object"},
+		"larger than 64 KB": {`{"description":"` + strings.Repeat("a", 64<<10) + `"}`, "longer"},
+	} {
+		_, err := CompileOutput(json.RawMessage(c.schema))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestMismatches compares the paths of mismatches.
+func TestMismatches(t *testing.T) {
+	t.Parallel()
+	s, err := CompileOutput(json.RawMessage(`{"type":"object","required":["items"],"additionalProperties":false,"properties":{
+		"items":{"type":"array","items":{"type":"object","properties":{"a/b":{"type":"number"}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"a/b":"x"},`, 30), ",") + `]}`
+	for answer, want := range map[string]string{
+		`{"items":[]}`:                      ``,
+		`{"items":[{"a/b":1},{"a/b":"x"}]}`: `/items/1/a~1b`,
+		`{}`:                                ``,
+		`text`:                              ``,
+		many:                                `/items/0/a~1b`,
+	} {
+		found := s.Mismatches([]byte(answer))
+		if valid := answer == `{"items":[]}`; valid != (len(found) == 0) || !valid && found[0].Path != want {
+			t.Errorf("%.40s: %v, want %s", answer, found, want)
+		}
+		if len(found) > 20 {
+			t.Errorf("%d mismatches, want at most 20", len(found))
+		}
+	}
+}
+
+// TestDecodeReadsJSON compares values with those of encoding/json.
+func TestDecodeReadsJSON(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		`7`, ` -0.5e-3 `, `"a"`, `"\u00e4\n\"\\"`, "\"\xff\"", `""`, `[]`, `{}`, ` [ 1 , [ ] , { } , null , true , false ] `,
+		`{ "a" : { "b\\" : [ "," , ":" , "}" ] } , "ä" : 1 }`, `["\ud83d\ude00","\ud83d"]`, "[\n1\t,\r2]",
+	} {
+		var want any
+		d := json.NewDecoder(strings.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decode([]byte(raw), maxOutput); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %#v, %v, want %#v", raw, got, err, want)
+		}
+	}
+	for _, raw := range []string{``, ` `, `{"a":1,"a":2}`, `[1e500]`, `{`, `[1,]`, `1 2`, strings.Repeat("[", 65) + strings.Repeat("]", 65)} {
+		if got, err := decode([]byte(raw), maxOutput); err == nil {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+// TestEmbed moves the references of schemas.
+func TestEmbed(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"b":1,"a":2}`: `{"b":1,"a":2}`,
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$ref":"#/$defs/x","$defs":{"x":{"$ref":"#"}}}`: `{"$ref":"#/data/$defs/x","$defs":{"x":{"$ref":"#/data"}}}`,
+		`{"properties":{"$ref":{"$ref":"#"},"const":{"$ref":"#"}},"const":{"$ref":"#"},"enum":[{"$ref":"#/a"}]}`:   `{"properties":{"$ref":{"$ref":"#/data"},"const":{"$ref":"#/data"}},"const":{"$ref":"#"},"enum":[{"$ref":"#/a"}]}`,
+		`{"anyOf":[{"$ref":"#/x"},true,1.50]}`: `{"anyOf":[{"$ref":"#/data/x"},true,1.50]}`,
+	} {
+		if got := string(Embed(json.RawMessage(raw), "#/data")); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}
+
+// TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways, and
+// checks large answers that match nowhere.
+func TestHostileSchemasAreReadQuickly(t *testing.T) {
+	t.Parallel()
+	parts := func(n int, part func(i int) string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`"d%d":%s`, i, part(i))
+		}
+		return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(all, ",") + `}}`
+	}
+	list := func(item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", 200_000/len(item)), ",") + "]"
+	}
+	for name, raw := range map[string]string{
+		"a chain": parts(1_500, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, min(i+1, 1_499)) }),
+		"doubled": parts(30, func(i int) string {
+			return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/d%[1]d"},{"$ref":"#/$defs/d%[1]d"}]}`, min(i+1, 29))
+		}),
+		"tripled": `{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}}]}`,
+		"ends far away": parts(700, func(i int) string {
+			return fmt.Sprintf(`{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, (i+1)%700, (i+699)%700)
+		}),
+		"numbers":        `{"type":"array","items":{"type":"string","minLength":3}}`,
+		"unique":         `{"type":"array","uniqueItems":true,"items":{"type":"string"}}`,
+		"alternatives":   `{"type":"array","items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 200), ",") + `]}}`,
+		"long patterns":  `{"type":"array","items":{"pattern":"(a|b|ab)*c{1,40}$"}}`,
+		"extra contents": `{"type":"array","contains":{"type":"object"},"minContains":3,"items":{"not":{"type":"number"}}}`,
+	} {
+		began := time.Now()
+		s, err := CompileOutput(json.RawMessage(raw))
+		compiled := time.Since(began)
+		var checked time.Duration
+		if err == nil {
+			for _, answer := range []string{list(`1`), list(`"` + strings.Repeat("ab", 50) + `"`), list(`{}`), strings.Repeat("[", 60) + strings.Repeat("]", 60)} {
+				began = time.Now()
+				if found := s.Mismatches([]byte(answer)); len(found) > maxMismatches {
+					t.Errorf("%s: %d mismatches", name, len(found))
+				}
+				checked = max(checked, time.Since(began))
+			}
+		}
+		t.Logf("%s: compiled in %v (%v), checked in at most %v", name, compiled, err, checked)
+		if limit := 5 * time.Second; compiled > limit || checked > limit {
+			t.Errorf("%s took longer than %v", name, limit)
+		}
+	}
+}
+
+// BenchmarkMismatches checks an answer of 10 KiB.
+func BenchmarkMismatches(b *testing.B) {
+	s, err := CompileOutput(json.RawMessage(`{"type":"object","properties":{"items":{"type":"array","items":
+		{"type":"object","required":["name","price"],"properties":{"name":{"type":"string"},"price":{"type":"number","minimum":0}}}}}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var items []string
+	for i := range 310 {
+		items = append(items, fmt.Sprintf(`{"name":"lamp %d","price":%d.5}`, i, i))
+	}
+	answer := []byte(`{"items":[` + strings.Join(items, ",") + `]}`)
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if found := s.Mismatches(answer); found != nil {
+			b.Fatal(found)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64(len(answer)), "bytes")
+}

@@ -1,0 +1,289 @@
+package agentloop
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"parley/shared/domain"
+	"parley/shared/schema"
+	"parley/workers/internal/llm"
+)
+
+// Contract is the schema that a run's answer must match.
+type Contract struct {
+	Raw    json.RawMessage
+	Schema *schema.Schema // compiled from Raw
+
+	object bool // the root of the schema has the type object
+}
+
+// NewContract compiles the schema of an answer.
+func NewContract(raw json.RawMessage) (*Contract, error) {
+	compiled, err := schema.CompileOutput(raw)
+	if err != nil {
+		return nil, wrap("reading output schema", err)
+	}
+	var root struct {
+		Type any `json:"type"`
+	}
+	c := &Contract{Raw: raw, Schema: compiled}
+	c.object = json.Unmarshal(raw, &root) == nil && root.Type == "object"
+	return c, nil
+}
+
+// Instructions for an answer that must match a schema.
+const (
+	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
+	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": [{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
+		"Cite a source that a tool gave with an id for each value that you took from it. The value must stand in that source as you write it; " +
+		"any other citation is removed. Write no citations inside the values."
+	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
+)
+
+// envelope is the answer of a run with tools: the data, and the sources of its values.
+type envelope struct {
+	Data      json.RawMessage `json:"data"`
+	Citations []valueCitation `json:"citations"`
+}
+
+// valueCitation says that a value of the data stands in a source.
+type valueCitation struct {
+	Path   string `json:"path"`
+	Source int    `json:"source"`
+}
+
+// enveloped reports whether the model writes the data inside an envelope. It does if the run has
+// tools, and if the data need not be an object, because providers require an object.
+func (c *Contract) enveloped(cites bool) bool { return cites || !c.object }
+
+// requestSchema returns the schema for the provider: that of the data, or of the envelope.
+func (c *Contract) requestSchema(cites bool) json.RawMessage {
+	if !c.enveloped(cites) {
+		return c.Raw
+	}
+
+	properties := `"data":` + string(schema.Embed(c.Raw, "#/properties/data"))
+	if cites {
+		properties += `,"citations":{"type":"array","items":{"type":"object","additionalProperties":false,` +
+			`"properties":{"path":{"type":"string"},"source":{"type":"integer"}},"required":["path","source"]}}`
+	}
+	return json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` + properties + `},"required":["data"]}`)
+}
+
+// read returns the data of an answer and its citations, or the mismatches. An answer that lacks the
+// requested envelope is accepted, because not every provider enforces the schema.
+func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cited []valueCitation, wrong []schema.Mismatch) {
+	answer := []byte(unfenced(text))
+	if enveloped {
+		var e envelope
+		d := json.NewDecoder(bytes.NewReader(answer))
+		d.DisallowUnknownFields()
+		if d.Decode(&e) == nil && len(e.Data) > 0 {
+			if wrong = c.Schema.Mismatches(e.Data); len(wrong) == 0 {
+				return compact(e.Data), e.Citations, nil
+			}
+		}
+	}
+
+	// The schema itself may describe an object with the field data.
+	bare := c.Schema.Mismatches(answer)
+	if len(bare) == 0 {
+		return compact(answer), nil, nil
+	}
+	if len(wrong) == 0 {
+		wrong = bare
+	}
+	return nil, nil, wrong
+}
+
+// unfenced removes white space and a Markdown code fence around a text.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	inner, fenced := strings.CutPrefix(text, "```")
+	if !fenced {
+		return text
+	}
+	inner, ended := strings.CutSuffix(strings.TrimPrefix(inner, "json"), "```")
+	if !ended {
+		return text
+	}
+	return strings.TrimSpace(inner)
+}
+
+// compact removes the spaces between the tokens of valid JSON.
+func compact(raw []byte) json.RawMessage {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return raw
+	}
+	return out.Bytes()
+}
+
+// finishData converts the last answer to the run's output if it matches the contract. If it does
+// not, the model is asked once more: again is true, and the prompt contains the problems. The
+// rejected answer is not recorded, so a worker that continues the run asks from the beginning.
+func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
+	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(len(r.tools) > 0))
+	if len(wrong) > 0 {
+		if r.repaired {
+			r.countTurn(t)
+			return r.out, false, outputInvalid(wrong)
+		}
+		r.repair(t, wrong)
+		return Output{}, true, nil
+	}
+
+	// The rejected answer and the request to correct it are not part of the session's history.
+	if r.repaired {
+		r.messages = append(r.messages[:r.rejected], r.messages[r.rejected+2:]...)
+	}
+	t.Text = string(data)
+	t.Citations, t.CitationsRemoved = r.passages.valueCitations(t.Text, cited)
+	r.out.Data, r.valid = data, true
+	r.result += int64(len(data)) // the run object contains the data in addition to its text
+	r.show(t.Text)
+	r.send(Event{Type: EventOutput, Step: r.seq + 1, Data: data})
+	out, err = r.finish(t, stop)
+	return out, false, err
+}
+
+// repair adds a rejected answer and its problems to the prompt.
+func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
+	r.countTurn(t)
+	r.repaired, r.rejected = true, len(r.messages)
+	var problems strings.Builder
+	for _, m := range wrong {
+		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
+	}
+	r.bytes += int64(len(t.Text) + problems.Len())
+	r.messages = append(r.messages,
+		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
+		llm.Message{Role: llm.RoleUser, Text: repairRule + problems.String()})
+}
+
+// maxNamed is the number of mismatches in the message of an error, for clients that see no others.
+const maxNamed = 3
+
+// outputInvalid returns the error of a run whose answer does not match its schema.
+func outputInvalid(wrong []schema.Mismatch) *Error {
+	text := "The answer does not match the output schema"
+	for i, m := range wrong {
+		switch {
+		case i == maxNamed:
+			text += "; and more"
+		case i < maxNamed:
+			text += "; " + strings.TrimPrefix(m.Path+": "+m.Message, ": ")
+		}
+	}
+	e := limitError(CodeOutputInvalid, strings.Replace(text, ";", ":", 1)+".")
+	for _, m := range wrong {
+		e.Mismatches = append(e.Mismatches, domain.OutputMismatch(m))
+	}
+	return e
+}
+
+// Bounds of the citations that are checked: the sources of one value, and all lookups of values in
+// sources. A lookup reads the whole source.
+const (
+	maxValueSources = 8
+	maxLookups      = 2 * maxCitations
+)
+
+// valueCitations returns the valid citations of values in data, a compact JSON text, in the order of
+// the values. A citation is valid if its path is that of a string or number that stands in its
+// source. A repeated citation counts once.
+func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
+	sources := map[string][]int{} // by path
+	for _, c := range cited {
+		known := sources[c.Path]
+		if slices.Contains(known, c.Source) {
+			continue
+		}
+		if removed++; len(known) < maxValueSources {
+			sources[c.Path] = append(known, c.Source)
+		}
+	}
+	if removed == 0 {
+		return nil, 0
+	}
+
+	lookups, runes := 0, runeCounter{text: data}
+	for _, v := range scalars(data) {
+		var from, to int
+		if len(sources[v.path]) > 0 {
+			from, to = runes.at(v.from), runes.at(v.to)
+		}
+		for _, number := range sources[v.path] {
+			if lookups++; lookups > maxLookups || len(valid) == maxCitations || p[number] == nil {
+				continue
+			}
+			words := p[number].value(v)
+			if words == "" {
+				continue
+			}
+			removed--
+			one := p[number].source
+			one.CitedText, one.Path, one.StartIndex, one.EndIndex = words, v.path, from, to
+			valid = append(valid, one)
+		}
+	}
+	return valid, removed
+}
+
+// scalar is a string or number in a JSON text.
+type scalar struct {
+	path     string // JSON Pointer
+	number   bool
+	text     string // the string's characters, or the number as written
+	from, to int    // offsets in bytes of the value in the JSON text
+}
+
+// scalars returns the strings and numbers of a JSON text, in order.
+func scalars(data string) (found []scalar) {
+	d := jsontext.NewDecoder(strings.NewReader(data))
+	for {
+		token, err := d.ReadToken()
+		if err != nil { // the end
+			return found
+		}
+		kind, to := token.Kind(), int(d.InputOffset())
+		if kind != '"' && kind != '0' || isKey(d) {
+			continue
+		}
+		text := token.String()
+		from := to - len(text)
+		if kind == '"' {
+			from = to - quotedLength(data[:to])
+		}
+		found = append(found, scalar{string(d.StackPointer()), kind == '0', text, from, to})
+	}
+}
+
+// isKey reports whether the token that was just read is the name of an object's member.
+func isKey(d *jsontext.Decoder) bool {
+	kind, length := d.StackIndex(d.StackDepth())
+	return kind == '{' && length%2 == 1
+}
+
+// quotedLength returns the length of the JSON string at the end of a text.
+func quotedLength(text string) int {
+	for at := len(text) - 2; at >= 0; at-- {
+		if text[at] != '"' {
+			continue
+		}
+		// A quotation mark after an odd number of backslashes belongs to the string.
+		slashes := 0
+		for slashes < at && text[at-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return len(text) - at
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,27 @@
+package anthropic
+
+import (
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"parley/shared/domain"
+)
+
+// setSettings adds the model settings except for the output limit. Tools must have been added before.
+// The protocol has no seed.
+func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
+	// A model that always thinks accepts only the default temperature, and not together with topP.
+	if s.Temperature != nil && !m.size.adaptive {
+		p.Temperature = param.NewOpt(*s.Temperature)
+	}
+	if s.TopP != nil && *s.TopP < 1 { // 1 means all tokens, and many models reject it beside a temperature
+		p.TopP = param.NewOpt(*s.TopP)
+	}
+	if s.ReasoningEffort != nil {
+		p.OutputConfig.Effort = sdk.OutputConfigEffort(*s.ReasoningEffort)
+	}
+	p.StopSequences = s.Stop
+	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
+		p.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(true)}
+	}
+}

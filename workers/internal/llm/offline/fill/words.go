@@ -1,0 +1,73 @@
+package fill
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// object returns the first JSON object in the text, or "".
+func (t *text) object() string {
+	for at, tries := 0, 0; tries < 32; tries++ {
+		i := strings.IndexByte(t.s[at:], '{')
+		if i < 0 {
+			return ""
+		}
+		at += i
+		var raw json.RawMessage
+		if json.NewDecoder(strings.NewReader(t.s[at:])).Decode(&raw) == nil {
+			return write(parse(raw))
+		}
+		at++
+	}
+	return ""
+}
+
+// pairs returns the names and values that are written like "watts: 7".
+func (t *text) pairs() (pairs [][2]string) {
+	for _, m := range pair.FindAllStringSubmatch(t.s, maxItems) {
+		pairs = append(pairs, [2]string{strings.TrimSpace(m[1]), strings.TrimSpace(strings.Trim(m[2], " .\"'"))})
+	}
+	return pairs
+}
+
+// nameWords splits the name of a field into lower-case words: unitPrice becomes unit, price.
+func nameWords(name string) (words []string) {
+	var word []rune
+	end := func() {
+		if len(word) > 0 {
+			words = append(words, strings.ToLower(string(word)))
+		}
+		word = word[:0]
+	}
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+			continue
+		case unicode.IsUpper(r) && len(word) > 0 && !unicode.IsUpper(word[len(word)-1]):
+			end()
+		}
+		word = append(word, r)
+	}
+	end()
+	return words
+}
+
+// setFor returns the set of the words in a list that white space separates.
+func setFor(list string) map[string]bool {
+	set := map[string]bool{}
+	for f := range strings.FieldsSeq(list) {
+		set[f] = true
+	}
+	return set
+}
+
+// clip returns the first n characters of a text.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(n, 0)])
+}

@@ -1,0 +1,33 @@
+package openai
+
+import (
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"parley/shared/domain"
+)
+
+// setSettings adds the model settings except for the output limit. Tools must have been added before.
+func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
+	if s.Temperature != nil {
+		p.Temperature = param.NewOpt(*s.Temperature)
+	}
+	if s.TopP != nil {
+		p.TopP = param.NewOpt(*s.TopP)
+	}
+	if s.ReasoningEffort != nil {
+		p.ReasoningEffort = shared.ReasoningEffort(*s.ReasoningEffort)
+	}
+	if s.Seed != nil {
+		p.Seed = param.NewOpt(*s.Seed)
+	}
+	if len(s.Stop) > 0 {
+		p.Stop.OfStringArray = s.Stop
+	}
+
+	// Servers reject the parameter without tools, and some models reject it even with the default, true.
+	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
+		p.ParallelToolCalls = param.NewOpt(false)
+	}
+}

@@ -1,0 +1,67 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/testkit/openaistub"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/llmtest"
+	"parley/workers/internal/llm/openai"
+)
+
+// The server receives the settings under the protocol's names.
+func TestSettingsOnTheWire(t *testing.T) {
+	t.Parallel()
+	names := []string{"temperature", "top_p", "reasoning_effort", "seed", "stop", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}
+	for _, c := range []struct {
+		name string
+		req  func(*llm.Request)
+		want string
+	}{
+		{"none", func(*llm.Request) {}, `{}`},
+		{"all", func(r *llm.Request) {
+			r.MaxTokens = 9
+			r.Settings = domain.ModelSettings{
+				Temperature: new(0.0), TopP: new(0.5), ReasoningEffort: new("xhigh"), Seed: new(int64(9007199254740991)), Stop: []string{"a", "\n"},
+				ParallelToolCalls: new(false), MaxOutputTokens: new(int64(9)),
+			}
+		}, `{"max_tokens":9,"parallel_tool_calls":false,"reasoning_effort":"xhigh","seed":9007199254740991,"stop":["a","\n"],"temperature":0,"top_p":0.5}`},
+		{"the default of parallel calls", func(r *llm.Request) { r.Settings.ParallelToolCalls = new(true) }, `{}`},
+		{"no tools", func(r *llm.Request) { r.Settings.ParallelToolCalls, r.Tools = new(false), nil }, `{}`},
+	} {
+		stub := openaistub.New()
+		server := httptest.NewServer(stub)
+		t.Cleanup(server.Close)
+		p, err := openai.New(openai.Config{BaseURL: server.URL + "/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		m, err := p.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := llmtest.Request()
+		req.Tools = []llm.ToolSpec{{Name: "now"}}
+		c.req(&req)
+		if _, err := m.Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
+			t.Fatal(err)
+		}
+		var body map[string]json.RawMessage
+		if err := json.Unmarshal(stub.Requests()[0].Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		sent := map[string]json.RawMessage{}
+		for _, name := range names {
+			if value, ok := body[name]; ok {
+				sent[name] = value
+			}
+		}
+		if got, err := json.Marshal(sent); err != nil || string(got) != c.want {
+			t.Errorf("%s: sent %s, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
