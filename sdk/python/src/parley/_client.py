@@ -31,6 +31,7 @@ from .types import (
     ImportedEndpoints,
     OpenApiImport,
     OutputOptions,
+    OutputSchema,
     Run,
     RunSummary,
     RunStatus,
@@ -62,6 +63,7 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        output_schema: OutputSchema | None = None,
     ) -> Agent:
         """Create an agent from a name and a system prompt, or from a template and changes to it.
 
@@ -69,6 +71,7 @@ class Agents(Group):
         out.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
+        body["outputSchema"] = output_schema
         return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
 
     def get(self, agent_id: str) -> Agent:
@@ -91,6 +94,7 @@ class Agents(Group):
         tools: ToolsChange | None = None,
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
+        output_schema: OutputSchema | None = None,
         version: int | None = None,
     ) -> Agent:
         """Change an agent.
@@ -99,6 +103,7 @@ class Agents(Group):
         `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
+        body["outputSchema"] = output_schema
         return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": require_id(agent_id)}, body, repeatable=version is None))
 
     def delete(self, agent_id: str) -> Deleted:
