@@ -16,7 +16,7 @@ const (
 	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
-	outputEffort   = 4_000_000 // as maxEffort, for answers
+	outputEffort   = 1_000_000 // as maxEffort, for answers; a unit takes up to 2 µs if nothing matches
 	maxMismatches  = 20
 	maxPath        = 500 // characters of a mismatch's path; keys come from the answer
 )

@@ -194,6 +194,8 @@ with Parley() as client:
     client.agents.update(agent["id"], model="offline")
     assert client.chat.parse(agent_id=agent["id"], message="a lamp of 7 watts", schema=schema) == {"watts": 7}
     lamp = client.automations.parse(target=agent["id"], message="9 watts", schema=Lamp)
+    assert client.agents.update(agent["id"], output_schema=schema)["outputSchema"] == schema
+    assert client.chat(agent_id=agent["id"], message="11 watts")["output"]["data"] == {"watts": 11}
     assert isinstance(lamp, Lamp) and lamp.watts == 9
     client.agents.update(agent["id"], model="offline/echo")
     try:

@@ -20,6 +20,7 @@ from .types import (
     ModelSettings,
     OpenApiImport,
     OutputOptions,
+    OutputSchema,
     PromptPreview,
     Run,
     Template,
@@ -45,6 +46,7 @@ class Agents(Group):
         widget: WidgetChange | None = None,
         settings: ModelSettings | None = None,
         overridable: Sequence[ModelSetting] | None = None,
+        output_schema: OutputSchema | None = None,
     ) -> Agent:
         """Create an agent from a name and a system prompt, or from a template and changes to it.
 
@@ -52,7 +54,7 @@ class Agents(Group):
         out.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
-        body = with_settings({**body, "overridable": overridable}, settings)
+        body = with_settings({**body, "overridable": overridable, "outputSchema": output_schema}, settings)
         return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False, nulls=True))
 
     def get(self, agent_id: str) -> Agent:
@@ -77,6 +79,7 @@ class Agents(Group):
         widget: WidgetChange | None = None,
         settings: ModelSettings | None = None,
         overridable: Sequence[ModelSetting] | None = None,
+        output_schema: OutputSchema | None = None,
         version: int | None = None,
     ) -> Agent:
         """Change an agent.
@@ -85,7 +88,7 @@ class Agents(Group):
         different version raises `ConflictError`.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
-        body = with_settings({**body, "overridable": overridable}, settings)
+        body = with_settings({**body, "overridable": overridable, "outputSchema": output_schema}, settings)
         query = {"id": require_id(agent_id)}
         return self._http.call(Agent, json_request("PUT", "/api/agents", query, body, repeatable=version is None, nulls=True))
 
