@@ -93,11 +93,12 @@ func (s *ModelSettings) Copy(name Setting, from ModelSettings) {
 }
 
 // Pointer returns a copy of the settings, or nil if none has a value.
-func (s ModelSettings) Pointer() *ModelSettings {
+func (s *ModelSettings) Pointer() *ModelSettings {
 	if !slices.ContainsFunc(ModelSettingNames, s.Has) {
 		return nil
 	}
-	return &s
+	copied := *s
+	return &copied
 }
 
 // RunSettings are the model settings of a request. They take precedence over the agent's.
@@ -172,10 +173,12 @@ func (s *ModelSettings) Problems() (found []SettingProblem) {
 		number(SettingTopP, *s.TopP >= 0 && *s.TopP <= 1, "must be between 0 and 1")
 	}
 	if s.MaxOutputTokens != nil {
-		number(SettingMaxOutputTokens, *s.MaxOutputTokens >= 1 && *s.MaxOutputTokens <= maxOutputTokens, "must be between 1 and %d", maxOutputTokens)
+		number(SettingMaxOutputTokens, *s.MaxOutputTokens >= 1 && *s.MaxOutputTokens <= maxOutputTokens,
+			"must be between 1 and %d", maxOutputTokens)
 	}
 	if s.ReasoningEffort != nil {
-		number(SettingReasoningEffort, slices.Contains(ReasoningEfforts, *s.ReasoningEffort), "must be one of %s", strings.Join(ReasoningEfforts, ", "))
+		number(SettingReasoningEffort, slices.Contains(ReasoningEfforts, *s.ReasoningEffort),
+			"must be one of %s", strings.Join(ReasoningEfforts, ", "))
 	}
 	if s.Seed != nil {
 		number(SettingSeed, *s.Seed >= -maxSeed && *s.Seed <= maxSeed, "must be between -%d and %d", maxSeed, maxSeed)

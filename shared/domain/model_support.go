@@ -75,14 +75,32 @@ var OpenAISupport = []ModelSupport{
 // prefix matches applies; the last one matches all. The protocol has no seed.
 var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/claude-3", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true},
-	{Prefix: "anthropic/claude-opus-4-5", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
-	{Prefix: "anthropic/claude-opus-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
-	{Prefix: "anthropic/claude-sonnet-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{
+		Prefix: "anthropic/claude-opus-4-5", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
+	{
+		Prefix: "anthropic/claude-opus-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
+	{
+		Prefix: "anthropic/claude-sonnet-4-6", Temperature: to1, TopP: to1, Efforts: low3, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
 	{Prefix: "anthropic/claude-opus-4-7", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 	{Prefix: "anthropic/claude-opus-4-8", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
-	{Prefix: "anthropic/claude-opus-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
-	{Prefix: "anthropic/claude-sonnet-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
-	{Prefix: "anthropic/claude-haiku-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true, OneOfSampling: true},
+	{
+		Prefix: "anthropic/claude-opus-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
+	{
+		Prefix: "anthropic/claude-sonnet-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
+	{
+		Prefix: "anthropic/claude-haiku-4", Temperature: to1, TopP: to1, Stop: true, Parallel: true,
+		VisibleStop: true, OneOfSampling: true,
+	},
 	{Prefix: "anthropic/claude-", Temperature: only1, TopP: only1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 	{Prefix: "anthropic/", Temperature: to1, TopP: to1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 }
@@ -164,7 +182,8 @@ func numberFault(model string, name Setting, value *float64, accepted *Range) []
 	case accepted.Min == accepted.Max:
 		return []SettingFault{{Setting: name, Message: fmt.Sprintf("must be %v, the only value that the model %s accepts", accepted.Min, model)}}
 	default:
-		return []SettingFault{{Setting: name, Message: fmt.Sprintf("must be between %v and %v for the model %s", accepted.Min, accepted.Max, model)}}
+		return []SettingFault{{Setting: name, Message: fmt.Sprintf(
+			"must be between %v and %v for the model %s", accepted.Min, accepted.Max, model)}}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestSettingsOfRequestsTakePrecedence(t *testing.T) {
 	if got := asked.Names(); !reflect.DeepEqual(got, []domain.Setting{"temperature", "topP", "seed"}) {
 		t.Errorf("names %v", got)
 	}
-	if (domain.ModelSettings{}).Pointer() != nil || agent.Pointer() == nil {
+	if new(domain.ModelSettings).Pointer() != nil || agent.Pointer() == nil {
 		t.Error("wrong about empty settings")
 	}
 

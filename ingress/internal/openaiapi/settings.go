@@ -26,7 +26,7 @@ type Stop struct {
 }
 
 // Either marks Stop as a union: one text or a list of texts.
-func (Stop) Either() {}
+func (*Stop) Either() {}
 
 // texts returns the texts. An empty text or list means none.
 func (s *Stop) texts() []string {

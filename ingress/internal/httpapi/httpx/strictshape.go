@@ -59,7 +59,8 @@ const (
 
 // expected maps each kind to its description in messages.
 var expected = [...]string{
-	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number", floatKind: "a number", structKind: "an object",
+	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number",
+	floatKind: "a number", structKind: "an object",
 	listKind: "a list", mapKind: "an object",
 }
 

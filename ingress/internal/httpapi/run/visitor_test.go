@@ -24,7 +24,7 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 			t.Errorf("%s: %s", kind, got.Data)
 		}
 	}
-	run, err := runForVisitor([]byte(`{"id":"run_1","later":"canary","toolCalls":[{"later":"canary"}],"error":{"code":"c","message":"canary","later":"canary"}}`))
+	run, err := runForVisitor([]byte(`{"id":"run_1","later":"canary","toolCalls":[{"later":"canary"}],"settings":{"reasoningEffort":"canary"},"error":{"code":"c","message":"canary","later":"canary"}}`))
 	if err != nil || bytes.Contains(run, []byte(canary)) {
 		t.Errorf("%s, %v", run, err)
 	}
@@ -38,7 +38,7 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
 	const decided = "id status agentId templateId sessionId trigger message output citations toolCalls usage error omittedTurns " +
-		"requiredAction citationsRemoved finishReason agentVersion previousRunId warnings appendSources attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
+		"requiredAction citationsRemoved finishReason agentVersion previousRunId warnings appendSources settings attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(decided) {
 		known[name] = true
