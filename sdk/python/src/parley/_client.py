@@ -70,7 +70,7 @@ class Agents(Group):
         Each call creates an agent. The request is not repeated if the service may have carried it
         out.
         """
-        body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
+        body: dict[str, Any] = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
         body["outputSchema"] = output_schema
         return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
 
@@ -102,7 +102,7 @@ class Agents(Group):
         Omitted fields keep their values. With `version`, a different version raises
         `ConflictError`.
         """
-        body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
+        body: dict[str, Any] = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
         body["outputSchema"] = output_schema
         return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": require_id(agent_id)}, body, repeatable=version is None))
 
@@ -259,7 +259,7 @@ class Automations(Group):
         request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
         return self._client.runs._submitted(request, wait, timeout)
 
-    def parse(self, *, schema: Any, **trigger: Any) -> Any:
+    def parse(self, /, *, schema: Any, **trigger: Any) -> Any:
         """Run an agent and return the answer as data that matches a schema.
 
         `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. The
