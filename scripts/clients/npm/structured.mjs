@@ -55,7 +55,9 @@ clientOf("`openai`, JavaScript").works("structured");
 const provider = createOpenAI({ apiKey: PARLEY_API_KEY, baseURL });
 for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID)]) {
   assert.deepEqual((await generateObject({ model, schema: Person, prompt: message, maxRetries: 0 })).object, person);
-  assert.deepEqual(await streamObject({ model, schema: Person, prompt: message, maxRetries: 0 }).object, person);
+  const streamed = streamObject({ model, schema: Person, prompt: message, maxRetries: 0 });
+  for await (const _ of streamed.partialObjectStream); // the object is ready when the stream has been read
+  assert.deepEqual(await streamed.object, person);
 }
 
 // LangChain.

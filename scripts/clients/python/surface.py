@@ -191,7 +191,7 @@ with Parley() as client:
             return cls(data["watts"])
 
     schema = {"type": "object", "properties": {"watts": {"type": "integer"}}, "required": ["watts"]}
-    client.agents.update(agent["id"], model="offline")
+    client.agents.update(agent["id"], model="offline", fallback_models=[])
     assert client.chat.parse(agent_id=agent["id"], message="a lamp of 7 watts", schema=schema) == {"watts": 7}
     lamp = client.automations.parse(target=agent["id"], message="9 watts", schema=Lamp)
     assert client.agents.update(agent["id"], output_schema=schema)["outputSchema"] == schema

@@ -64,7 +64,7 @@ class Automations(Group):
         request = json_request("POST", "/api/internal/run-automation", {}, body, headers, nulls=True)
         return self._client.runs._submitted(request, wait, timeout)
 
-    def parse(self, *, schema: Any, **trigger: Any) -> Any:
+    def parse(self, /, *, schema: Any, **trigger: Any) -> Any:
         """Run an agent and return the answer as data that matches a schema.
 
         `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. The
