@@ -149,7 +149,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 		"an empty user":       {`,"user":""`, "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
 		"of a user":           {`,"user":"u-1"`, "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
 		"named by metadata":   {`,"user":"u-2","metadata":{"session_id":"m-1","a":"b"}`, "m-1", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
-		"with much else":      {`,"temperature":0.2,"max_tokens":5,"seed":1,"logit_bias":{},"store":true,"tools":[],"n":1,"stop":null,"x":[{"x":1,"x":2}]`, "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
+		"with much else":      {`,"presence_penalty":0.2,"verbosity":"low","logit_bias":{},"store":true,"tools":[],"n":1,"stop":null,"x":[{"x":1,"x":2}]`, "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
 		"with choice of none": {`,"tool_choice":"none","function_call":"auto","response_format":{"type":"text"},"modalities":["text"],"logprobs":false`, "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
 	} {
 		var c completion
@@ -211,11 +211,11 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		"a schema of no type":     {r.ask(r.agent, `,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"x"}}}`, hi), invalid + "response_format.json_schema.schema"},
 		"no schema":               {r.ask(r.agent, `,"response_format":{"type":"json_schema"}`, hi), invalid + "response_format.json_schema"},
 		"probabilities":           {r.ask(r.agent, `,"logprobs":true`, hi), unsupported + "logprobs"},
-		"a stop":                  {r.ask(r.agent, `,"stop":"x"`, hi), unsupported + "stop"},
-		"stops":                   {r.ask(r.agent, `,"stop":["x"]`, hi), unsupported + "stop"},
+		"an empty stop":           {r.ask(r.agent, `,"stop":[""]`, hi), invalid + "stop[0]"},
+		"a high temperature":      {r.ask(r.agent, `,"temperature":2.5`, hi), invalid + "temperature"},
 		"audio":                   {r.ask(r.agent, `,"audio":{}`, hi), unsupported + "audio"},
 		"modalities":              {r.ask(r.agent, `,"modalities":["text","audio"]`, hi), unsupported + "modalities"},
-		"more than one mistake":   {r.ask(r.agent, `,"n":2,"stop":"x"`, said("tool", "x"), hi), unsupported + "n"},
+		"more than one mistake":   {r.ask(r.agent, `,"n":2,"logprobs":true`, said("tool", "x"), hi), unsupported + "n"},
 		"an agent that never was": {r.ask("ag_00000000000000000000000000", "", hi), "invalid_request_error model_not_found model"},
 		"a model of others":       {r.ask("gpt-5", "", hi), "invalid_request_error model_not_found model"},
 	} {
@@ -228,7 +228,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		if got.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: clients would retry: %v", name, got.header)
 		}
-		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "stop: ") || !strings.Contains(e.Error.Message, "messages[0].role: ")) {
+		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "logprobs: ") || !strings.Contains(e.Error.Message, "messages[0].role: ")) {
 			t.Errorf("%s: %q", name, e.Error.Message)
 		}
 	}

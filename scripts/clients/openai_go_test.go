@@ -276,18 +276,15 @@ func TestOpenAIGoLimits(t *testing.T) {
 	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
-	withTools, withSchema := responseFor(echo, "Hello."), responseFor(echo, "Hello.")
+	withTools := responseFor(echo, "Hello.")
 	withTools.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("day", map[string]any{"type": "object"}, false)}
-	withSchema.Text.Format = responses.ResponseFormatTextConfigParamOfJSONSchema("day", map[string]any{"type": "object"})
 	_, tools := client.Responses.New(t.Context(), withTools)
-	_, schema := client.Responses.New(t.Context(), withSchema)
 	_, approval := client.Responses.New(t.Context(), responseFor(s.asks(t), booksFor("OPENAI-GO-4")))
 	for _, tc := range []struct {
 		err         error
 		code, param string
 	}{
 		{tools, "unsupported_parameter", "tools"},
-		{schema, "unsupported_parameter", "text.format"},
 		{approval, "requires_action", ""},
 	} {
 		if got := refusal(t, tc.err); got.StatusCode != http.StatusBadRequest || got.Code != tc.code || got.Param != tc.param || got.Message == "" {
@@ -295,8 +292,44 @@ func TestOpenAIGoLimits(t *testing.T) {
 		}
 	}
 	if !t.Failed() {
-		proves(t, openAIGo, refused, "tools", "structured", "approvals")
+		proves(t, openAIGo, refused, "tools", "approvals")
 		proves(t, openAIGo, notOffered, "resume") // GetStreaming sends its parameter in the body of a GET
+	}
+}
+
+// TestOpenAIGoStructured asks for answers that match a schema. An answer that does not match is an error.
+func TestOpenAIGoStructured(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client, message := s.goClient(s.creds.BaseURL), "a lamp of 7 watts"
+	schema := map[string]any{
+		"type": "object", "properties": map[string]any{"watts": map[string]any{"type": "integer"}}, "required": []string{"watts"},
+		"additionalProperties": false,
+	}
+	lamps, echo := s.agent(t, map[string]any{"model": "offline"}), s.agent(t, map[string]any{"model": "offline/echo"})
+	chat, response := chatFor(lamps, message), responseFor(lamps, message)
+	chat.ResponseFormat.OfJSONSchema = &openai.ResponseFormatJSONSchemaParam{
+		JSONSchema: openai.ResponseFormatJSONSchemaJSONSchemaParam{Name: "lamp", Schema: schema, Strict: openai.Bool(true)},
+	}
+	response.Text.Format = responses.ResponseFormatTextConfigParamOfJSONSchema("lamp", schema)
+	const want = `{"watts":7}`
+	if got := must[*openai.ChatCompletion](t)(client.Chat.Completions.New(t.Context(), chat)); got.Choices[0].Message.Content != want {
+		t.Errorf("%s", got.RawJSON())
+	}
+	if got := must[*responses.Response](t)(client.Responses.New(t.Context(), response)); got.OutputText() != want || got.Text.Format.Name != "lamp" {
+		t.Errorf("%s", got.RawJSON())
+	}
+
+	chat.Model, response.Model = echo, echo
+	_, ofChat := client.Chat.Completions.New(t.Context(), chat)
+	_, ofResponse := client.Responses.New(t.Context(), response)
+	for _, err := range []error{ofChat, ofResponse} {
+		if got := refusal(t, err); got.StatusCode != http.StatusBadRequest || got.Code != "output_invalid" {
+			t.Errorf("%s", got.RawJSON())
+		}
+	}
+	if !t.Failed() {
+		proves(t, openAIGo, works, "structured")
 	}
 }
 

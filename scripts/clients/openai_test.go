@@ -105,7 +105,8 @@ func TestFrameworks(t *testing.T) {
 	proxy := s.faults(t)
 	dropping, leaving := proxy.DropFirst(), proxy.DropWhen(func() bool { return asked("openai-agents") > 0 })
 	var got struct{ Frameworks int }
-	env := append(openAIEnvironment(t, s), "DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL)
+	env := append(openAIEnvironment(t, s),
+		"DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL, "LAMPS_ID="+s.agent(t, map[string]any{"model": "offline"}))
 	decode(t, []byte(s.node(t, "frameworks.mjs", env...)), &got)
 	if got.Frameworks != 3 || dropping.Faults() != 2 || leaving.Faults() != 1 {
 		t.Errorf("%+v, %d and %d faults", got, dropping.Faults(), leaving.Faults())

@@ -115,6 +115,12 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	if last := must[*parley.Agent](t)(client.Agents.Get(ctx, agent.ID)).LastCheck; len(checked.Checks) == 0 || !reflect.DeepEqual(last, checked) {
 		t.Errorf("%+v, stored %+v", checked, last)
 	}
+	preview := must[*parley.PromptPreview](t)(client.Agents.Preview(ctx, agent.ID, parley.PromptPreviewRequest{
+		SystemPrompt: new("You help {{input.customer}}."), Input: map[string]any{"customer": "Ada"},
+	}))
+	if preview.SystemPrompt != "You help Ada." {
+		t.Errorf("%+v", preview)
+	}
 	imported := must[*parley.ImportedEndpoints](t)(client.Agents.ImportEndpoints(ctx, agent.ID, parley.OpenAPIImport{Document: map[string]any{
 		"openapi": "3.1.0", "info": map[string]any{"title": "Tickets", "version": "1"}, "servers": []any{map[string]any{"url": "https://tickets.example.com/v1"}},
 		"paths": map[string]any{"/tickets": map[string]any{"get": map[string]any{

@@ -15,6 +15,7 @@ func TestStructuredOutput(t *testing.T) {
 	var got struct{ Done bool }
 	decode(t, []byte(s.node(t, "structured.mjs",
 		"QUESTION=How many days of holidays does everybody have?",
+		"DOCUMENT_ID="+document,
 		"LAMPS_ID="+s.agent(t, map[string]any{"model": "offline"}),
 		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo"}),
 		"KNOWS_ID="+s.agent(t, map[string]any{

@@ -150,8 +150,11 @@ func TestChaosCode(t *testing.T) {
 		waiting <- owner.asks(t, "s", slow)
 	}()
 
-	eventually(t, 20*time.Second, "the program runs", func() bool { return len(commands(t, mark)) > 0 })
-	orphans := commands(t, mark)
+	var orphans []string // read once: the program may end soon
+	eventually(t, 20*time.Second, "the program runs", func() bool {
+		orphans = commands(t, mark)
+		return len(orphans) > 0
+	})
 	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
 	if at < 0 {
 		t.Fatalf("program %s outlived its tool worker", orphans[0])

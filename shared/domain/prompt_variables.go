@@ -194,7 +194,7 @@ func compactJSON(value any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil { //nolint:errchkjson // the value was decoded from JSON
+	if err := encoder.Encode(value); err != nil {
 		return "" // unreachable: the value was decoded from JSON
 	}
 	return strings.TrimSuffix(out.String(), "\n")

@@ -163,8 +163,12 @@ func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool 
 			return false
 		}
 	}
+	return isRequiredFinite(part, finite)
+}
 
-	// Required parts matter only if no value of another type matches.
+// isRequiredFinite reports whether the properties and items that a part requires are in finite. They
+// matter only if no value of another type matches.
+func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Types == nil {
 		return true
 	}

@@ -41,8 +41,10 @@ func TestCreateAgent(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "small", 201, "")
 	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","fallbackModels":[],"tools":{},` +
-		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"appendSources":false,"version":1,"lastCheck":null,"createdAt":"` + a.text(t, "createdAt") +
-		`","updatedAt":"` + a.text(t, "updatedAt") + `"}`
+		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"outputSchema":null,"appendSources":false,"version":1,"lastCheck":null,` +
+		`"createdAt":"` + a.text(t, "createdAt") + `","updatedAt":"` + a.text(t, "updatedAt") + `","temperature":null,"topP":null,"maxOutputTokens":null,` +
+		`"reasoningEffort":null,"seed":null,"stop":null,"parallelToolCalls":null,` +
+		`"overridable":["temperature","topP","maxOutputTokens","reasoningEffort","seed","stop","parallelToolCalls"]}`
 	if string(a.body) != want || !id.Valid(id.Agent, a.text(t, "id")) {
 		t.Errorf("small agent\n%s\nwant\n%s", a.body, want)
 	}

@@ -360,10 +360,13 @@ func TestParametersAreDocumented(t *testing.T) {
 func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
 	writable := map[string][]string{
-		"/api/agents":        {"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "appendSources", "version"},
+		"/api/agents": {
+			"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "appendSources", "version",
+			"outputSchema", "temperature", "topP", "maxOutputTokens", "reasoningEffort", "seed", "stop", "parallelToolCalls", "overridable",
+		},
 		"/api/organizations": {"name"},
 		"/api/budgets":       {"limit"},
-		"/api/hooks":         {"name", "agentId", "keyId", "signatureHeader", "deliveryIdHeader", "messageTemplate", "filter", "coalesce", "enabled", "secret"},
+		"/api/hooks":         {"name", "agentId", "keyId", "signatureHeader", "deliveryIdHeader", "messageTemplate", "filter", "coalesce", "enabled", "secret", "outputSchema"},
 		"/api/notifications": {"url", "description", "events", "agentId", "enabled", "secret"},
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}

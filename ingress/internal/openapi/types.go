@@ -11,7 +11,8 @@ type Type []Span
 
 // words are the names of JSON's types on the pages.
 var words = map[string]string{
-	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "object": "object", "null": "null", "array": "list",
+	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
+	"object": "object", "null": "null", "array": "list",
 }
 
 func typeName(schema object) Type {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -490,12 +491,7 @@ func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 
 // answer publishes which of the runs have a reader at this ingress.
 func (w *Watch) answer(runIDs []string) {
-	var read []string
-	for _, id := range runIDs {
-		if w.reads(id) {
-			read = append(read, id)
-		}
-	}
+	read := slices.DeleteFunc(slices.Clone(runIDs), func(id string) bool { return !w.reads(id) })
 	if len(read) > 0 {
 		w.send(message{Read: read})
 	}

@@ -1,5 +1,5 @@
 // Calls agents with frameworks that use OpenAI's API: the AI SDK's provider, OpenAI's Agents SDK, and LangChain. Each answers,
-// streams, cites, stops and retries, and shows why a request was refused.
+// streams, cites, fills a schema, stops and retries, and shows why a request was refused.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
@@ -8,19 +8,23 @@ import { Output, generateText, jsonSchema, streamText, tool } from "ai";
 import { clientOf } from "./features.mjs";
 import { cancelled, long, runsOf, shows } from "./runs.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, QUESTION, STUB_ID } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, QUESTION, STUB_ID } = process.env;
 const schema = { type: "object", properties: { day: { type: "string" } }, required: ["day"], additionalProperties: false };
+const lamp = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"], additionalProperties: false };
 const described = { description: "Names the day.", execute: () => "Monday" };
 
-// Each framework has ask, which returns an answer's text and its citations, and read, which passes the pieces of a stream to a
-// function. tools and output are the options for tools of the client and for structured output, and door is the URL of a service
-// whose connection breaks once.
+// Each framework has ask, which returns an answer's text and its citations; fill, which returns the data of an answer that matches
+// the schema of a lamp; and read, which passes the pieces of a stream to a function. tools are the options for tools of the client,
+// and door is the URL of a service whose connection breaks once.
 const frameworks = {
   "`@ai-sdk/openai`": {
     model: (agent, base = PARLEY_BASE_URL, headers = {}) => createOpenAI({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, headers }).responses(agent),
     async ask(agent, prompt, { base, headers, ...options } = {}) {
       const { text, sources } = await generateText({ model: this.model(agent, base, headers), prompt, ...options });
       return { text, cited: sources.map(({ title }) => title) };
+    },
+    async fill(agent, prompt) {
+      return (await generateText({ model: this.model(agent), prompt, output: Output.object({ schema: jsonSchema(lamp) }) })).output;
     },
     async read(agent, prompt, onText, abortSignal, conversation) {
       const providerOptions = { openai: { conversation } };
@@ -31,7 +35,6 @@ const frameworks = {
     },
     door: DROPPING_URL,
     tools: { tools: { day: tool({ ...described, inputSchema: jsonSchema(schema) }) } },
-    output: { output: Output.object({ schema: jsonSchema(schema) }) },
   },
   "`@openai/agents`": {
     runner: (base = PARLEY_BASE_URL) => new Runner({
@@ -42,6 +45,10 @@ const frameworks = {
       const { finalOutput, history } = await this.runner(base).run(this.agent(agent, options), prompt);
       return { text: finalOutput, cited: (history.at(-1).content[0].providerData?.annotations ?? []).map(({ filename }) => filename) };
     },
+    async fill(agent, prompt) {
+      const outputType = { type: "json_schema", name: "lamp", strict: true, schema: lamp };
+      return (await this.runner().run(this.agent(agent, { outputType }), prompt)).finalOutput;
+    },
     async read(agent, prompt, onText, signal, conversationId) {
       const result = await this.runner().run(this.agent(agent), prompt, { stream: true, signal, conversationId });
       for await (const text of result.toTextStream()) onText(text);
@@ -49,17 +56,18 @@ const frameworks = {
     },
     door: LEAVING_URL,
     tools: { tools: [functionTool({ name: "day", ...described, parameters: { ...schema, required: ["day"] }, strict: true })] },
-    output: { outputType: { type: "json_schema", name: "day", strict: true, schema } },
   },
   "`@langchain/openai`": {
     model: (agent, options, base = PARLEY_BASE_URL, defaultHeaders = {}) =>
       new ChatOpenAI({ model: agent, apiKey: PARLEY_API_KEY, configuration: { baseURL: `${base}/v1`, defaultHeaders }, ...options }),
-    async ask(agent, prompt, { base, headers, tools, output } = {}) {
+    async ask(agent, prompt, { base, headers, tools } = {}) {
       let model = this.model(agent, { useResponsesApi: true }, base, headers); // for citations
       if (tools) model = model.bindTools(tools);
-      if (output) model = model.withStructuredOutput(output);
       const message = await model.invoke(prompt);
       return { text: message.text, cited: message.content[0]?.annotations?.map(({ filename, title }) => filename ?? title) };
+    },
+    fill(agent, prompt) {
+      return this.model(agent, { useResponsesApi: true }).withStructuredOutput(lamp).invoke(prompt);
     },
     async read(agent, prompt, onText, signal, session_id) {
       const model = this.model(agent, { modelKwargs: { metadata: { session_id } } });
@@ -67,7 +75,6 @@ const frameworks = {
     },
     door: DROPPING_URL,
     tools: { tools: [{ type: "function", function: { name: "day", description: "Names the day.", parameters: schema } }] },
-    output: { output: schema },
   },
 };
 
@@ -94,9 +101,12 @@ async function check(name, framework) {
   works("errors");
   assert.match(await refusal(framework.ask(ASKS_ID, `Use bookBill with {"bill": "asked${mark}"}`)), /^requires_action: .*bookBill/);
   assert.match(await refusal(framework.ask(ECHO_ID, "Hello.", framework.tools)), /^unsupported_parameter: .*tools/);
-  assert.match(await refusal(framework.ask(ECHO_ID, "Hello.", framework.output)), /^unsupported_parameter: .*text\.format/);
-  refuses("approvals", "tools", "structured");
+  refuses("approvals", "tools");
   lacks("resume");
+
+  assert.deepEqual(await framework.fill(LAMPS_ID, "a lamp of 7 watts"), { watts: 7 });
+  assert.match(await refusal(framework.fill(ECHO_ID, "a lamp of 7 watts")), /^output_invalid: .*does not match the output schema/);
+  works("structured");
 
   // The connection breaks, and the framework retries.
   const retried = `slowly retried${mark} one two three four five six seven eight nine ten`;

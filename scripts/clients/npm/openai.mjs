@@ -213,8 +213,8 @@ const parts = {
     const tools = await refused(OpenAI.BadRequestError, () => ask({ tools: [{ type: "function", function: { name: "f" } }] }));
     assert.deepEqual([tools.code, tools.param], ["unsupported_parameter", "tools"]);
     const several = await refused(OpenAI.BadRequestError, () =>
-      client.responses.create({ model: ECHO_ID, input: [{ type: "item_reference", id: "x" }], text: { format: { type: "json_object" } } }));
-    assert.match(several.message, /text\.format.*input\[0\]/s);
+      client.responses.create({ model: ECHO_ID, input: [{ type: "item_reference", id: "x" }], prompt: { id: "p" } }));
+    assert.match(several.message, /prompt.*input\[0\]/s);
     assert.equal(several.code, "unsupported_parameter");
     const shape = await refused(OpenAI.BadRequestError, () => client.responses.create({ model: ECHO_ID, input: 7 }));
     assert.equal(shape.param, "input");

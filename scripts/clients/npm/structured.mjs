@@ -48,7 +48,9 @@ const cited = await openai.chat.completions.parse({
   model: KNOWS_ID, messages: [{ role: "user", content: process.env.QUESTION }], response_format: zodResponseFormat(Days, "days"),
 });
 assert.deepEqual(cited.choices[0].message.parsed, { days: 30 });
-assert.equal(cited.choices[0].message.annotations[0].type, "file_citation");
+const [annotation] = cited.choices[0].message.annotations;
+assert.equal(annotation.type, "url_citation");
+assert.equal(annotation.file_citation.file_id, process.env.DOCUMENT_ID);
 clientOf("`openai`, JavaScript").works("structured");
 
 // The AI SDK.

@@ -93,6 +93,8 @@ with Parley() as client:
     described = {"openapi": "3.1.0", "info": {"title": "Tickets", "version": "1"}, "servers": [{"url": "https://tickets.example.com/v1"}], "paths": {"/tickets": tickets}}
     checked = client.agents.check(agent)
     assert checked["checks"] and client.agents.get(agent)["lastCheck"] == checked
+    preview = client.agents.preview(agent, system_prompt="You help {{input.customer}}.", input_data={"customer": "Ada"})
+    assert preview == {"systemPrompt": "You help Ada."}, preview
     assert client.agents.import_endpoints(agent, {"document": described})["imported"] == ["listTickets"]
     assert client.templates.get("tpl_support")["id"] == "tpl_support"
     client.agents.delete(agent)

@@ -19,6 +19,7 @@ async def agents(client):
     changed = await client.agents.update(agent["id"], description="e", version=agent["version"])
     assert changed["version"] == agent["version"] + 1
     assert [each["id"] async for each in client.agents.list(q=word, limit=1)] == [other["id"], agent["id"]]
+    assert await client.agents.preview(agent["id"], input_data={"customer": "Ada"}) == {"systemPrompt": "Answer."}
     page = await client.agents.list(q=word, limit=1)
     assert page.has_more and page.next_cursor and [each["id"] async for each in page] == [other["id"], agent["id"]]
     second = await page.next_page()

@@ -97,6 +97,8 @@ async function imports() {
   const checked = await client.agents.check(agentId);
   assert.ok(checked.checks.length > 0);
   assert.deepEqual((await client.agents.get(agentId)).lastCheck, checked);
+  const preview = { systemPrompt: "You help {{input.customer}}.", input: { customer: "Ada" } };
+  assert.deepEqual(await client.agents.preview(agentId, preview), { systemPrompt: "You help Ada." });
   assert.deepEqual((await client.agents.importEndpoints(agentId, { document })).imported, ["listTickets"]);
   assert.equal((await client.templates.get("tpl_support")).id, "tpl_support");
 }

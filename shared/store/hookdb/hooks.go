@@ -368,8 +368,8 @@ type receivingRow struct {
 // gone. A disabled hook is returned with Enabled false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
-		message_template, output_schema, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
-		senders FROM receiving_hook($1, $2)`)
+		message_template, output_schema, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret,
+		key_scope, key_user_id, senders FROM receiving_hook($1, $2)`)
 	if err != nil {
 		return ReceivingHook{}, err
 	}

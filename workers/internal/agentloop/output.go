@@ -39,7 +39,8 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 // Instructions for an answer that must match a schema.
 const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
-	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": [{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
+	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
+		"[{\"path\": <JSON Pointer into data>, \"source\": <id>}]}. " +
 		"Cite a source that a tool gave with an id for each value that you took from it. The value must stand in that source as you write it; " +
 		"any other citation is removed. Write no citations inside the values."
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
@@ -171,16 +172,16 @@ const maxNamed = 3
 
 // outputInvalid returns the error of a run whose answer does not match its schema.
 func outputInvalid(wrong []schema.Mismatch) *Error {
-	text := "The answer does not match the output schema"
+	var problems strings.Builder
 	for i, m := range wrong {
 		switch {
 		case i == maxNamed:
-			text += "; and more"
+			_, _ = problems.WriteString("; and more") // never fails
 		case i < maxNamed:
-			text += "; " + strings.TrimPrefix(m.Path+": "+m.Message, ": ")
+			_, _ = problems.WriteString("; " + strings.TrimPrefix(m.Path+": "+m.Message, ": "))
 		}
 	}
-	e := limitError(CodeOutputInvalid, strings.Replace(text, ";", ":", 1)+".")
+	e := limitError(CodeOutputInvalid, "The answer does not match the output schema"+strings.Replace(problems.String(), ";", ":", 1)+".")
 	for _, m := range wrong {
 		e.Mismatches = append(e.Mismatches, domain.OutputMismatch(m))
 	}

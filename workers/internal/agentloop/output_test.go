@@ -76,8 +76,8 @@ func TestAnswersMatchTheirSchema(t *testing.T) {
 // the source.
 func TestValuesAreCited(t *testing.T) {
 	t.Parallel()
-	model, tools := searching(t)
-	model = scripted.New("scripted",
+	_, tools := searching(t)
+	model := scripted.New("scripted",
 		scripted.Call{Deltas: []string{"Let me look."}, ToolCalls: []llm.ToolCall{{ID: "a", Name: "webSearch", Arguments: json.RawMessage(`{}`)}}},
 		scripted.Call{Deltas: []string{`{"data":{"name":"Größe \"x\"","watts":330},"citations":[` +
 			`{"path":"/watts","source":1},{"path":"/name","source":1},{"path":"/watts","source":9},{"path":"/none","source":1}]}`}},

@@ -94,7 +94,7 @@ func readNumbers(text string) map[string]string {
 			}
 		}
 		// Numbers that only a space separates may be different ones.
-		for _, part := range strings.Fields(text[from:to]) {
+		for part := range strings.FieldsSeq(text[from:to]) {
 			add(part, part)
 		}
 	}
@@ -113,7 +113,7 @@ func isWholeNumber(text string, from, to int) bool {
 	}
 	after, n := utf8.DecodeRuneInString(text[to:])
 	next, _ := utf8.DecodeRuneInString(text[to+n:])
-	return !((after == '.' || after == ',') && unicode.IsDigit(next))
+	return after != '.' && after != ',' || !unicode.IsDigit(next)
 }
 
 // groups matches the separators of groups of three digits that are not dots or commas.

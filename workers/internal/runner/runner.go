@@ -75,9 +75,8 @@ type Progress interface {
 	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }
 
-// Records stores the data that an attempt reads and writes: it reads its configuration, input and
-// recorded steps, and writes steps and events.
-type Records interface {
+// PromptData reads the data from which an attempt builds its prompt.
+type PromptData interface {
 	// Config returns one version of an agent's configuration; versions never change.
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 
@@ -86,6 +85,14 @@ type Records interface {
 
 	// RunInput returns an input that was too large for the claim.
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
+}
+
+// Records stores the data that an attempt reads and writes: it reads its configuration, input and
+// recorded steps, and writes steps and events.
+type Records interface {
+	PromptData
+
+	// Steps returns the recorded steps in their order.
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 
 	// Journal appends step n. It returns false if the run no longer belongs to this worker.

@@ -114,12 +114,15 @@ class Agents(Group):
         agent_id: str,
         *,
         system_prompt: str | None = None,
-        input: Mapping[str, Any] | None = None,
+        input_data: Mapping[str, Any] | None = None,
         session_id: str | None = None,
     ) -> PromptPreview:
-        """Return an agent's system prompt, or another one, with the values of its variables."""
+        """Return an agent's system prompt, or another one, with the values of its variables.
+
+        `input_data` is the input of a run. Without it, the variables of the input are empty.
+        """
         query = {"id": require_id(agent_id), "action": "preview"}
-        body = {"systemPrompt": system_prompt, "input": input, "sessionId": session_id}
+        body = {"systemPrompt": system_prompt, "input": input_data, "sessionId": session_id}
         return self._http.call(PromptPreview, json_request("POST", "/api/agents", query, body))
 
 

@@ -279,10 +279,7 @@ class AsyncChat(AsyncGroup[Chat]):
     ) -> Run:
         """Send a message and return its run, once it has finished or requires an action.
 
-        With `wait=False` it returns as soon as the run is accepted. Messages with the same
-        `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
-        `settings` take precedence over the agent's; None means the model's default.
+        The arguments are those of `Chat`.
         """
         return await self._workers.run(
             lambda: self._group(

@@ -97,27 +97,36 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 		return raw, found
 	}
 
-	_, null := s.types()
-	switch kind := s.kind(); {
-	case s.list("enum") != nil:
-		raw, found = f.choice(s, name, in)
-		null = null && slices.Contains(s.list("enum"), nil)
-	case kind == "object":
-		raw, found = f.object(s, name, in, depth)
-	case kind == "array":
-		raw, found = f.array(s, name, in, depth)
-	case kind == "null":
+	enum := s.list("enum")
+	if enum == nil && s.kind() == "null" {
 		return "null", false
-	default:
-		raw, found = f.scalar(s, kind, name, in)
 	}
-	if fallback, ok := s.values["default"]; ok && !found {
+	if raw, found = f.content(s, name, in, depth); found {
+		return raw, true
+	}
+
+	if fallback, ok := s.values["default"]; ok {
 		return write(fallback), false
 	}
-	if null && !found {
+	if _, null := s.types(); null && (enum == nil || slices.Contains(enum, nil)) {
 		return "null", false
 	}
-	return raw, found
+	return raw, false
+}
+
+// content returns the JSON of a value that is not null, by the kind of the schema. Without a match in
+// the texts it is a placeholder.
+func (f *filler) content(s *node, name string, in []*text, depth int) (raw string, found bool) {
+	switch kind := s.kind(); {
+	case s.list("enum") != nil:
+		return f.choice(s, name, in)
+	case kind == "object":
+		return f.object(s, name, in, depth)
+	case kind == "array":
+		return f.array(s, name, in, depth)
+	default:
+		return f.scalar(s, kind, name, in)
+	}
 }
 
 // alternative returns the first alternative of anyOf or oneOf for which something was found;
@@ -362,7 +371,7 @@ func write(v any) string {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if e.Encode(v) != nil {
+		if err := e.Encode(v); err != nil {
 			return "null" // unreachable: parsed JSON can be encoded
 		}
 		return strings.TrimSuffix(b.String(), "\n")

@@ -91,7 +91,8 @@ var (
 	personNames = setFor(`email mail`)
 )
 
-// stringFinder returns the finder for a string.
+// stringFinder returns the finder for a string: by its pattern, by its format, or by the last word of
+// its name.
 func stringFinder(s *node, name string, words []string) finder {
 	accept := func(v string) (string, bool) { return write(v), fits(s, v) }
 	last := ""
@@ -102,27 +103,23 @@ func stringFinder(s *node, name string, words []string) finder {
 	form := func(spans func(*text) []span) finder {
 		return func(t *text, named bool) (string, bool) { return t.take(spans(t), words, named, accept) }
 	}
-	switch {
-	case s.text("pattern") != "":
+
+	if s.text("pattern") != "" {
 		pattern, err := regexp.Compile(strings.TrimSuffix(strings.TrimPrefix(s.text("pattern"), "^"), "$"))
 		if err != nil {
 			return func(*text, bool) (string, bool) { return "", false }
 		}
 		return form(func(t *text) []span { return t.matches(pattern) })
-	case format == "email" || personNames[last]:
-		return form(func(t *text) []span { return t.emails })
-	case format == "uri" || format == "url" || linkNames[last]:
-		return form(func(t *text) []span { return t.links })
+	}
+	if spans := spansFor(format, last); spans != nil {
+		return form(spans)
+	}
+
+	switch {
 	case format == "date-time":
 		return func(t *text, named bool) (string, bool) {
 			return t.take(t.dates, words, named, func(v string) (string, bool) { return write(v + "T00:00:00Z"), true })
 		}
-	case format == "date" || format == "" && dateWords[last]:
-		return form(func(t *text) []span { return t.dates })
-	case format == "time" || format == "" && last == "time":
-		return form(func(t *text) []span { return t.times })
-	case unitNames[last]:
-		return form(func(t *text) []span { return t.units })
 	case format == "uuid" || codeNames[last]:
 		return func(t *text, named bool) (string, bool) {
 			if raw, ok := t.take(t.codes, words, named, accept); ok || named {
@@ -130,7 +127,35 @@ func stringFinder(s *node, name string, words []string) finder {
 			}
 			return t.labelled(words, accept)
 		}
+	default:
+		return textFinder(s, name, words, last, accept)
 	}
+}
+
+// spansFor returns the function that lists a text's values of the form that a format or the last word
+// of a name requires. It returns nil if they require none, or one that stringFinder handles itself.
+func spansFor(format, last string) func(*text) []span {
+	switch {
+	case format == "email" || personNames[last]:
+		return func(t *text) []span { return t.emails }
+	case format == "uri" || format == "url" || linkNames[last]:
+		return func(t *text) []span { return t.links }
+	case format == "date-time": // written with a time
+		return nil
+	case format == "date" || format == "" && dateWords[last]:
+		return func(t *text) []span { return t.dates }
+	case format == "time" || format == "" && last == "time":
+		return func(t *text) []span { return t.times }
+	case unitNames[last]:
+		return func(t *text) []span { return t.units }
+	default:
+		return nil
+	}
+}
+
+// textFinder returns the finder for a string without a form: a labelled text, a name, a quotation, the
+// whole text or its subject.
+func textFinder(s *node, name string, words []string, last string, accept func(string) (string, bool)) finder {
 	return func(t *text, named bool) (string, bool) {
 		if named {
 			return t.labelled(words, accept)
@@ -206,22 +231,30 @@ func fitting(s *node, kind, v string) (raw string, ok bool) {
 	} else if kind == "integer" {
 		v, _, _ = strings.Cut(v, ".")
 	}
-	if limit, ok := s.amount("minimum"); ok && n < limit {
-		return "", false
-	}
-	if limit, ok := s.amount("maximum"); ok && n > limit {
-		return "", false
-	}
-	if limit, ok := s.amount("exclusiveMinimum"); ok && n <= limit {
-		return "", false
-	}
-	if limit, ok := s.amount("exclusiveMaximum"); ok && n >= limit {
-		return "", false
-	}
-	if step, ok := s.amount("multipleOf"); ok && step > 0 && math.Abs(math.Mod(n, step)) > 1e-9 {
+	if !inBounds(s, n) {
 		return "", false
 	}
 	return v, true
+}
+
+// inBounds reports whether a number matches the bounds of a schema.
+func inBounds(s *node, n float64) bool {
+	if limit, ok := s.amount("minimum"); ok && n < limit {
+		return false
+	}
+	if limit, ok := s.amount("maximum"); ok && n > limit {
+		return false
+	}
+	if limit, ok := s.amount("exclusiveMinimum"); ok && n <= limit {
+		return false
+	}
+	if limit, ok := s.amount("exclusiveMaximum"); ok && n >= limit {
+		return false
+	}
+	if step, ok := s.amount("multipleOf"); ok && step > 0 && math.Abs(math.Mod(n, step)) > 1e-9 {
+		return false
+	}
+	return true
 }
 
 // empty returns a value without content that matches the bounds of a schema.

@@ -61,14 +61,8 @@ func newItem(s string) *text { return readText(s, true) }
 
 func readText(s string, item bool) *text {
 	t := &text{s: clip(s, maxRead), item: item}
-	t.emails, t.links, t.dates = t.matches(email), t.matches(link), t.readDates()
-	for _, at := range clock.FindAllStringSubmatchIndex(t.s, maxSpans) {
-		h, m, sec := part(t.s, at, 1), part(t.s, at, 2), part(t.s, at, 3)
-		if sec == "" {
-			sec = "00"
-		}
-		t.times = append(t.times, span{at[0], at[1], twoDigits(h) + ":" + m + ":" + sec})
-	}
+	t.emails, t.links, t.dates, t.times = t.matches(email), t.matches(link), t.readDates(), t.readTimes()
+	t.units, t.nouns = t.readUnits(), t.readNouns()
 
 	taken := slices.Concat(t.emails, t.links, t.dates, t.times)
 	for _, m := range t.matches(amount) {
@@ -89,20 +83,6 @@ func readText(s string, item bool) *text {
 	}
 	for _, at := range quote.FindAllStringSubmatchIndex(t.s, maxSpans) {
 		t.quotes = append(t.quotes, span{at[2], at[3], t.s[at[2]:at[3]]})
-	}
-	for _, at := range unit.FindAllStringSubmatchIndex(t.s, maxSpans) {
-		for n := 1; n <= 3; n++ {
-			if v := part(t.s, at, n); v != "" {
-				t.units = append(t.units, span{at[2*n], at[2*n+1], v})
-			}
-		}
-	}
-	for _, re := range []*regexp.Regexp{counted, noun} {
-		at := re.FindStringSubmatchIndex(t.s)
-		if !item || at == nil {
-			continue
-		}
-		t.nouns = append(t.nouns, span{at[2], at[3], strings.TrimSpace(t.s[at[2]:at[3]])})
 	}
 	return t
 }
@@ -143,6 +123,43 @@ func (t *text) readDates() (all []span) {
 	add(dayDate, 3, 2, 1)
 	add(mdyDate, 3, 1, 2)
 	slices.SortFunc(all, func(a, b span) int { return a.from - b.from })
+	return all
+}
+
+// readTimes returns the times of day as hours, minutes and seconds.
+func (t *text) readTimes() (all []span) {
+	for _, at := range clock.FindAllStringSubmatchIndex(t.s, maxSpans) {
+		h, m, sec := part(t.s, at, 1), part(t.s, at, 2), part(t.s, at, 3)
+		if sec == "" {
+			sec = "00"
+		}
+		all = append(all, span{at[0], at[1], twoDigits(h) + ":" + m + ":" + sec})
+	}
+	return all
+}
+
+// readUnits returns the units of amounts, and the codes of currencies.
+func (t *text) readUnits() (all []span) {
+	for _, at := range unit.FindAllStringSubmatchIndex(t.s, maxSpans) {
+		for n := 1; n <= 3; n++ {
+			if v := part(t.s, at, n); v != "" {
+				all = append(all, span{at[2*n], at[2*n+1], v})
+			}
+		}
+	}
+	return all
+}
+
+// readNouns returns the subject of a part of a list. Other texts have none.
+func (t *text) readNouns() (all []span) {
+	if !t.item {
+		return nil
+	}
+	for _, re := range []*regexp.Regexp{counted, noun} {
+		if at := re.FindStringSubmatchIndex(t.s); at != nil {
+			all = append(all, span{at[2], at[3], strings.TrimSpace(t.s[at[2]:at[3]])})
+		}
+	}
 	return all
 }
 
@@ -361,8 +378,9 @@ var (
 // parts returns the parts of a text that may describe one item of a list each.
 func (t *text) parts() (parts []string) {
 	s := introduction.ReplaceAllString(t.s, "")
+	isDigitOrUpper := func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) }
 	for _, one := range partSeparator.Split(s, maxItems) {
-		if one = strings.TrimSpace(one); one != "" && strings.ContainsFunc(one, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) }) {
+		if one = strings.TrimSpace(one); one != "" && strings.ContainsFunc(one, isDigitOrUpper) {
 			parts = append(parts, one)
 		}
 	}
