@@ -80,17 +80,25 @@ func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
-	// A lock stops the insert inside PostgreSQL: earlier statements of the acceptance need their replies.
+	// A lock stops the insert inside PostgreSQL: earlier statements of the acceptance need their replies. The trigger waits for it
+	// without a limit, because an insert that gives up needs further replies.
+	_, err := b.db.ExecContext(t.Context(), `
+		CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
+		  $$BEGIN PERFORM pg_advisory_xact_lock_shared(77); RETURN NEW; END$$;
+		CREATE TRIGGER gate BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION gate()`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	lock, err := b.db.BeginTx(t.Context(), nil)
 	if err == nil {
-		_, err = lock.ExecContext(t.Context(), `LOCK TABLE runs IN SHARE MODE`)
+		_, err = lock.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(77)`)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := b.begin(chat)
 	b.eventually("the insert waits", func() bool {
-		return b.number(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM accept_%'`) == 1
+		return b.number(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%FROM accept_%'`) == 1
 	})
 	toPostgres.CutReplies()
 	if err := lock.Rollback(); err != nil {
