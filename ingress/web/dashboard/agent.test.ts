@@ -25,7 +25,7 @@ export const tests: Test[] = [
       equal(draftOf(agent).stop, "END\na\\n\\\\n", "stop texts");
       equal(changeOf(agent, draftOf(agent)), { version: 1 }, "no change");
       const typed: Draft = { ...draftOf(agent), temperature: " 0.2", topP: "", seed: "7", stop: "x\\ny\n\n", reasoningEffort: "low", parallelToolCalls: "", overridable: [] };
-      equal(changeOf(agent, typed), { version: 1, temperature: 0.2, topP: null, seed: 7, stop: ["x\ny"], reasoningEffort: "low", parallelToolCalls: null, overridable: [] }, "changes");
+      equal(changeOf(agent, typed), { version: 1, temperature: 0.2, topP: null, reasoningEffort: "low", seed: 7, stop: ["x\ny"], parallelToolCalls: null, overridable: [] }, "changes");
       equal(faultsOf({ ...draftOf(agent), temperature: "warm", topP: "1" }).map((f) => f.field), ["temperature"], "faults");
     },
   },
