@@ -124,12 +124,14 @@ func SupportFor(model string, compatible bool) ModelSupport {
 }
 
 // SettingFault is a setting that a model does not accept. Unsupported means that it accepts no value. If
-// it would accept the value without another setting, With is the other one.
+// it would accept the value without another setting, With is the other one, and WithMessage is the same
+// fault as a message about With.
 type SettingFault struct {
 	Setting     Setting
 	Message     string
 	Unsupported bool
 	With        Setting
+	WithMessage string
 }
 
 // Faults returns the settings that the model does not accept.
@@ -194,6 +196,7 @@ func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingF
 	if m.OneOfSampling && s.Temperature != nil && narrower {
 		found = append(found, SettingFault{
 			Setting: SettingTopP, With: SettingTemperature, Message: "must not be combined with temperature for the model " + model,
+			WithMessage: "must not be combined with the agent's topP for the model " + model,
 		})
 	}
 	if !m.SamplesWithoutEffort || s.ReasoningEffort == nil || *s.ReasoningEffort == EffortNone {
@@ -206,6 +209,7 @@ func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingF
 		if one.set {
 			found = append(found, SettingFault{
 				Setting: one.name, With: SettingReasoningEffort, Message: "needs the reasoningEffort none for the model " + model,
+				WithMessage: fmt.Sprintf("must be none with the agent's %s for the model %s", one.name, model),
 			})
 		}
 	}

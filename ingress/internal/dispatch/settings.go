@@ -69,8 +69,11 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 
 	// The agent's own settings were checked when it was saved.
 	for _, fault := range r.Models.Faults(agent.Model, agent.FallbackModels, asked.Over(agent.ModelSettings)) {
-		if changed[fault.Setting] || fault.With != "" && changed[fault.With] {
+		switch {
+		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
+		case changed[fault.With]: // the agent has the setting, and the request only the other one
+			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}
 	return apierr.InvalidFields(found)

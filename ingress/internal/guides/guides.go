@@ -44,7 +44,7 @@ type Heading struct{ Text, Anchor string }
 var chapters = []struct{ title, paths string }{
 	{"Start", "quickstart dashboard cli"},
 	{"Agents", "models structured-output tools knowledge sandbox budgets"},
-	{"Clients", "clients streams structured-output ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
+	{"Clients", "clients streams ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
 	{"Automations", "guides/cron guides/github-actions guides/kubernetes guides/n8n webhooks guides/github-webhooks guides/stripe-webhooks " +
 		"guides/slack guides/http-endpoint notifications traces"},
 	{"Operation", "deploy settings security operations upgrade telemetry"},

@@ -27,6 +27,15 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shown := map[string]bool{}
+	for _, chapter := range guide.Chapters {
+		for _, page := range chapter.Pages {
+			if shown[page.Path] {
+				t.Errorf("two chapters have the page %s", page.Path)
+			}
+			shown[page.Path] = true
+		}
+	}
 	for _, file := range append(files, more...) {
 		if at := strings.TrimSuffix(file, ".md"); guide.Page(at) == nil && at != errorsPage {
 			t.Errorf("no chapter has the page %s", at)

@@ -261,6 +261,12 @@ func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	refused(completions, `,"reasoning_effort":"low"`, "reasoning_effort", "unsupported_parameter")
 	put(`{"model":"openai/gpt-5-mini"}`)
 	refused(completions, `,"temperature":0.2`, "temperature", "invalid_request")
+
+	// A setting that conflicts with one of the agent is named as the request names it.
+	put(`{"model":"anthropic/claude-sonnet-4-6","topP":0.5}`)
+	refused(completions, `,"temperature":0.5`, "temperature", "invalid_request")
+	put(`{"model":"openai/gpt-5.1","topP":null,"temperature":0.3}`)
+	refused(completions, `,"reasoning_effort":"low"`, "reasoning_effort", "invalid_request")
 }
 
 // A finished run, and its response, have the settings that were used.
