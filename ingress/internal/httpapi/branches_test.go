@@ -387,7 +387,7 @@ func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 	here, _ := a.edges()
 	a.exec(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$`)
 	a.exec(`CREATE TRIGGER slow BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION slow()`)
-	var all []*connection
+	var left []string
 	for _, request := range []struct{ target, body string }{
 		{"/v1/chat/completions", `{"model":"` + agentID + `","messages":[{"role":"user","content":"left"}]}`},
 		{"/v1/responses", `{"model":"` + agentID + `","stream":true,"input":"left"}`},
@@ -398,13 +398,17 @@ func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 		if request.target == "/mcp" {
 			headers = append(headers, "Accept: application/json, text/event-stream")
 		}
-		all = append(all, here.open("POST", request.target, request.body, headers...))
-	}
-	pass(t, 300*time.Millisecond) // the requests are being accepted
-	for _, c := range all {
+		c := here.open("POST", request.target, request.body, headers...)
+		eventually(t, "the run is being inserted", func() bool {
+			var inserting bool
+			must(t, a.sql.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event = 'PgSleep')`).Scan(&inserting))
+			return inserting
+		})
 		c.cancel()
+		left = a.runsOf("left", len(left)+1)
 	}
-	for _, runID := range a.runsOf("left", len(all)) {
+	for _, runID := range left {
 		a.isCancelled(runID, 2*graceOver)
 	}
 }
