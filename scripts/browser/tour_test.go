@@ -54,7 +54,7 @@ func TestTour(t *testing.T) {
 	span.sees("Input")
 	span.sees("returns-and-refunds.md")
 	p.inspect("run-span")
-	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).scrollIntoView()`)
+	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).closest("section").scrollIntoView()`)
 	p.screenshot("timeline")
 }
 
