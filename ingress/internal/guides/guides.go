@@ -80,9 +80,6 @@ func read(files fs.FS) (*Guide, error) {
 	return g, nil
 }
 
-// Page returns the page with a path, or nil if there is none.
-func (g *Guide) Page(at string) *Page { return g.pages[at] }
-
 // Result is a section that a search found. Path contains the section's anchor.
 type Result struct{ Path, Page, Heading, Excerpt string }
 

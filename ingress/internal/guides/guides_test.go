@@ -37,7 +37,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for _, file := range append(files, more...) {
-		if at := strings.TrimSuffix(file, ".md"); guide.Page(at) == nil && at != errorsPage {
+		if at := strings.TrimSuffix(file, ".md"); guide.pages[at] == nil && at != errorsPage {
 			t.Errorf("no chapter has the page %s", at)
 		}
 	}
@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 		for _, link := range target.FindAllStringSubmatch(string(page.Body), -1) {
 			to := page
 			if link[1] != "" {
-				to = guide.Page(strings.TrimPrefix(link[1], "/docs/"))
+				to = guide.pages[strings.TrimPrefix(link[1], "/docs/")]
 			}
 			switch {
 			case link[1] == "/docs/"+errorsPage:

@@ -68,50 +68,78 @@ func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
+// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages. It renders
+// them once, because anyone may request them.
+var guideAssets = sync.OnceValues(func() (map[string]web.Asset, error) {
+	guide, err := guides.Read()
+	if err != nil {
+		return nil, err
+	}
+	assets := map[string]web.Asset{}
+	if assets[""], err = renderGuide(web.Guides{Chapters: guide.Chapters}); err != nil {
+		return nil, err
+	}
+	for _, chapter := range guide.Chapters {
+		for _, page := range chapter.Pages {
+			if assets[page.Path], err = renderGuide(web.Guides{Chapters: guide.Chapters, Page: page}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return assets, nil
+})
+
+// renderGuide renders a page of the documentation.
+func renderGuide(data web.Guides) (web.Asset, error) {
+	data.Title, data.Version = openapi.Title(), openapi.Version()
+	body, err := web.RenderGuides(data)
+	if err != nil {
+		return web.Asset{}, err
+	}
+	return web.NewAsset(contentHTML, body)
+}
+
 // guidesPage handles GET /docs: the list of pages, or the results of a search.
 func guidesPage(c *gin.Context) {
-	query := httpx.StateFor(c).Query.Get("q")
+	query := strings.TrimSpace(httpx.StateFor(c).Query.Get("q"))
+	if query == "" {
+		showGuide(c, "")
+		return
+	}
 	if utf8.RuneCountInString(query) > guides.MaxQuery {
 		httpx.Fail(c, apierr.Invalid("q", httpx.CodeTooLong, "must have at most %d characters", guides.MaxQuery))
 		return
 	}
+
 	guide, err := guides.Read()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	showGuide(c, web.Guides{Chapters: guide.Chapters, Query: strings.TrimSpace(query), Results: guide.Search(query)})
+	made, err := renderGuide(web.Guides{Chapters: guide.Chapters, Query: query, Results: guide.Search(query)})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	showDocument(c, made)
 }
 
 // guidePage returns a handler that shows a page of the documentation. prefix is the beginning of its
 // path.
 func guidePage(prefix string) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		guide, err := guides.Read()
-		if err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-		page := guide.Page(prefix + c.Param("page"))
-		if page == nil {
-			showMissing(c)
-			return
-		}
-		showGuide(c, web.Guides{Chapters: guide.Chapters, Page: page})
-	}
+	return func(c *gin.Context) { showGuide(c, prefix+c.Param("page")) }
 }
 
-// showGuide responds with a page of the documentation.
-func showGuide(c *gin.Context, data web.Guides) {
-	data.Title, data.Version = openapi.Title(), openapi.Version()
-	body, err := web.RenderGuides(data)
+// showGuide responds with the page of the documentation that has a path.
+func showGuide(c *gin.Context, at string) {
+	assets, err := guideAssets()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	made, err := web.NewAsset(contentHTML, body)
-	if err != nil {
-		httpx.Fail(c, err)
+	made, ok := assets[at]
+	if !ok {
+		showMissing(c)
 		return
 	}
 	showDocument(c, made)

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is the id of a user without files.
+// nobody is the ID of the system user nobody, who owns no files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
