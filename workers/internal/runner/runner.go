@@ -85,6 +85,9 @@ type Records interface {
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 
+	// StepsOf returns the recorded steps of runs, without the oldest ones if they exceed bytes.
+	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
+
 	// Journal appends step n. It returns false if the run no longer belongs to this worker.
 	Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error)
 
@@ -98,6 +101,11 @@ type Parking interface {
 	// Park also releases the run's slot, and saves events together with the action.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
+
+	// PrepareEffect inserts a call into the effect ledger or returns the entry of an earlier attempt.
+	// With ask, a new entry waits for a decision, or for the client's result. It returns false if the
+	// run no longer belongs to this worker.
+	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
 	// NoteRefusal records the response with which a provider refused the attempt's model call.
 	NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error
