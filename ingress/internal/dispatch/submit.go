@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,6 +38,7 @@ type Submission struct {
 	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Options      domain.RunOptions // what the request asks besides its message
+	ToolField    string            // the part of a tool with its name, in errors; empty: the tool itself
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -77,6 +79,7 @@ func (s *Submission) fingerprint() []byte {
 	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
 			asked = append(asked, e.Message, e.Answer)
+			asked = append(asked, sentRounds(e.Rounds)...)
 		}
 		asked = append(asked, s.Instructions)
 	}
@@ -91,6 +94,17 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "unstored")
 	}
 	return contract.Hash(asked...)
+}
+
+// sentRounds returns the rounds of an exchange for the fingerprint.
+func sentRounds(rounds []domain.CallRound) (sent []string) {
+	for _, round := range rounds {
+		sent = append(sent, "round", round.Text)
+		for i, call := range round.Calls {
+			sent = append(sent, call.ToolCallID, call.Name, string(call.Input), string(round.Results[i].Output), strconv.FormatBool(round.Results[i].IsError))
+		}
+	}
+	return sent
 }
 
 // options returns the JSON of Options.
@@ -114,7 +128,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
 		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
-		KeyID: s.Caller.KeyID, Previous: s.Previous, Late: s.Waits && s.Endpoint == contract.EndpointAutomation,
+		KeyID: s.Caller.KeyID, Previous: s.Previous, Late: s.Waits && s.Endpoint == contract.EndpointAutomation && s.Options.ClientTools == nil,
 	}
 
 	// A run without a session gets a session for itself. Its id is derived from the run's id.
@@ -278,6 +292,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	if err := s.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.checkToolNames(ctx, s); err != nil {
 		return nil, err
 	}
 	run, err := s.NewRun(r.runDeadline)

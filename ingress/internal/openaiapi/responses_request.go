@@ -3,6 +3,8 @@ package openaiapi
 import (
 	"encoding/json"
 	"slices"
+
+	"parley/shared/domain"
 )
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
@@ -16,7 +18,7 @@ type ResponseBody struct {
 	Metadata     *map[string]string `json:"metadata"`
 	Conversation *ConversationName  `json:"conversation"`
 	Previous     *string            `json:"previous_response_id"`
-	Tools        *[]json.RawMessage `json:"tools"`
+	Tools        *[]FunctionTool    `json:"tools"`
 	ToolChoice   *json.RawMessage   `json:"tool_choice"`
 	Text         *TextOptions       `json:"text"`
 	TopLogprobs  *int64             `json:"top_logprobs"`
@@ -38,6 +40,12 @@ type InputItem struct {
 	ID      *string  `json:"id"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
+
+	// Of calls of the client's tools, and of their results.
+	CallID    *string  `json:"call_id"`
+	Name      *string  `json:"name"`
+	Arguments *string  `json:"arguments"`
+	Output    *Content `json:"output"`
 }
 
 // ConversationName names a conversation by its id, or by an object with the id.
@@ -101,6 +109,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	checkMetadata(ask.Echo.Metadata, wrong)
 	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
+	ask.Echo.ClientTools = readTools(body.Tools, body.ToolChoice, "", wrong)
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -125,7 +134,7 @@ func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep boo
 			said = append(said, Said{Field: s.Field, Role: s.Role, Text: text})
 			continue
 		}
-		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role == RoleUser || s.Role == RoleAssistant })
+		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role != RoleSystem && s.Role != RoleDeveloper })
 	}
 	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were checked before
 }
@@ -163,11 +172,6 @@ const NoPrevious = "no response with this id for this model and caller"
 
 // refuse adds a problem for each parameter that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
-	if body.Tools != nil && len(*body.Tools) > 0 {
-		wrong("tools", CodeUnsupported, ownTools)
-	} else if chooses(body.ToolChoice) {
-		wrong("tool_choice", CodeUnsupported, ownTools)
-	}
 	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
 		wrong("text.format", CodeUnsupported, "must be text: agents answer in text")
 	}
@@ -197,8 +201,15 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
+		case (kind == typeCall || kind == typeOutput) && item.CallID == nil:
+			wrong(at+".call_id", codeRequired, "is required for a call and its result")
+		case kind == typeCall:
+			said = append(said, item.call(at, wrong))
+		case kind == typeOutput:
+			text := item.Output.Read(at+".output", wrong)
+			said = append(said, Said{Field: at + ".call_id", Role: RoleTool, Result: newResult(*item.CallID, text), Outside: true})
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
-			wrong(at+".type", CodeUnsupported, ownTools)
+			wrong(at+".type", CodeUnsupported, "is not supported: agents call only their own tools and functions of the client")
 		case item.Role == nil:
 			wrong(at+".role", codeRequired, "is required for a message")
 		default:
@@ -219,7 +230,19 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	if message {
 		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
 	}
+	if callID, ok := callOfFunction(*item.ID); ok { // its name and arguments are looked up later
+		said = append(said, Said{Field: field, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: callID}}})
+	}
 	return said, append(references, Reference{field, runID})
+}
+
+// call returns the call of an item.
+func (item *InputItem) call(at string, wrong Wrong) Said {
+	if item.Name == nil {
+		wrong(at+".name", codeRequired, "is required for a call")
+	}
+	call := newCall(*item.CallID, deref(item.Name), deref(item.Arguments), at+".call_id", wrong)
+	return Said{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}
 }
 
 // message returns the text of an item that is a message.

@@ -24,7 +24,8 @@ func CheckMessage(found *Problems, field, message string) {
 
 // OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
 type OptionsBody struct {
-	Output Optional[OutputBody] `json:"output"`
+	Output Optional[OutputBody]       `json:"output"`
+	Tools  Optional[[]ClientToolBody] `json:"tools"`
 }
 
 // Options checks the fields and returns what they ask for.
@@ -33,6 +34,7 @@ func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
 		CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
 		asked.Output = &domain.OutputContract{Schema: b.Output.Value.Schema}
 	}
+	asked.ClientTools = clientTools(found, b.Tools.Value)
 	return asked
 }
 

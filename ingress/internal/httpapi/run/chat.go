@@ -74,6 +74,9 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		s.Retention = demoRetention
 	}
 
+	if visits(who) && s.Options.ClientTools != nil {
+		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, who cannot send results")
+	}
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }
