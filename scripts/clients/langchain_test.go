@@ -28,7 +28,7 @@ func TestLangChain(t *testing.T) {
 		History, Chain, ResponsesStream                 string
 		Stream, Batch, Session                          []string
 		Responses                                       struct{ Text, ID string }
-		Failed, Unknown, Unauthenticated, Tools, Broken langChainError
+		Failed, Unknown, Unauthenticated, Broken langChainError
 	}
 
 	decode(t, []byte(s.node(t, "langchain.mjs",
@@ -62,13 +62,11 @@ func TestLangChain(t *testing.T) {
 	checkFailed(t, output.Failed, "model_rejected")
 	checkFailed(t, output.Unknown, "model_not_found")
 	checkFailed(t, output.Unauthenticated, "invalid_api_key")
-	checkFailed(t, output.Tools, "unsupported_parameter")
 	if !t.Failed() {
 		proves(t, "`@langchain/openai`", works, "answers", "streams", "history", "retries", "errors")
-		proves(t, "`@langchain/openai`", refused, "tools")
 	}
-	// There is one request for each of the fourteen calls: failed calls were not retried.
-	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
+	// There is one request for each of the thirteen calls: failed calls were not retried.
+	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 13 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}
 }

@@ -19,9 +19,10 @@ type Chat struct{ group }
 type ChatParams struct {
 	AgentID, TemplateID string
 	Message             string
-	SessionID           string // default: a session of its own, named after the key
-	IdempotencyKey      string // identifies the message; default: a new key
-	NoWait              bool   // return as soon as the run is accepted; a stream ignores it
+	SessionID           string       // default: a session of its own, named after the key
+	IdempotencyKey      string       // identifies the message; default: a new key
+	Tools               []ClientTool // tools that this program executes itself; see Runs.SubmitToolResults
+	NoWait              bool         // return as soon as the run is accepted; a stream ignores it
 }
 
 // Send sends a message and returns its run, once it has finished or requires an action. A failed run
@@ -58,6 +59,9 @@ func (p ChatParams) request(stream bool) (Request, error) {
 	body := map[string]any{"sessionId": session, "message": p.Message}
 	if stream {
 		body["stream"] = true
+	}
+	if len(p.Tools) > 0 {
+		body["tools"] = p.Tools
 	}
 	query := url.Values{"action": {"chat"}}
 	set(query, "id", p.AgentID)

@@ -770,6 +770,9 @@ type ChatMessage struct {
 	Message string `json:"message"`
 	// Answer with server-sent events. Default: `false`.
 	Stream *bool `json:"stream,omitzero"`
+	// Tools that the client executes itself. A call of one makes the run wait for its result. Widget
+	// visitors and the demo have none.
+	Tools []ClientTool `json:"tools,omitzero"`
 }
 
 // A trigger of an automation.
@@ -784,6 +787,8 @@ type AutomationTrigger struct {
 	TTLOverride *int64 `json:"ttlOverride,omitzero"`
 	// The session to continue. Default: a new session for each run.
 	SessionID *string `json:"sessionId,omitzero"`
+	// Tools that the client executes itself. A call of one makes the run wait for its result.
+	Tools []ClientTool `json:"tools,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.
@@ -791,9 +796,36 @@ type AutomationTriggerInput struct {
 	Message string `json:"message"`
 }
 
+// A tool that the client of a run executes itself.
+type ClientTool struct {
+	// Not the name of one of the agent's tools or of another tool of the request, nor `auto`, `none`
+	// or `required`.
+	Name string `json:"name"`
+	// What the tool does, for the model.
+	Description *string `json:"description,omitzero"`
+	// The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references to
+	// other documents. Default: no input.
+	InputSchema map[string]any `json:"inputSchema,omitzero"`
+}
+
+// The results of the calls that a run waits for, all of them.
+type ToolResults struct {
+	Results []ToolResult `json:"results"`
+}
+
+// The result of a call that the client has made.
+type ToolResult struct {
+	// The call.
+	ToolCallID string `json:"toolCallId"`
+	// The result, any JSON value. With `isError`, the reason of the failure.
+	Output any `json:"output"`
+	// The call failed. The model sees the output as a failure. Default: `false`.
+	IsError *bool `json:"isError,omitzero"`
+}
+
 // `queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are final.
 // `running` returns to `queued` if a worker is lost, and pauses as `requires_action` until a person
-// decides.
+// decides or the client sends results of its tools.
 type RunStatus string
 
 // The values of RunStatus.
@@ -902,17 +934,30 @@ type Citation struct {
 	SourceID *string `json:"sourceId,omitzero"`
 }
 
-// The decision that the run needs before it continues.
-type RequiredAction struct {
-	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-	// its result is lost.
-	Kind       string `json:"kind"`
+// A call that the client must make.
+type ClientCall struct {
+	// `call_`, the run's id without `run_`, and a number.
 	ToolCallID string `json:"toolCallId"`
 	// The tool.
 	Name string `json:"name"`
 	// The call's input.
 	Input any `json:"input"`
-	// The time at which the run fails if there is no decision.
+}
+
+// The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+// `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+type RequiredAction struct {
+	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
+	// its result is lost. `client_tools`: the client must make the calls.
+	Kind       string  `json:"kind"`
+	ToolCallID *string `json:"toolCallId,omitzero"`
+	// The tool.
+	Name *string `json:"name,omitzero"`
+	// Only for `client_tools`.
+	Calls []ClientCall `json:"calls,omitzero"`
+	// The call's input.
+	Input any `json:"input,omitzero"`
+	// The time at which the run fails if there is no decision or result.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
@@ -933,8 +978,9 @@ type Source struct {
 
 // One call of a tool.
 type ToolCall struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// `pending`: the client must make the call; only in a run of `/v1` that ended with it.
 	Status string `json:"status"`
 	// The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files that the
 	// program needs.
@@ -944,6 +990,8 @@ type ToolCall struct {
 	Output any `json:"output"`
 	// The duration in milliseconds.
 	DurationMS int64 `json:"durationMs"`
+	// True if the client makes the call itself, else absent.
+	Client *bool `json:"client,omitzero"`
 }
 
 // The result of a `codeExecution` program. Empty fields may be absent.
@@ -999,7 +1047,7 @@ type RunError struct {
 
 // Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
 // `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
-// `tool_calls` is reserved.
+// `tool_calls`: the client must make calls of its own tools (`/v1`).
 type FinishReason string
 
 // The values of FinishReason.
@@ -1063,6 +1111,8 @@ const (
 	RunErrorCodeOutcomeUnknownAbandoned RunErrorCode = "outcome_unknown_abandoned"
 	// A tool was unreachable until the run's deadline.
 	RunErrorCodeToolUnavailable RunErrorCode = "tool_unavailable"
+	// A tool of the client has the name of one of the agent's own tools.
+	RunErrorCodeToolNameTaken RunErrorCode = "tool_name_taken"
 	// The recorded steps of the run are inconsistent.
 	RunErrorCodeJournalUnreadable RunErrorCode = "journal_unreadable"
 	// The agent was deleted, or no longer allowed this kind of caller, before the run started.
@@ -1134,19 +1184,22 @@ type ToolCallSummary struct {
 	DurationMS int64 `json:"durationMs"`
 }
 
-// The decision that the run needs before it continues.
+// The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+// `input`. With the kind `client_tools`: the `calls` whose results the client must send.
 type RequiredActionSummary struct {
 	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-	// its result is lost.
-	Kind       string `json:"kind"`
-	ToolCallID string `json:"toolCallId"`
+	// its result is lost. `client_tools`: the client must make the calls.
+	Kind       string  `json:"kind"`
+	ToolCallID *string `json:"toolCallId,omitzero"`
 	// The tool.
-	Name string `json:"name"`
+	Name *string `json:"name,omitzero"`
+	// Only for `client_tools`.
+	Calls []ClientCall `json:"calls,omitzero"`
 	// The call's input; null with `inputCut`.
-	Input any `json:"input"`
+	Input any `json:"input,omitzero"`
 	// True if the input has more than 2,000 bytes and is omitted, else absent.
 	InputCut *bool `json:"inputCut,omitzero"`
-	// The time at which the run fails if there is no decision.
+	// The time at which the run fails if there is no decision or result.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 

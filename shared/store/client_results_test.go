@@ -2,8 +2,8 @@ package store_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
-	"time"
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -89,8 +89,9 @@ func TestLateResultsOfTheClient(t *testing.T) {
 	if ended, err := b.s.Executions.EndUnanswered(t.Context(), 10); err != nil || len(ended) != 1 {
 		t.Fatalf("%+v, %v", ended, err)
 	}
-	if run := b.wantRun(held.RunID, domain.RunFailed); run.Error.Code != "action_expired" || time.Since(run.FinishedAt.Time) > time.Hour {
-		t.Errorf("%+v", run)
+	b.wantRun(held.RunID, domain.RunFailed)
+	if result := b.text(`SELECT result FROM runs WHERE id = $1`, held.RunID); !strings.Contains(result, `"code":"action_expired"`) {
+		t.Error(result)
 	}
 	_, err = b.results(held, "c1", `1`, "c2", `2`)
 	wantCode(t, err, apierr.VersionConflict)

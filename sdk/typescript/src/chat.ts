@@ -15,6 +15,8 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
    * See the run's `sessionId`.
    */
   sessionId?: ChatMessage["sessionId"] | undefined;
+  /** Tools that this program executes itself; see `runs.submitToolResults` and `runs.runTools`. */
+  tools?: ChatMessage["tools"] | undefined;
   /**
    * Identifies this message: repeating it with the same key returns the same run. The default is a
    * new key per call. Without a `sessionId`, the key may have at most 124 characters.
@@ -54,10 +56,10 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
 }
 
 function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
+  const { agentId, templateId, sessionId, message, tools, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }), ...(tools && { tools }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }

@@ -985,6 +985,11 @@ export interface ChatMessage {
   message: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
+  /**
+   * Tools that the client executes itself. A call of one makes the run wait for its result. Widget
+   * visitors and the demo have none.
+   */
+  tools?: Array<ClientTool>;
 }
 
 /** A trigger of an automation. */
@@ -999,6 +1004,8 @@ export interface AutomationTrigger {
   ttlOverride?: number;
   /** The session to continue. Default: a new session for each run. */
   sessionId?: SessionId;
+  /** Tools that the client executes itself. A call of one makes the run wait for its result. */
+  tools?: Array<ClientTool>;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1007,10 +1014,41 @@ export interface AutomationTriggerInput {
   [key: string]: unknown;
 }
 
+/** A tool that the client of a run executes itself. */
+export interface ClientTool {
+  /**
+   * Not the name of one of the agent's tools or of another tool of the request, nor `auto`, `none`
+   * or `required`.
+   */
+  name: string;
+  /** What the tool does, for the model. */
+  description?: string;
+  /**
+   * The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references
+   * to other documents. Default: no input.
+   */
+  inputSchema?: Record<string, unknown>;
+}
+
+/** The results of the calls that a run waits for, all of them. */
+export interface ToolResults {
+  results: Array<ToolResult>;
+}
+
+/** The result of a call that the client has made. */
+export interface ToolResult {
+  /** The call. */
+  toolCallId: string;
+  /** The result, any JSON value. With `isError`, the reason of the failure. */
+  output: unknown;
+  /** The call failed. The model sees the output as a failure. Default: `false`. */
+  isError?: boolean;
+}
+
 /**
  * `queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are final.
  * `running` returns to `queued` if a worker is lost, and pauses as `requires_action` until a person
- * decides.
+ * decides or the client sends results of its tools.
  */
 export type RunStatus =
   | "queued"
@@ -1129,19 +1167,34 @@ export interface Citation {
   sourceId?: string | null;
 }
 
-/** The decision that the run needs before it continues. */
-export interface RequiredAction {
-  /**
-   * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-   * its result is lost.
-   */
-  kind: "approval" | "unknown_outcome";
+/** A call that the client must make. */
+export interface ClientCall {
+  /** `call_`, the run's id without `run_`, and a number. */
   toolCallId: string;
   /** The tool. */
   name: string;
   /** The call's input. */
   input: unknown;
-  /** The time at which the run fails if there is no decision. */
+}
+
+/**
+ * The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+ * `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+ */
+export interface RequiredAction {
+  /**
+   * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
+   * its result is lost. `client_tools`: the client must make the calls.
+   */
+  kind: "approval" | "unknown_outcome" | "client_tools";
+  toolCallId?: string;
+  /** The tool. */
+  name?: string;
+  /** Only for `client_tools`. */
+  calls?: Array<ClientCall>;
+  /** The call's input. */
+  input?: unknown;
+  /** The time at which the run fails if there is no decision or result. */
   expiresAt: Time;
 }
 
@@ -1164,7 +1217,8 @@ export interface Source {
 export interface ToolCall {
   id: string;
   name: string;
-  status: "running" | "completed" | "failed";
+  /** `pending`: the client must make the call; only in a run of `/v1` that ended with it. */
+  status: "pending" | "running" | "completed" | "failed";
   /**
    * The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files that the
    * program needs.
@@ -1177,6 +1231,8 @@ export interface ToolCall {
   output: unknown;
   /** The duration in milliseconds. */
   durationMs: number;
+  /** True if the client makes the call itself, else absent. */
+  client?: true;
 }
 
 /** The result of a `codeExecution` program. Empty fields may be absent. */
@@ -1239,7 +1295,7 @@ export interface RunError {
 /**
  * Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
  * `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
- * `tool_calls` is reserved.
+ * `tool_calls`: the client must make calls of its own tools (`/v1`).
  */
 export type FinishReason =
   | "stop"
@@ -1301,6 +1357,8 @@ export type RunErrorCode =
   | "outcome_unknown_abandoned"
   /** A tool was unreachable until the run's deadline. */
   | "tool_unavailable"
+  /** A tool of the client has the name of one of the agent's own tools. */
+  | "tool_name_taken"
   /** The recorded steps of the run are inconsistent. */
   | "journal_unreadable"
   /** The agent was deleted, or no longer allowed this kind of caller, before the run started. */
@@ -1372,26 +1430,31 @@ export interface RunSummary {
 /** One call to a tool, without input and output. */
 export interface ToolCallSummary {
   name: string;
-  status: "running" | "completed" | "failed";
+  status: "pending" | "running" | "completed" | "failed";
   /** The duration in milliseconds. */
   durationMs: number;
 }
 
-/** The decision that the run needs before it continues. */
+/**
+ * The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+ * `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+ */
 export interface RequiredActionSummary {
   /**
    * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-   * its result is lost.
+   * its result is lost. `client_tools`: the client must make the calls.
    */
-  kind: "approval" | "unknown_outcome";
-  toolCallId: string;
+  kind: "approval" | "unknown_outcome" | "client_tools";
+  toolCallId?: string;
   /** The tool. */
-  name: string;
+  name?: string;
+  /** Only for `client_tools`. */
+  calls?: Array<ClientCall>;
   /** The call's input; null with `inputCut`. */
-  input: unknown;
+  input?: unknown;
   /** True if the input has more than 2,000 bytes and is omitted, else absent. */
   inputCut?: true;
-  /** The time at which the run fails if there is no decision. */
+  /** The time at which the run fails if there is no decision or result. */
   expiresAt: Time;
 }
 
@@ -2692,12 +2755,19 @@ export interface OpenAiContent3Item {
   [key: string]: unknown;
 }
 
-/** One message of a conversation. Agents call their own tools, so tool messages are rejected. */
+/** One message of a conversation. */
 export interface OpenAiMessage {
-  role: "system" | "developer" | "user" | "assistant";
+  role: "system" | "developer" | "user" | "assistant" | "tool";
   content?: OpenAiContent;
   /** Ignored. */
   name?: string;
+  /**
+   * Of the assistant: the calls as they were returned. A message of the role `tool` must follow for
+   * each.
+   */
+  tool_calls?: Array<OpenAiToolCall> | null;
+  /** Of the role `tool`: the call whose result `content` is. */
+  tool_call_id?: string | null;
   [key: string]: unknown;
 }
 
@@ -2708,7 +2778,10 @@ export interface OpenAiMessage {
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
   model: string;
-  /** The last message must be the user's. Its length is limited only by the body's. */
+  /**
+   * The last message must be the user's, or the result of a call (`tool`). Its length is limited
+   * only by the body's.
+   */
   messages: Array<OpenAiMessage>;
   /** Stream the answer in chunks. */
   stream?: boolean | null;
@@ -2719,10 +2792,10 @@ export interface OpenAiCompletionRequest {
    */
   metadata?: OpenAiCompletionRequestMetadata | null;
   n?: 1 | null;
-  /** Must be empty: agents use their own tools. */
-  tools?: Array<unknown> | null;
+  /** Functions that the client executes itself. Other types of tools are refused. */
+  tools?: Array<OpenAiTool> | null;
   functions?: Array<unknown> | null;
-  tool_choice?: "none" | "auto" | null;
+  tool_choice?: OpenAiToolChoice;
   function_call?: "none" | "auto" | null;
   response_format?: OpenAiCompletionRequestResponse_format | null;
   logprobs?: false | null;
@@ -2753,6 +2826,68 @@ export interface OpenAiCompletionRequestMetadata {
 export interface OpenAiCompletionRequestResponse_format {
   type?: "text";
   [key: string]: unknown;
+}
+
+/** A function that the client executes itself. */
+export interface OpenAiTool {
+  type: "function";
+  function: OpenAiFunction;
+  [key: string]: unknown;
+}
+
+/** A function. Its name must not be the name of one of the agent's tools. */
+export interface OpenAiFunction {
+  name: string;
+  description?: string | null;
+  /** The JSON Schema of the arguments, of type `object`. */
+  parameters?: Record<string, unknown> | null;
+  [key: string]: unknown;
+}
+
+/** A function that the client executes itself. */
+export interface OpenAiResponseTool {
+  type: "function";
+  name: string;
+  description?: string | null;
+  /** The JSON Schema of the arguments, of type `object`. */
+  parameters?: Record<string, unknown> | null;
+  [key: string]: unknown;
+}
+
+/**
+ * Constrains the first turn: whether the model may or must call tools, or the function that it must
+ * call. It needs `tools`, except for `none` and `auto`.
+ */
+export type OpenAiToolChoice = "none" | "auto" | "required" | OpenAiToolChoice2 | null;
+
+export interface OpenAiToolChoice2 {
+  type: "function";
+  name?: string;
+  function?: OpenAiToolChoice2Function;
+  [key: string]: unknown;
+}
+
+export interface OpenAiToolChoice2Function {
+  name: string;
+  [key: string]: unknown;
+}
+
+/**
+ * A call that the client must make. The next request has it in the assistant's message, followed by
+ * its result.
+ */
+export interface OpenAiToolCall {
+  /** The call's position; only in chunks. */
+  index?: number;
+  id: string;
+  type: "function";
+  function: OpenAiToolCallFunction;
+}
+
+export interface OpenAiToolCallFunction {
+  name: string;
+  /** JSON text. */
+  arguments: string;
 }
 
 /**
@@ -2814,12 +2949,14 @@ export interface OpenAiCompletionChoicesItem {
   index: 0;
   message: OpenAiCompletionChoicesItemMessage;
   logprobs: null;
-  finish_reason: "stop" | "length" | "content_filter";
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
 }
 
 export interface OpenAiCompletionChoicesItemMessage {
   role: "assistant";
-  content: string;
+  /** Null if there are only calls. */
+  content: string | null;
+  tool_calls?: Array<OpenAiToolCall>;
   refusal: null;
   annotations: Array<OpenAiAnnotation>;
 }
@@ -2848,12 +2985,13 @@ export interface OpenAiChunkChoicesItem {
   index: 0;
   delta: OpenAiChunkChoicesItemDelta;
   logprobs: null;
-  finish_reason: "stop" | "length" | "content_filter" | null;
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null;
 }
 
 export interface OpenAiChunkChoicesItemDelta {
   role?: "assistant";
   content?: string;
+  tool_calls?: Array<OpenAiToolCall>;
   annotations?: Array<OpenAiAnnotation>;
 }
 
@@ -2865,9 +3003,10 @@ export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
   model: string;
   /**
-   * The user's text, or items: messages, references to messages of earlier responses, and calls of
-   * earlier responses, which are ignored. The last message must be the user's. Its length is
-   * limited only by the body's.
+   * The user's text, or items: messages, references to items of earlier responses, calls of the
+   * client's functions with their results, and calls of the agent's tools, which are ignored. The
+   * last item must be a message of the user, or the result of a call. Its length is limited only by
+   * the body's.
    */
   input: string | Array<OpenAiInputItem>;
   /**
@@ -2897,9 +3036,9 @@ export interface OpenAiResponseRequest {
    * are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
-  /** Must be empty: agents use their own tools. */
-  tools?: Array<unknown> | null;
-  tool_choice?: "none" | "auto" | null;
+  /** Functions that the client executes itself. Other types of tools are refused. */
+  tools?: Array<OpenAiResponseTool> | null;
+  tool_choice?: OpenAiToolChoice;
   text?: OpenAiResponseRequestText | null;
   top_logprobs?: number | null;
   prompt?: null;
@@ -2926,6 +3065,8 @@ export interface OpenAiInputItem {
   type?:
     | "message"
     | "item_reference"
+    | "function_call"
+    | "function_call_output"
     | "reasoning"
     | "compaction"
     | "web_search_call"
@@ -2938,6 +3079,15 @@ export interface OpenAiInputItem {
   id?: string | null;
   role?: "user" | "assistant" | "system" | "developer" | null;
   content?: OpenAiContent;
+  /**
+   * Of a `function_call` or a `function_call_output`. The call of a result may be in the continued
+   * response.
+   */
+  call_id?: string | null;
+  name?: string | null;
+  /** JSON text. */
+  arguments?: string | null;
+  output?: OpenAiContent;
   [key: string]: unknown;
 }
 
@@ -2967,8 +3117,13 @@ export interface OpenAiResponse {
   store: boolean;
   temperature: null;
   text: OpenAiResponseText;
-  tool_choice: "auto";
-  tools: Array<unknown>;
+  /** As in the request. */
+  tool_choice: "none" | "auto" | "required" | OpenAiResponseTool_choice2;
+  /**
+   * The functions of the client, in the response to the request. Empty in a response that is
+   * retrieved.
+   */
+  tools: Array<OpenAiResponseToolsItem>;
   top_p: null;
   truncation: "disabled";
   usage: OpenAiResponseUsage | null;
@@ -2997,6 +3152,19 @@ export interface OpenAiResponseTextFormat {
   type?: "text";
 }
 
+export interface OpenAiResponseTool_choice2 {
+  type: "function";
+  name: string;
+}
+
+export interface OpenAiResponseToolsItem {
+  type: "function";
+  name: string;
+  description: string | null;
+  parameters: Record<string, unknown>;
+  strict: false;
+}
+
 /** The run's usage, in tokens. */
 export interface OpenAiResponseUsage {
   input_tokens: number;
@@ -3018,7 +3186,13 @@ export interface OpenAiResponseUsageOutput_tokens_details {
  * The message, or a tool call: `webSearch`, `codeExecution` and `knowledge` map to OpenAI's own
  * tools, all others are `mcp_call` items of the server `parley`.
  */
-export type OpenAiItem = OpenAiItem1 | OpenAiItem2 | OpenAiItem3 | OpenAiItem4 | OpenAiItem5;
+export type OpenAiItem =
+  | OpenAiItem1
+  | OpenAiItem2
+  | OpenAiItem3
+  | OpenAiItem4
+  | OpenAiItem5
+  | OpenAiItem6;
 
 export interface OpenAiItem1 {
   id: string;
@@ -3069,7 +3243,18 @@ export interface OpenAiItem4OutputsItem {
   logs: string;
 }
 
+/** A call that the client must make. */
 export interface OpenAiItem5 {
+  id: string;
+  type: "function_call";
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  call_id: string;
+  name: string;
+  /** JSON text. */
+  arguments: string;
+}
+
+export interface OpenAiItem6 {
   id: string;
   type: "mcp_call";
   status: "in_progress" | "completed" | "incomplete" | "failed";
@@ -3171,7 +3356,9 @@ export interface OpenAiResponseEventData {
     | "response.mcp_call.completed"
     | "response.mcp_call.failed"
     | "response.mcp_call_arguments.delta"
-    | "response.mcp_call_arguments.done";
+    | "response.mcp_call_arguments.done"
+    | "response.function_call_arguments.delta"
+    | "response.function_call_arguments.done";
   sequence_number: number;
   response?: OpenAiResponse;
   output_index?: number;
@@ -3185,6 +3372,7 @@ export interface OpenAiResponseEventData {
   text?: string;
   code?: string;
   arguments?: string;
+  name?: string;
   logprobs?: Array<unknown>;
   /** In an `error` event. */
   message?: string;
@@ -3607,17 +3795,23 @@ export type GetRunsAnswer = RunList | Run | Timeline;
 /** An event of `GET /api/runs`. */
 export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 
-/** The query parameters of `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The query parameters of `POST /api/runs`: Cancel a run, decide its required action, or send
+ * results of tools.
+ */
 export interface PostRunsQuery {
   /** The run. */
   id: RunId;
   /** What to do with the run. */
-  action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon";
+  action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon" | "tool-results";
   /** With a decision: the call to decide. */
   toolCallId?: string;
 }
 
-/** The headers of `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The headers of `POST /api/runs`: Cancel a run, decide its required action, or send results of
+ * tools.
+ */
 export interface PostRunsHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -3626,7 +3820,15 @@ export interface PostRunsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** The response to `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The body of `POST /api/runs`: Cancel a run, decide its required action, or send results of tools.
+ */
+export type PostRunsBody = ToolResults;
+
+/**
+ * The response to `POST /api/runs`: Cancel a run, decide its required action, or send results of
+ * tools.
+ */
 export type PostRunsAnswer = Run;
 
 /**

@@ -53,7 +53,11 @@ func CheckClientTools(found *Problems, tools *domain.ClientTools, within, parame
 
 	names := map[string]bool{}
 	for i := range tools.Tools {
-		t, at := &tools.Tools[i], "tools["+strconv.Itoa(i)+"]"+within+"."
+		t, tool := &tools.Tools[i], "tools["+strconv.Itoa(i)+"]"
+		if found.Has(tool + ".type") {
+			continue // not a function
+		}
+		at := tool + within + "."
 		switch {
 		case found.Has(at + "name"):
 		case !toolName.MatchString(t.Name):

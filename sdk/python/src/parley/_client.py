@@ -22,6 +22,7 @@ from .types import (
     Agent,
     AgentCheck,
     Automation,
+    ClientTool,
     Deleted,
     Document,
     DocumentPage,
@@ -34,6 +35,7 @@ from .types import (
     RunStatus,
     Template,
     Timeline,
+    ToolResult,
     ToolsChange,
     WidgetChange,
 )
@@ -139,6 +141,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -147,9 +150,10 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `tools` are executed by this
+        program; see `runs.submit_tool_results`.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, tools, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
 
     def stream(
@@ -159,17 +163,26 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, tools, stream=True)
         return self._client.runs._events(request)
 
     def _request(
-        self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
+        self,
+        message: str,
+        agent_id: str | None,
+        template_id: str | None,
+        session_id: str | None,
+        key: str | None,
+        tools: Sequence[ClientTool] | None,
+        *,
+        stream: bool,
     ) -> Request:
         if (agent_id is None) == (template_id is None):
             raise ValueError("pass exactly one of agent_id and template_id")
@@ -180,7 +193,7 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "stream": stream or None}
+        body = {"sessionId": session_id, "message": message, "stream": stream or None, "tools": list(tools) if tools else None}
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
@@ -275,6 +288,15 @@ class Runs(Group):
     def act(self, run_id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
         """Decide the `requiredAction` of a run."""
         return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": decision, "toolCallId": tool_call_id}))
+
+    def submit_tool_results(self, run_id: str, results: Sequence[ToolResult]) -> Run:
+        """Send the results of all calls that a run waits for.
+
+        These are the calls of a `requiredAction` of the kind `client_tools`. The run then
+        continues; `wait` returns its next state.
+        """
+        query = {"id": require_id(run_id), "action": "tool-results"}
+        return self._http.call(Run, json_request("POST", "/api/runs", query, {"results": list(results)}))
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:

@@ -52,6 +52,8 @@ __all__ = [
     "Citation",
     "CitationAddedEvent",
     "CitationAddedEventData",
+    "ClientCall",
+    "ClientTool",
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
@@ -313,6 +315,7 @@ __all__ = [
     "OpenAiContent3Item",
     "OpenAiError",
     "OpenAiErrorError",
+    "OpenAiFunction",
     "OpenAiInputItem",
     "OpenAiItem",
     "OpenAiItem1",
@@ -323,6 +326,7 @@ __all__ = [
     "OpenAiItem4",
     "OpenAiItem4OutputsItem",
     "OpenAiItem5",
+    "OpenAiItem6",
     "OpenAiMessage",
     "OpenAiModel",
     "OpenAiModelList",
@@ -340,6 +344,9 @@ __all__ = [
     "OpenAiResponseRequestTextFormat",
     "OpenAiResponseText",
     "OpenAiResponseTextFormat",
+    "OpenAiResponseTool",
+    "OpenAiResponseTool_choice2",
+    "OpenAiResponseToolsItem",
     "OpenAiResponseUsage",
     "OpenAiResponseUsageInput_tokens_details",
     "OpenAiResponseUsageOutput_tokens_details",
@@ -349,6 +356,12 @@ __all__ = [
     "OpenAiTextAnnotation1",
     "OpenAiTextAnnotation2",
     "OpenAiTextAnnotation3",
+    "OpenAiTool",
+    "OpenAiToolCall",
+    "OpenAiToolCallFunction",
+    "OpenAiToolChoice",
+    "OpenAiToolChoice2",
+    "OpenAiToolChoice2Function",
     "OpenAiUsage",
     "OpenApiDocument",
     "OpenApiImport",
@@ -409,6 +422,7 @@ __all__ = [
     "PostOrganizationsBody",
     "PostOrganizationsHeaders",
     "PostRunsAnswer",
+    "PostRunsBody",
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
@@ -503,6 +517,8 @@ __all__ = [
     "ToolEvent",
     "ToolEventData",
     "ToolName",
+    "ToolResult",
+    "ToolResults",
     "Tools",
     "ToolsChange",
     "ToolsChangeHttpRequest",
@@ -1718,6 +1734,23 @@ class TemplateList(TypedDict):
     nextCursor: NextCursor
 
 
+class ClientTool(TypedDict):
+    """A tool that the client of a run executes itself."""
+
+    name: str
+    """Not the name of one of the agent's tools or of another tool of the request, nor `auto`,
+    `none` or `required`.
+    """
+
+    description: NotRequired[str]
+    """What the tool does, for the model."""
+
+    inputSchema: NotRequired[dict[str, Any]]
+    """The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without
+    references to other documents. Default: no input.
+    """
+
+
 class ChatMessage(TypedDict):
     """A message to an agent or a template."""
 
@@ -1728,6 +1761,11 @@ class ChatMessage(TypedDict):
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
+
+    tools: NotRequired[list[ClientTool]]
+    """Tools that the client executes itself. A call of one makes the run wait for its result.
+    Widget visitors and the demo have none.
+    """
 
 
 class AutomationTriggerInput(TypedDict):
@@ -1754,6 +1792,28 @@ class AutomationTrigger(TypedDict):
     sessionId: NotRequired[SessionId]
     """The session to continue. Default: a new session for each run."""
 
+    tools: NotRequired[list[ClientTool]]
+    """Tools that the client executes itself. A call of one makes the run wait for its result."""
+
+
+class ToolResult(TypedDict):
+    """The result of a call that the client has made."""
+
+    toolCallId: str
+    """The call."""
+
+    output: Any
+    """The result, any JSON value. With `isError`, the reason of the failure."""
+
+    isError: NotRequired[bool]
+    """The call failed. The model sees the output as a failure. Default: `false`."""
+
+
+class ToolResults(TypedDict):
+    """The results of the calls that a run waits for, all of them."""
+
+    results: list[ToolResult]
+
 
 RunStatus: TypeAlias = Literal[
     "queued",
@@ -1766,7 +1826,7 @@ RunStatus: TypeAlias = Literal[
 ]
 """`queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are
 final. `running` returns to `queued` if a worker is lost, and pauses as `requires_action`
-until a person decides.
+until a person decides or the client sends results of its tools.
 """
 
 
@@ -1821,7 +1881,9 @@ class ToolCall(TypedDict):
 
     id: str
     name: str
-    status: Literal["running", "completed", "failed"]
+
+    status: Literal["pending", "running", "completed", "failed"]
+    """`pending`: the client must make the call; only in a run of `/v1` that ended with it."""
 
     input: Any
     """The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files
@@ -1835,6 +1897,9 @@ class ToolCall(TypedDict):
 
     durationMs: int
     """The duration in milliseconds."""
+
+    client: NotRequired[Literal[True]]
+    """True if the client makes the call itself, else absent."""
 
 
 class Usage(TypedDict):
@@ -1887,6 +1952,8 @@ RunErrorCode: TypeAlias = Literal[
     "outcome_unknown_abandoned",
     # A tool was unreachable until the run's deadline.
     "tool_unavailable",
+    # A tool of the client has the name of one of the agent's own tools.
+    "tool_name_taken",
     # The recorded steps of the run are inconsistent.
     "journal_unreadable",
     # The agent was deleted, or no longer allowed this kind of caller, before the run started.
@@ -1927,15 +1994,11 @@ class RunError(TypedDict):
     """
 
 
-class RequiredAction(TypedDict):
-    """The decision that the run needs before it continues."""
-
-    kind: Literal["approval", "unknown_outcome"]
-    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
-    made, and its result is lost.
-    """
+class ClientCall(TypedDict):
+    """A call that the client must make."""
 
     toolCallId: str
+    """`call_`, the run's id without `run_`, and a number."""
 
     name: str
     """The tool."""
@@ -1943,8 +2006,31 @@ class RequiredAction(TypedDict):
     input: Any
     """The call's input."""
 
+
+class RequiredAction(TypedDict):
+    """The decision that the run needs before it continues, about one call: `toolCallId`,
+    `name` and `input`. With the kind `client_tools`: the `calls` whose results the client
+    must send.
+    """
+
+    kind: Literal["approval", "unknown_outcome", "client_tools"]
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost. `client_tools`: the client must make the calls.
+    """
+
+    toolCallId: NotRequired[str]
+
+    name: NotRequired[str]
+    """The tool."""
+
+    calls: NotRequired[list[ClientCall]]
+    """Only for `client_tools`."""
+
+    input: NotRequired[Any]
+    """The call's input."""
+
     expiresAt: Time
-    """The time at which the run fails if there is no decision."""
+    """The time at which the run fails if there is no decision or result."""
 
 
 FinishReason: TypeAlias = Literal[
@@ -1957,7 +2043,7 @@ FinishReason: TypeAlias = Literal[
 ]
 """Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
 `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
-`tool_calls` is reserved.
+`tool_calls`: the client must make calls of its own tools (`/v1`).
 """
 
 
@@ -2122,33 +2208,39 @@ class ToolCallSummary(TypedDict):
     """One call to a tool, without input and output."""
 
     name: str
-    status: Literal["running", "completed", "failed"]
+    status: Literal["pending", "running", "completed", "failed"]
 
     durationMs: int
     """The duration in milliseconds."""
 
 
 class RequiredActionSummary(TypedDict):
-    """The decision that the run needs before it continues."""
-
-    kind: Literal["approval", "unknown_outcome"]
-    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
-    made, and its result is lost.
+    """The decision that the run needs before it continues, about one call: `toolCallId`,
+    `name` and `input`. With the kind `client_tools`: the `calls` whose results the client
+    must send.
     """
 
-    toolCallId: str
+    kind: Literal["approval", "unknown_outcome", "client_tools"]
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost. `client_tools`: the client must make the calls.
+    """
 
-    name: str
+    toolCallId: NotRequired[str]
+
+    name: NotRequired[str]
     """The tool."""
 
-    input: Any
+    calls: NotRequired[list[ClientCall]]
+    """Only for `client_tools`."""
+
+    input: NotRequired[Any]
     """The call's input; null with `inputCut`."""
 
     inputCut: NotRequired[Literal[True]]
     """True if the input has more than 2,000 bytes and is omitted, else absent."""
 
     expiresAt: Time
-    """The time at which the run fails if there is no decision."""
+    """The time at which the run fails if there is no decision or result."""
 
 
 class RunSummary(TypedDict):
@@ -3731,16 +3823,42 @@ OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | Non
 """The content of a message: a string, or text parts."""
 
 
-class OpenAiMessage(TypedDict):
-    """One message of a conversation. Agents call their own tools, so tool messages are
-    rejected.
+class OpenAiToolCallFunction(TypedDict):
+    name: str
+
+    arguments: str
+    """JSON text."""
+
+
+class OpenAiToolCall(TypedDict):
+    """A call that the client must make. The next request has it in the assistant's message,
+    followed by its result.
     """
 
-    role: Literal["system", "developer", "user", "assistant"]
+    index: NotRequired[int]
+    """The call's position; only in chunks."""
+
+    id: str
+    type: Literal["function"]
+    function: OpenAiToolCallFunction
+
+
+class OpenAiMessage(TypedDict):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: NotRequired[OpenAiContent]
 
     name: NotRequired[str]
     """Ignored."""
+
+    tool_calls: NotRequired[list[OpenAiToolCall] | None]
+    """Of the assistant: the calls as they were returned. A message of the role `tool` must
+    follow for each.
+    """
+
+    tool_call_id: NotRequired[str | None]
+    """Of the role `tool`: the call whose result `content` is."""
 
 
 class OpenAiCompletionRequestStream_options(TypedDict):
@@ -3760,6 +3878,43 @@ class OpenAiCompletionRequestMetadata(TypedDict):
     """Whether the text ends with a list of sources and files."""
 
 
+class OpenAiFunction(TypedDict):
+    """A function. Its name must not be the name of one of the agent's tools."""
+
+    name: str
+    description: NotRequired[str | None]
+
+    parameters: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the arguments, of type `object`."""
+
+
+class OpenAiTool(TypedDict):
+    """A function that the client executes itself."""
+
+    type: Literal["function"]
+    function: OpenAiFunction | dict[str, Any]
+
+
+class OpenAiToolChoice2Function(TypedDict):
+    name: str
+
+
+class OpenAiToolChoice2(TypedDict):
+    type: Literal["function"]
+    name: NotRequired[str]
+    function: NotRequired[OpenAiToolChoice2Function | dict[str, Any]]
+
+
+OpenAiToolChoice: TypeAlias = (
+    Literal["none", "auto", "required"]
+    | OpenAiToolChoice2 | dict[str, Any]
+    | None
+)
+"""Constrains the first turn: whether the model may or must call tools, or the function that it
+must call. It needs `tools`, except for `none` and `auto`.
+"""
+
+
 class OpenAiCompletionRequestResponse_format(TypedDict):
     type: NotRequired[Literal["text"]]
 
@@ -3773,7 +3928,9 @@ class OpenAiCompletionRequest(TypedDict):
     """The id of an agent or a template."""
 
     messages: list[OpenAiMessage | dict[str, Any]]
-    """The last message must be the user's. Its length is limited only by the body's."""
+    """The last message must be the user's, or the result of a call (`tool`). Its length is
+    limited only by the body's.
+    """
 
     stream: NotRequired[bool | None]
     """Stream the answer in chunks."""
@@ -3787,17 +3944,28 @@ class OpenAiCompletionRequest(TypedDict):
 
     n: NotRequired[Literal[1] | None]
 
-    tools: NotRequired[list[Any] | None]
-    """Must be empty: agents use their own tools."""
+    tools: NotRequired[list[OpenAiTool | dict[str, Any]] | None]
+    """Functions that the client executes itself. Other types of tools are refused."""
 
     functions: NotRequired[list[Any] | None]
-    tool_choice: NotRequired[Literal["none", "auto"] | None]
+    tool_choice: NotRequired[OpenAiToolChoice]
     function_call: NotRequired[Literal["none", "auto"] | None]
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
     logprobs: NotRequired[Literal[False] | None]
     stop: NotRequired[Literal[""] | list[Any] | None]
     audio: NotRequired[None]
     modalities: NotRequired[list[Literal["text"]] | None]
+
+
+class OpenAiResponseTool(TypedDict):
+    """A function that the client executes itself."""
+
+    type: Literal["function"]
+    name: str
+    description: NotRequired[str | None]
+
+    parameters: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the arguments, of type `object`."""
 
 
 class OpenAiAnnotation1Url_citation(TypedDict):
@@ -3848,7 +4016,11 @@ class OpenAiRunNames(TypedDict):
 
 class OpenAiCompletionChoicesItemMessage(TypedDict):
     role: Literal["assistant"]
-    content: str
+
+    content: str | None
+    """Null if there are only calls."""
+
+    tool_calls: NotRequired[list[OpenAiToolCall]]
     refusal: None
     annotations: list[OpenAiAnnotation]
 
@@ -3857,7 +4029,7 @@ class OpenAiCompletionChoicesItem(TypedDict):
     index: Literal[0]
     message: OpenAiCompletionChoicesItemMessage
     logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"]
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class OpenAiCompletion(TypedDict):
@@ -3877,6 +4049,7 @@ class OpenAiCompletion(TypedDict):
 class OpenAiChunkChoicesItemDelta(TypedDict):
     role: NotRequired[Literal["assistant"]]
     content: NotRequired[str]
+    tool_calls: NotRequired[list[OpenAiToolCall]]
     annotations: NotRequired[list[OpenAiAnnotation]]
 
 
@@ -3884,7 +4057,7 @@ class OpenAiChunkChoicesItem(TypedDict):
     index: Literal[0]
     delta: OpenAiChunkChoicesItemDelta
     logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"] | None
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | None
 
 
 class OpenAiChunk(TypedDict):
@@ -3917,6 +4090,8 @@ class OpenAiInputItem(TypedDict):
         Literal[
             "message",
             "item_reference",
+            "function_call",
+            "function_call_output",
             "reasoning",
             "compaction",
             "web_search_call",
@@ -3935,6 +4110,18 @@ class OpenAiInputItem(TypedDict):
 
     role: NotRequired[Literal["user", "assistant", "system", "developer"] | None]
     content: NotRequired[OpenAiContent]
+
+    call_id: NotRequired[str | None]
+    """Of a `function_call` or a `function_call_output`. The call of a result may be in the
+    continued response.
+    """
+
+    name: NotRequired[str | None]
+
+    arguments: NotRequired[str | None]
+    """JSON text."""
+
+    output: NotRequired[OpenAiContent]
 
 
 class OpenAiResponseRequestConversation3(TypedDict):
@@ -3959,8 +4146,9 @@ class OpenAiResponseRequest(TypedDict):
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """The user's text, or items: messages, references to messages of earlier responses, and
-    calls of earlier responses, which are ignored. The last message must be the user's. Its
+    """The user's text, or items: messages, references to items of earlier responses, calls of
+    the client's functions with their results, and calls of the agent's tools, which are
+    ignored. The last item must be a message of the user, or the result of a call. Its
     length is limited only by the body's.
     """
 
@@ -3995,10 +4183,10 @@ class OpenAiResponseRequest(TypedDict):
     `appendSources`. Other keys are free for your use, and the response repeats them.
     """
 
-    tools: NotRequired[list[Any] | None]
-    """Must be empty: agents use their own tools."""
+    tools: NotRequired[list[OpenAiResponseTool | dict[str, Any]] | None]
+    """Functions that the client executes itself. Other types of tools are refused."""
 
-    tool_choice: NotRequired[Literal["none", "auto"] | None]
+    tool_choice: NotRequired[OpenAiToolChoice]
     text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
     top_logprobs: NotRequired[int | None]
     prompt: NotRequired[None]
@@ -4117,6 +4305,19 @@ class OpenAiItem4(TypedDict):
 
 
 class OpenAiItem5(TypedDict):
+    """A call that the client must make."""
+
+    id: str
+    type: Literal["function_call"]
+    status: Literal["in_progress", "completed", "incomplete", "failed"]
+    call_id: str
+    name: str
+
+    arguments: str
+    """JSON text."""
+
+
+class OpenAiItem6(TypedDict):
     id: str
     type: Literal["mcp_call"]
     status: Literal["in_progress", "completed", "incomplete", "failed"]
@@ -4133,7 +4334,14 @@ class OpenAiItem5(TypedDict):
     approval_request_id: None
 
 
-OpenAiItem: TypeAlias = OpenAiItem1 | OpenAiItem2 | OpenAiItem3 | OpenAiItem4 | OpenAiItem5
+OpenAiItem: TypeAlias = (
+    OpenAiItem1
+    | OpenAiItem2
+    | OpenAiItem3
+    | OpenAiItem4
+    | OpenAiItem5
+    | OpenAiItem6
+)
 """The message, or a tool call: `webSearch`, `codeExecution` and `knowledge` map to OpenAI's
 own tools, all others are `mcp_call` items of the server `parley`.
 """
@@ -4150,6 +4358,19 @@ class OpenAiResponseTextFormat(TypedDict):
 
 class OpenAiResponseText(TypedDict):
     format: NotRequired[OpenAiResponseTextFormat]
+
+
+class OpenAiResponseTool_choice2(TypedDict):
+    type: Literal["function"]
+    name: str
+
+
+class OpenAiResponseToolsItem(TypedDict):
+    type: Literal["function"]
+    name: str
+    description: str | None
+    parameters: dict[str, Any]
+    strict: Literal[False]
 
 
 class OpenAiResponseUsageInput_tokens_details(TypedDict):
@@ -4205,8 +4426,15 @@ class OpenAiResponse(TypedDict):
     store: bool
     temperature: None
     text: OpenAiResponseText
-    tool_choice: Literal["auto"]
-    tools: list[Any]
+
+    tool_choice: Literal["none", "auto", "required"] | OpenAiResponseTool_choice2
+    """As in the request."""
+
+    tools: list[OpenAiResponseToolsItem]
+    """The functions of the client, in the response to the request. Empty in a response that is
+    retrieved.
+    """
+
     top_p: None
     truncation: Literal["disabled"]
     usage: OpenAiResponseUsage | None
@@ -4244,6 +4472,8 @@ class OpenAiResponseEventData(TypedDict):
         "response.mcp_call.failed",
         "response.mcp_call_arguments.delta",
         "response.mcp_call_arguments.done",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
     ]
     sequence_number: int
     response: NotRequired[OpenAiResponse]
@@ -4258,6 +4488,7 @@ class OpenAiResponseEventData(TypedDict):
     text: NotRequired[str]
     code: NotRequired[str]
     arguments: NotRequired[str]
+    name: NotRequired[str]
     logprobs: NotRequired[list[Any]]
 
     message: NotRequired[str]
@@ -4776,12 +5007,14 @@ GetRunsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PostRunsQuery(TypedDict):
-    """The query parameters of `POST /api/runs`: Cancel a run, or decide its required action."""
+    """The query parameters of `POST /api/runs`: Cancel a run, decide its required action, or
+    send results of tools.
+    """
 
     id: RunId
     """The run."""
 
-    action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon"]
+    action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon", "tool-results"]
     """What to do with the run."""
 
     toolCallId: NotRequired[str]
@@ -4796,11 +5029,21 @@ PostRunsHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/runs`: Cancel a run, or decide its required action."""
+"""The headers of `POST /api/runs`: Cancel a run, decide its required action, or send results
+of tools.
+"""
+
+
+PostRunsBody: TypeAlias = ToolResults
+"""The body of `POST /api/runs`: Cancel a run, decide its required action, or send results of
+tools.
+"""
 
 
 PostRunsAnswer: TypeAlias = Run
-"""The response to `POST /api/runs`: Cancel a run, or decide its required action."""
+"""The response to `POST /api/runs`: Cancel a run, decide its required action, or send results
+of tools.
+"""
 
 
 GetEventsHeaders = TypedDict(
