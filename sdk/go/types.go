@@ -1103,9 +1103,10 @@ const (
 	RunErrorCodeByteLimit RunErrorCode = "byte_limit"
 	// The run made too many tool calls.
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
-	// Too many runs of the organization are waiting for a person's decision.
+	// Too many runs of the organization are waiting for a person's decision or for results of their
+	// clients.
 	RunErrorCodeActionLimit RunErrorCode = "action_limit"
-	// No decision was made on the required action within 24 hours.
+	// No decision was made on the required action, or no results were sent, within 24 hours.
 	RunErrorCodeActionExpired RunErrorCode = "action_expired"
 	// A person abandoned the run, because the outcome of a call was unknown.
 	RunErrorCodeOutcomeUnknownAbandoned RunErrorCode = "outcome_unknown_abandoned"

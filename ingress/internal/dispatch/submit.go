@@ -101,7 +101,8 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 	for _, round := range rounds {
 		sent = append(sent, "round", round.Text)
 		for i, call := range round.Calls {
-			sent = append(sent, call.ToolCallID, call.Name, string(call.Input), string(round.Results[i].Output), strconv.FormatBool(round.Results[i].IsError))
+			result := round.Results[i]
+			sent = append(sent, call.ToolCallID, call.Name, string(call.Input), string(result.Output), strconv.FormatBool(result.IsError))
 		}
 	}
 	return sent

@@ -1944,9 +1944,10 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
-    # Too many runs of the organization are waiting for a person's decision.
+    # Too many runs of the organization are waiting for a person's decision or for results of their
+    # clients.
     "action_limit",
-    # No decision was made on the required action within 24 hours.
+    # No decision was made on the required action, or no results were sent, within 24 hours.
     "action_expired",
     # A person abandoned the run, because the outcome of a call was unknown.
     "outcome_unknown_abandoned",
