@@ -11,6 +11,7 @@ export { Sessions, type SessionQuery, type SessionSelector } from "./sessions.js
 export { Runs, type RunDecision, type RunQuery, type ToolFunctions } from "./runs.js";
 export { RunStream } from "./stream.js";
 export { orThrow, RunPromise, type CompletedRun } from "./run.js";
+export { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed, type SchemaObject, type StandardSchema } from "./output.js";
 export { Page, PagePromise } from "./page.js";
 export type { RequestOptions } from "./transport.js";
 export {

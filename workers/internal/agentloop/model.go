@@ -147,7 +147,7 @@ func (r *run) request(left int64) llm.Request {
 		choice = r.in.Client.Choice
 	}
 	return llm.Request{
-		Output: output, ToolChoice: choice,
+		Output: output, ToolChoice: choice, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}
@@ -172,6 +172,7 @@ func (r *run) shortenHistory(err error) bool {
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages
+	r.rejected -= messages
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true

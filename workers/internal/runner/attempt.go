@@ -114,7 +114,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 	if len(raw) == 0 {
 		return nil, nil //nolint:nilnil // no contract is not an error
 	}
-	return agentloop.NewContract(raw)
+	return agentloop.NewContract(json.RawMessage(raw))
 }
 
 // modelsFor returns the models in the order in which the attempt tries them. Each attempt after the

@@ -41,6 +41,7 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 	s.Options.ClientTools = body.ClientTools(found.Add)
 	httpx.CheckClientTools(found, s.Options.ClientTools, s.ToolField, "parameters")
 	s.Before = func(ctx context.Context) error { return h.nameRounds(ctx, s) }
+	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
 		s.Previous = new("") // the request's history replaces that of the session
 	}

@@ -53,6 +53,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Options.ClientTools = request.Echo.ClientTools
 	httpx.CheckClientTools(found, s.Options.ClientTools, "", "parameters")
+	s.Options.Output = outputFor(found, request.Output)
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal, cast
 from ._errors import ParleyError, WaitEndedError
 from ._events import Source
 from ._group import Group, require_id
+from ._output import json_schema, parsed
 from ._reading import Page, Stream
 from ._requests import form_request, json_request, read_file
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
@@ -30,6 +31,7 @@ from .types import (
     FoundList,
     ImportedEndpoints,
     OpenApiImport,
+    OutputOptions,
     Run,
     RunSummary,
     RunStatus,
@@ -141,6 +143,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
@@ -150,11 +153,31 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues. `tools` are executed by this
-        program; see `runs.submit_tool_results`.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
+        `tools` are executed by this program; see `runs.submit_tool_results`.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, tools, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, tools, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(
+        self,
+        *,
+        message: str,
+        schema: Any,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a message and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. If
+        the run does not complete, `RunFailedError` is raised.
+        """
+        output: OutputOptions = {"schema": json_schema(schema)}
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, stream=False)
+        return parsed(self._client.runs._submitted(request, True, timeout), schema)
 
     def stream(
         self,
@@ -163,6 +186,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
@@ -170,7 +194,7 @@ class Chat(Group):
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, tools, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, tools, stream=True)
         return self._client.runs._events(request)
 
     def _request(
@@ -180,6 +204,7 @@ class Chat(Group):
         template_id: str | None,
         session_id: str | None,
         key: str | None,
+        output: OutputOptions | None,
         tools: Sequence[ClientTool] | None,
         *,
         stream: bool,
@@ -193,7 +218,8 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "stream": stream or None, "tools": list(tools) if tools else None}
+        given = list(tools) if tools else None
+        body = {"sessionId": session_id, "message": message, "output": output, "tools": given, "stream": stream or None}
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
@@ -211,6 +237,7 @@ class Automations(Group):
         trigger_type: str | None = None,
         ttl_override: int | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -221,17 +248,26 @@ class Automations(Group):
         Its key `message`, or the argument `message`, is the text. Calls with the same
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
+        `output` is the form of the answer.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
-        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id, "output": output}
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
         request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(self, *, schema: Any, **trigger: Any) -> Any:
+        """Run an agent and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. The
+        other arguments are those of `run`. If the run does not complete, `RunFailedError` is raised.
+        """
+        return parsed(self.run(**trigger, output={"schema": json_schema(schema)}, wait=True), schema)
 
     def get(self, automation_id: str) -> Automation:
         """Read an automation with its newest run."""

@@ -49,6 +49,9 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	specs := req.Tools
 	if len(req.Output) > 0 {
 		specs = append(slices.Clip(specs), answerSpec(req))
+		if len(req.Tools) == 0 && !m.size.adaptive { // a model that thinks rejects the choice of a tool
+			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
+		}
 	}
 	for _, spec := range specs {
 		tool, err := newTool(spec, m.provider.official)
@@ -57,7 +60,9 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, tool)
 	}
-	p.ToolChoice = m.toolChoice(req)
+	if len(req.Tools) > 0 {
+		p.ToolChoice = m.toolChoice(req)
+	}
 	return p, nil
 }
 
@@ -65,7 +70,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 // call, so there it is omitted.
 func (m *Model) toolChoice(req llm.Request) (choice sdk.ToolChoiceUnionParam) {
 	switch {
-	case len(req.Tools) == 0 || req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
+	case req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
 	case req.ToolChoice == domain.ChoiceNone:
 		choice.OfNone = &sdk.ToolChoiceNoneParam{}
 	case m.size.adaptive:

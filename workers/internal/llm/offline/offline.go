@@ -103,9 +103,13 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		return res, nil
 	}
 
-	res.Text = p.answer()
-	if req.SessionStart {
-		res.Text = notice + res.Text
+	switch {
+	case len(req.Output) > 0:
+		res.Text = p.filled(req.Output)
+	case req.SessionStart:
+		res.Text = notice + p.answer()
+	default:
+		res.Text = p.answer()
 	}
 	res.Text, res.StopReason = limited(res.Text, req.MaxTokens)
 	res.Usage.OutputTokens = countWords(res.Text)
@@ -123,9 +127,13 @@ type prompt struct {
 	results []llm.ToolResult // results of the tools requested for the message
 }
 
-// read parses a request. The last user message is the message to answer.
+// read parses a request. The last user message is the message to answer. A request to correct an
+// answer has the same answer again.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
+	if req.Correction {
+		req.Messages = req.Messages[:max(len(req.Messages)-2, 0)]
+	}
 	i := lastUser(req.Messages)
 	if i < 0 {
 		return p
