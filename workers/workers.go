@@ -330,7 +330,7 @@ func (w *Workers) setUpAgent() error {
 	}, runner.Deps{
 		Runs: st.Executions, Late: st.Executions,
 		OpenLate: func(sealed []byte, runID string) ([]byte, error) { return box.OpenBytes(sealed, []byte(runID)) },
-		Queue:    st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
+		Queue:    st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions, Clients: st.Executions,
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),

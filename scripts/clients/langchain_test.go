@@ -25,9 +25,9 @@ func TestLangChain(t *testing.T) {
 			}
 			IsAI bool
 		}
-		History, Chain, ResponsesStream                 string
-		Stream, Batch, Session                          []string
-		Responses                                       struct{ Text, ID string }
+		History, Chain, ResponsesStream          string
+		Stream, Batch, Session                   []string
+		Responses                                struct{ Text, ID string }
 		Failed, Unknown, Unauthenticated, Broken langChainError
 	}
 

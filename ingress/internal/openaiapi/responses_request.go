@@ -202,14 +202,9 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
-		case (kind == typeCall || kind == typeOutput) && item.CallID == nil:
-			wrong(at+".call_id", codeRequired, "is required for a call and its result")
-		case kind == typeCall:
-			said = append(said, item.call(at, wrong))
-		case kind == typeOutput:
-			text := item.Output.Read(at+".output", wrong)
-			said = append(said, Said{Field: at + ".call_id", Role: RoleTool, Result: newResult(*item.CallID, text), Outside: true})
-		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
+		case kind == typeCall || kind == typeOutput:
+			said = append(said, item.callOrResult(at, wrong)...)
+		case !item.isMessage():
 			wrong(at+".type", CodeUnsupported, "is not supported: agents call only their own tools and functions of the client")
 		case item.Role == nil:
 			wrong(at+".role", codeRequired, "is required for a message")
@@ -218,6 +213,12 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		}
 	}
 	return said, references
+}
+
+// isMessage reports whether the item is a message, possibly without its role.
+func (item *InputItem) isMessage() bool {
+	kind := deref(item.Type)
+	return kind == typeMessage || kind == "" && item.Role != nil
 }
 
 // reference adds an item that refers to an earlier one: to the references, and to the messages if the
@@ -237,13 +238,20 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	return said, append(references, Reference{field, runID})
 }
 
-// call returns the call of an item.
-func (item *InputItem) call(at string, wrong Wrong) Said {
-	if item.Name == nil {
+// callOrResult returns the call of an item, or the result of a call.
+func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
+	switch {
+	case item.CallID == nil:
+		wrong(at+".call_id", codeRequired, "is required for a call and its result")
+		return nil
+	case *item.Type == typeOutput:
+		text := item.Output.Read(at+".output", wrong)
+		return []Said{{Field: at + ".call_id", Role: RoleTool, Result: newResult(*item.CallID, text), Outside: true}}
+	case item.Name == nil:
 		wrong(at+".name", codeRequired, "is required for a call")
 	}
 	call := newCall(*item.CallID, deref(item.Name), deref(item.Arguments), at+".call_id", wrong)
-	return Said{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}
+	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
 // message returns the text of an item that is a message.

@@ -44,15 +44,18 @@ func TestConverseWithCalls(t *testing.T) {
 		"results last": {turn, Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{round("", "a", "b")}}}}, nil},
 		"an answer and a question": {
 			slices.Concat(turn, []Said{answer, question}),
-			Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{round("", "a", "b")}, Answer: "A"}}}, nil,
+			Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{round("", "a", "b")}, Answer: "A"}}},
+			nil,
 		},
 		"a question instead of an answer": {
 			slices.Concat(turn, []Said{question}),
-			Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{round("", "a", "b")}}}}, nil,
+			Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{round("", "a", "b")}}}},
+			nil,
 		},
 		"a second round": {
 			slices.Concat(turn, []Said{answer}, []Said{{Field: "call c", Role: RoleAssistant, Calls: round("", "c").Calls}, {Field: "result c", Result: newResult("c", "c")}}),
-			Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{round("", "a", "b"), round("A", "c")}}}}, nil,
+			Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{round("", "a", "b"), round("A", "c")}}}},
+			nil,
 		},
 		"a missing result":                 {turn[:4], Conversation{Message: "q", History: []domain.Exchange{{Rounds: []domain.CallRound{{Calls: round("", "a", "b").Calls, Results: []domain.ClientResult{{ToolCallID: "a"}, round("", "b").Results[0]}}}}}}, noted{"call a invalid_value"}},
 		"a missing result, then a message": {append(slices.Clone(turn[:2]), question), Conversation{Message: "next", History: []domain.Exchange{{Message: "q", Rounds: []domain.CallRound{{Calls: round("", "a").Calls, Results: []domain.ClientResult{{ToolCallID: "a"}}}}}}}, noted{"call a invalid_value"}},
@@ -61,11 +64,13 @@ func TestConverseWithCalls(t *testing.T) {
 		"calls without a question":         {append(slices.Clone(turn[1:2]), question), Conversation{Message: "next"}, noted{"call a invalid_value"}},
 		"results of another response": {
 			[]Said{{Role: RoleTool, Field: "x", Result: newResult("x", "x"), Outside: true}, question},
-			Conversation{Message: "next", Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}}, nil,
+			Conversation{Message: "next", Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}},
+			nil,
 		},
 		"only results of another response": {
 			[]Said{{Role: RoleTool, Field: "x", Result: newResult("x", "x"), Outside: true}},
-			Conversation{Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}}, nil,
+			Conversation{Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}},
+			nil,
 		},
 	} {
 		var found noted

@@ -44,7 +44,7 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true
 	for i, call := range calls {
-		effect, held, err := r.parking.PrepareEffect(ctx, a.claim.Held(), domain.Effect{
+		effect, held, err := r.clients.PrepareEffect(ctx, a.claim.Held(), domain.Effect{
 			CallID: call.ToolCallID, Name: call.Name, Input: call.Input, SideEffect: domain.SideEffectUnsafe,
 			Key: contract.EffectKey(a.claim.RunID, call.ToolCallID),
 		}, true)
@@ -134,7 +134,7 @@ func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.
 		return nil, nil //nolint:nilnil // a nil map is empty
 	}
 
-	raw, err := r.records.StepsOf(ctx, a.claim.OrganizationID, runs, namedBytes)
+	raw, err := r.clients.StepsOf(ctx, a.claim.OrganizationID, runs, namedBytes)
 	if err != nil {
 		return nil, retryable(err)
 	}

@@ -93,15 +93,18 @@ func TestReturnedCalls(t *testing.T) {
 		want  string
 	}{
 		"the results of the last message": {
-			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Answer: "b"}, {Rounds: []domain.CallRound{round}}}}, nil,
+			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Answer: "b"}, {Rounds: []domain.CallRound{round}}}},
+			nil,
 			`user a|assistant b|user m|assistant own ` + call.ID + `|tool 42|tool "warm"`,
 		},
 		"an earlier message with its answer": {
-			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Rounds: []domain.CallRound{round}, Answer: "b"}}}, nil,
+			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Rounds: []domain.CallRound{round}, Answer: "b"}}},
+			nil,
 			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
 		},
 		"an earlier run of the session": {
-			domain.Input{Message: "m"}, []sessiondb.Turn{{Seq: 1, Message: "a"}, {Seq: 2, Message: "a", Answer: "b", Earlier: brought}},
+			domain.Input{Message: "m"},
+			[]sessiondb.Turn{{Seq: 1, Message: "a"}, {Seq: 2, Message: "a", Answer: "b", Earlier: brought}},
 			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
 		},
 	} {

@@ -13,7 +13,9 @@ import (
 
 // actionLimit is the error of a run that cannot be parked because its organization has
 // executiondb.MaxParked waiting runs.
-var actionLimit = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person or for results of their clients."}
+var actionLimit = &domain.RunError{
+	Code: "action_limit", Message: "Too many runs of the organization wait for a person or for results of their clients.",
+}
 
 // park ends the attempt at a run that waits for a person's decision or its client's results. The run keeps its position in
 // the session but no longer occupies this worker.

@@ -23,7 +23,7 @@ const maxRounds = 64
 func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error {
 	named := map[string][]*domain.CallRound{}
 	var runs []string
-	for i := len(s.History) - 1; i >= 0; i-- {
+	for i := range slices.Backward(s.History) {
 		for j := range slices.Backward(s.History[i].Rounds) {
 			round := &s.History[i].Rounds[j]
 			runID := domain.RunOfClientCall(round.Calls[0].ToolCallID)
@@ -119,25 +119,10 @@ func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, resul
 		return unknown
 	}
 
-	round := domain.CallRound{RunID: run.ID}
-	if run.Message != nil {
-		round.Text = *run.Message
+	round, err := answeredRound(&run, results)
+	if err != nil {
+		return err
 	}
-	for _, call := range run.ClientCalls() {
-		at := slices.IndexFunc(results, func(r openaiapi.Result) bool { return r.ToolCallID == call.ID })
-		if at < 0 {
-			return missingResult(call.ID)
-		}
-		round.Calls = append(round.Calls, domain.ClientCall{ToolCallID: call.ID, Name: call.Name, Input: call.Input})
-		round.Results = append(round.Results, results[at].ClientResult)
-	}
-	for i, r := range results {
-		repeated := slices.IndexFunc(results, func(o openaiapi.Result) bool { return o.ToolCallID == r.ToolCallID }) != i
-		if repeated || !slices.ContainsFunc(round.Calls, func(c domain.ClientCall) bool { return c.ToolCallID == r.ToolCallID }) {
-			return apierr.Invalid(r.Field, "invalid_value", "no call with this id waits for a result")
-		}
-	}
-
 	raw, err := h.RunsDB.Input(ctx, s.Caller.OrganizationID, run.ID)
 	if err != nil {
 		return err
@@ -158,6 +143,30 @@ func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, resul
 	return nil
 }
 
+// answeredRound returns the calls with which a run ended and their results. It fails unless each call
+// has one result.
+func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.CallRound, err error) {
+	round.RunID = run.ID
+	if run.Message != nil {
+		round.Text = *run.Message
+	}
+	for _, call := range run.ClientCalls() {
+		at := slices.IndexFunc(results, func(r openaiapi.Result) bool { return r.ToolCallID == call.ID })
+		if at < 0 {
+			return round, missingResult(call.ID)
+		}
+		round.Calls = append(round.Calls, domain.ClientCall{ToolCallID: call.ID, Name: call.Name, Input: call.Input})
+		round.Results = append(round.Results, results[at].ClientResult)
+	}
+	for i, r := range results {
+		repeated := slices.IndexFunc(results, func(o openaiapi.Result) bool { return o.ToolCallID == r.ToolCallID }) != i
+		if repeated || !slices.ContainsFunc(round.Calls, func(c domain.ClientCall) bool { return c.ToolCallID == r.ToolCallID }) {
+			return round, apierr.Invalid(r.Field, "invalid_value", "no call with this id waits for a result")
+		}
+	}
+	return round, nil
+}
+
 // missingResult returns the error for a continued response with a call that has no result.
 func missingResult(callID string) error {
 	return apierr.Invalid("input", "invalid_value", "the result of the call %s is missing", callID)
@@ -166,13 +175,14 @@ func missingResult(callID string) error {
 // unansweredCall returns the error for a run that ended with calls of the client, for a request without
 // their results; nil: it has none.
 func unansweredCall(run *rundb.StoredRun) error {
-	raw, err := run.Result()
-	if err != nil || !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
-		return nil //nolint:nilerr // a large result was not read; the calls then count as made
+	// A large result was not read; its calls count as made.
+	raw, _ := run.Result()
+	if !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
+		return nil
 	}
 	var ended domain.Run
-	if json.Unmarshal(raw, &ended) != nil {
-		return nil
+	if err := json.Unmarshal(raw, &ended); err != nil {
+		return fmt.Errorf("reading result: %w", err)
 	}
 	for _, call := range ended.ClientCalls() {
 		return missingResult(call.ID)

@@ -208,7 +208,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 }
 
 // clientToolsHint says where tools of the client are supported.
-const clientToolsHint = "must be empty: in this format the agent calls only its own tools; tools of the client work in Parley's own format and on /v1"
+const clientToolsHint = "must be empty: in this format the agent calls only its own tools; " +
+	"tools of the client work in Parley's own format and on /v1"
 
 // refuse adds a problem for each AG-UI field that Parley's agents do not support.
 func (d *conversation) refuse(found *httpx.Problems) {
