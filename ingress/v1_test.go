@@ -199,14 +199,14 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		"an empty session":        {r.ask(r.agent, `,"metadata":{"session_id":""}`, hi), invalid + "metadata.session_id"},
 		"a long session":          {r.ask(r.agent, `,"metadata":{"session_id":"`+strings.Repeat("u", 129)+`"}`, hi), invalid + "metadata.session_id"},
 		"an image":                {r.ask(r.agent, "", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`), unsupported + "messages[0].content[0].type"},
-		"a tool's message":        {r.ask(r.agent, "", said("tool", "x"), hi), unsupported + "messages[0].role"},
+		"a tool's message":        {r.ask(r.agent, "", said("tool", "x"), hi), invalid + "messages[0].tool_call_id"},
 		"a function's message":    {r.ask(r.agent, "", said("function", "x"), hi), unsupported + "messages[0].role"},
-		"a call of tools":         {r.ask(r.agent, "", hi, `{"role":"assistant","tool_calls":[{}]}`, hi), unsupported + "messages[1].tool_calls"},
+		"a call of tools":         {r.ask(r.agent, "", hi, `{"role":"assistant","tool_calls":[{"id":"c","type":"custom"}]}`, hi), unsupported + "messages[1].tool_calls[0].type"},
 		"a call of a function":    {r.ask(r.agent, "", hi, `{"role":"assistant","function_call":{}}`, hi), unsupported + "messages[1].function_call"},
 		"many answers":            {r.ask(r.agent, `,"n":2`, hi), unsupported + "n"},
-		"tools":                   {r.ask(r.agent, `,"tools":[{}]`, hi), unsupported + "tools"},
+		"tools":                   {r.ask(r.agent, `,"tools":[{"type":"web_search"}]`, hi), unsupported + "tools[0].type"},
 		"functions":               {r.ask(r.agent, `,"functions":[{}]`, hi), unsupported + "functions"},
-		"a choice of tools":       {r.ask(r.agent, `,"tool_choice":"required"`, hi), unsupported + "tool_choice"},
+		"a choice of tools":       {r.ask(r.agent, `,"tool_choice":"required"`, hi), invalid + "tool_choice"},
 		"a format of no type":     {r.ask(r.agent, `,"response_format":{"type":"xml"}`, hi), invalid + "response_format.type"},
 		"a schema of no type":     {r.ask(r.agent, `,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"x"}}}`, hi), invalid + "response_format.json_schema.schema"},
 		"no schema":               {r.ask(r.agent, `,"response_format":{"type":"json_schema"}`, hi), invalid + "response_format.json_schema"},
@@ -228,7 +228,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		if got.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: clients would retry: %v", name, got.header)
 		}
-		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "logprobs: ") || !strings.Contains(e.Error.Message, "messages[0].role: ")) {
+		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "logprobs: ") || !strings.Contains(e.Error.Message, "messages[0].tool_call_id: ")) {
 			t.Errorf("%s: %q", name, e.Error.Message)
 		}
 	}

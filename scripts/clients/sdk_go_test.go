@@ -194,7 +194,7 @@ func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 		if run.RequiredAction == nil {
 			t.Fatalf("%+v", run)
 		}
-		must[*parley.Run](t)(client.Runs.Act(ctx, run.ID, decision, run.RequiredAction.ToolCallID))
+		must[*parley.Run](t)(client.Runs.Act(ctx, run.ID, decision, *run.RequiredAction.ToolCallID))
 		if run = must[*parley.Run](t)(client.Runs.Wait(ctx, run.ID)); run.Status != parley.RunStatusCompleted {
 			t.Errorf("%+v", run)
 		}

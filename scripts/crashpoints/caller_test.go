@@ -79,10 +79,16 @@ type call struct {
 	chat bool   // chat instead of trigger
 
 	padding string // added to the message if no tool pays
+	rates   bool   // the client brings the tool rate, and the model calls it, too
 }
 
 func (c call) message() string {
-	if c.tool == "" {
+	switch {
+	case c.rates && c.tool == "":
+		return "rate " + c.name
+	case c.rates:
+		return "pay " + c.tool + " " + c.name + " rate"
+	case c.tool == "":
 		return c.name + c.padding
 	}
 	return "pay " + c.tool + " " + c.name
@@ -92,8 +98,11 @@ func (c call) message() string {
 func (b *testEnv) post(ctx context.Context, c call) answer {
 	header := map[string]string{"Idempotency-Key": c.name, "Prefer": "wait=20"}
 	if c.chat {
-		return b.sendWithin(ctx, http.MethodPost, "/api/agents?action=chat&id="+b.agentID, header,
-			map[string]any{"sessionId": c.name, "message": c.message()})
+		body := map[string]any{"sessionId": c.name, "message": c.message()}
+		if c.rates {
+			body["tools"] = []any{map[string]any{"name": rate}}
+		}
+		return b.sendWithin(ctx, http.MethodPost, "/api/agents?action=chat&id="+b.agentID, header, body)
 	}
 	header["X-Trigger-Type"], header["X-Automation-Id"] = "schedule", "crash"
 	return b.sendWithin(ctx, http.MethodPost, "/api/internal/run-automation", header,
@@ -108,8 +117,14 @@ type run struct {
 		Message string `json:"message"`
 	} `json:"output"`
 	RequiredAction *struct {
+		Kind       string `json:"kind"`
 		ToolCallID string `json:"toolCallId"`
+		Calls      []struct {
+			ToolCallID string `json:"toolCallId"`
+		} `json:"calls"`
 	} `json:"requiredAction"`
+	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
+	Usage     map[string]any                  `json:"usage"`
 }
 
 // settled is the outcome of a call: a terminal run as JSON.
@@ -151,7 +166,11 @@ func (b *testEnv) settle(c call) settled {
 				s.body = got.body
 				return s
 			}
-			if s.RequiredAction != nil {
+			switch {
+			case s.RequiredAction == nil:
+			case s.RequiredAction.Kind == "client_tools":
+				b.sendRates(ctx, s.run, c)
+			default:
 				s.asked += b.decide(ctx, s.run, c.name)
 			}
 		}
@@ -187,7 +206,7 @@ func (b *testEnv) await(done <-chan settled) settled {
 	}
 
 	want := "echo: " + s.name
-	if s.tool != "" {
+	if s.tool != "" || s.rates {
 		want = "done: "
 	}
 	if s.Status != "completed" || s.Output == nil || !strings.HasPrefix(s.Output.Message, want) {

@@ -80,11 +80,13 @@ func newModel(t *testing.T) (url string) {
 
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var tool, bill string
+	last := req.Messages[len(req.Messages)-1]
+	if strings.HasPrefix(req.Prompt(), "rate ") {
+		return rates(last.Role, last.Content), true
+	}
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &tool, &bill); n != 2 {
 		return openaistub.Reply{}, false
 	}
-
-	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 		return openaistub.Reply{Text: "done: " + last.Content}, true
 	}
@@ -93,7 +95,22 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if err != nil {
 		return openaistub.Reply{}, false
 	}
-	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: tool, Arguments: string(arguments)}}}, true
+	calls := []openaistub.ToolCall{{ID: "call_pay", Name: tool, Arguments: string(arguments)}}
+	if strings.HasSuffix(req.Prompt(), " rate") {
+		calls = append(rates(last.Role, last.Content).ToolCalls, calls...)
+	}
+	return openaistub.Reply{ToolCalls: calls}, true
+}
+
+// rate is the tool of the client.
+const rate = "rate"
+
+// rates calls the client's tool, or answers from its result.
+func rates(lastRole, content string) openaistub.Reply {
+	if lastRole == "tool" {
+		return openaistub.Reply{Text: "done: " + content}
+	}
+	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_rate", Name: rate, Arguments: "{}"}}}
 }
 
 // endpoints returns the agent's tools.

@@ -23,6 +23,7 @@ type ChatParams struct {
 	SessionID           string         // default: a session of its own, named after the key
 	Settings            *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey      string         // identifies the message; default: a new key
+	Tools               []ClientTool   // tools that this program executes itself; see Runs.SubmitToolResults
 	NoWait              bool           // return as soon as the run is accepted; a stream ignores it
 }
 
@@ -91,6 +92,9 @@ func (p ChatParams) request(stream bool) (Request, error) {
 		body["stream"] = true
 	}
 	p.Settings.addTo(body)
+	if len(p.Tools) > 0 {
+		body["tools"] = p.Tools
+	}
 	query := url.Values{"action": {"chat"}}
 	set(query, "id", p.AgentID)
 	set(query, "template", p.TemplateID)

@@ -84,6 +84,13 @@ func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCall
 	return act[Run](ctx, r.group, request, id, string(decision))
 }
 
+// SubmitToolResults sends the results of all calls that a run waits for: those of a required action of
+// the kind client_tools. The run then continues; Wait returns its next state.
+func (r Runs) SubmitToolResults(ctx context.Context, id string, results []ToolResult) (*Run, error) {
+	request := Request{Method: http.MethodPost, Path: runsPath, Body: map[string]any{"results": results}, Keyed: true}
+	return act[Run](ctx, r.group, request, id, "tool-results")
+}
+
 func pollRequest(id string) Request {
 	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
 }

@@ -24,18 +24,34 @@ func (a Approval) Asks(effect SideEffect) bool {
 type ActionKind string
 
 // The kinds of decision: to approve a call, or to report the outcome of a call that may have been executed.
+// A run with ActionClientTools waits for the client's results of calls instead.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"
+	ActionClientTools    ActionKind = "client_tools"
 )
 
-// RequiredAction is a decision that a run waits for.
+// RequiredAction is a decision that a run waits for, about one call, or the Calls for whose results it
+// waits.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
-	ToolCallID string          `json:"toolCallId"`
-	Name       string          `json:"name"`
-	Input      json.RawMessage `json:"input"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	Name       string          `json:"name,omitempty"`
+	Input      json.RawMessage `json:"input,omitempty"`
+	Calls      []ClientCall    `json:"calls,omitempty"` // of ActionClientTools only
 	ExpiresAt  Time            `json:"expiresAt"`
+}
+
+// CallIDs returns the ids of the calls that the action is about.
+func (a *RequiredAction) CallIDs() []string {
+	if a.Kind != ActionClientTools {
+		return []string{a.ToolCallID}
+	}
+	ids := make([]string, len(a.Calls))
+	for i, call := range a.Calls {
+		ids[i] = call.ToolCallID
+	}
+	return ids
 }
 
 // Decision is a person's decision about a required action.

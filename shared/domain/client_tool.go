@@ -1,17 +1,87 @@
 package domain
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
+
+// MaxClientTools is the maximum number of tools of one request.
+const MaxClientTools = 128
 
 // ClientTools are the tools that the client of a run executes itself.
 type ClientTools struct {
 	Tools []ClientTool `json:"tools"`
 	// Choice constrains the first model call: auto, none, required, or the name of a tool.
 	Choice string `json:"choice,omitempty"`
+	// Return ends the run with the calls of these tools. Otherwise the run waits for their results.
+	Return bool `json:"return,omitempty"`
 }
+
+// Values of ClientTools.Choice. Any other value is the name of a tool.
+const (
+	ChoiceAuto     = "auto"
+	ChoiceNone     = "none"
+	ChoiceRequired = "required"
+)
 
 // ClientTool describes a tool of the client. InputSchema is the JSON Schema of its arguments.
 type ClientTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// ClientCall is a call of a tool of the client.
+type ClientCall struct {
+	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"name"`
+	Input      json.RawMessage `json:"input"`
+}
+
+// ClientResult is the result of a call that the client has made. Output is any JSON value.
+type ClientResult struct {
+	ToolCallID string          `json:"toolCallId"`
+	Output     json.RawMessage `json:"output"`
+	IsError    bool            `json:"isError,omitempty"`
+}
+
+// CallRound is an answer of the model that called tools of the client, with the results. It is part
+// of the history that a request contains.
+type CallRound struct {
+	Text    string         `json:"text,omitempty"`
+	Calls   []ClientCall   `json:"calls"`
+	Results []ClientResult `json:"results"` // one for each call, in the same order
+	// RunID is the run that ended with these calls. Its journal also has the turns and the calls of the
+	// agent's own tools before them. It is empty if another service made the calls.
+	RunID string `json:"runId,omitempty"`
+}
+
+// OpenRounds returns the earlier exchanges of the history, and the rounds that follow the input's
+// message: those of a last exchange with neither message nor answer.
+func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
+	last := len(in.History) - 1
+	if last < 0 || !in.History[last].Open() {
+		return in.History, nil
+	}
+	return in.History[:last], in.History[last].Rounds
+}
+
+// Open reports whether the exchange has only rounds. As the last exchange of a run's history, it
+// belongs to the run's own message and answer.
+func (e *Exchange) Open() bool { return len(e.Rounds) > 0 && e.Message == "" && e.Answer == "" }
+
+// Calls that the client makes have ids that name their run: call_<run>_<n>.
+const clientCallPrefix, runPrefix = "call_", "run_"
+
+// ClientCallPrefix returns the beginning of the ids of the calls that the client of a run makes.
+func ClientCallPrefix(runID string) string {
+	return clientCallPrefix + strings.TrimPrefix(runID, runPrefix) + "_"
+}
+
+// RunOfClientCall returns the run that a call's id names. The result need not be the id of a run,
+// because the call may be another service's.
+func RunOfClientCall(callID string) string {
+	rest, _ := strings.CutPrefix(callID, clientCallPrefix)
+	suffix, _, _ := strings.Cut(rest, "_")
+	return runPrefix + suffix
 }

@@ -79,13 +79,12 @@ type Run struct {
 // FinishReason is the reason why a run's answer ended.
 type FinishReason string
 
-// The finish reasons. A completed run has one of the first three. FinishToolCalls is reserved for
-// runs that end with calls of the caller's own tools.
+// The finish reasons. A completed run has one of the first four.
 const (
 	FinishStop          FinishReason = "stop"           // the answer is complete
 	FinishLength        FinishReason = "length"         // the model reached its output limit
 	FinishContentFilter FinishReason = "content_filter" // the provider withheld the rest of the answer
-	FinishToolCalls     FinishReason = "tool_calls"
+	FinishToolCalls     FinishReason = "tool_calls"     // the client must make calls of its own tools
 	FinishCancelled     FinishReason = "cancelled"
 	FinishError         FinishReason = "error" // the run failed or timed out
 )
@@ -108,7 +107,20 @@ func (s RunStatus) EndReason() *FinishReason {
 // Incomplete reports whether the run has an answer that ended early: at the model's output limit
 // or by the provider's filter.
 func (r *Run) Incomplete() bool {
-	return r.Status == RunCompleted && r.FinishReason != nil && *r.FinishReason != FinishStop
+	return r.Status == RunCompleted && r.FinishReason != nil && (*r.FinishReason == FinishLength || *r.FinishReason == FinishContentFilter)
+}
+
+// ClientCalls returns the calls that the client of a run must make, in order. They have no result.
+func (r *Run) ClientCalls() (calls []ToolCall) {
+	if r.Status != RunCompleted || r.FinishReason == nil || *r.FinishReason != FinishToolCalls {
+		return nil
+	}
+	for _, call := range r.ToolCalls {
+		if call.Status == CallPending {
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // Trigger is the cause of a run: a chat, or an automation with a name chosen by the caller.
@@ -153,6 +165,9 @@ type Citation struct {
 	Path string `json:"path,omitempty"`
 }
 
+// CallPending is the status of a call that the client of a run must make.
+const CallPending = "pending"
+
 // ToolCall is one use of a tool in a run.
 type ToolCall struct {
 	ID         string          `json:"id"`
@@ -161,6 +176,8 @@ type ToolCall struct {
 	Input      json.RawMessage `json:"input"`
 	Output     json.RawMessage `json:"output"`
 	DurationMS int64           `json:"durationMs"`
+	// Client reports that the tool is one of the client, which makes the call itself.
+	Client bool `json:"client,omitempty"`
 }
 
 // Usage is the consumption of a run: tokens, and cost in millionths of the price table's currency.
@@ -215,10 +232,12 @@ type Input struct {
 // OpenAI's protocol. It comes first, so that the flag is read without the rest of a large input.
 const UnstoredInput = `{"unstored":true,`
 
-// Exchange is one message in a conversation and the answer to it.
+// Exchange is one message in a conversation, the calls of the client's tools that it caused, and the
+// answer to it; see Open.
 type Exchange struct {
-	Message string `json:"message"`
-	Answer  string `json:"answer"`
+	Message string      `json:"message"`
+	Rounds  []CallRound `json:"rounds,omitempty"`
+	Answer  string      `json:"answer"`
 }
 
 // Render encodes the run object. A terminal run is rendered once and stored, so that every

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,6 +39,7 @@ type Submission struct {
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Options      domain.RunOptions // what the request asks besides its message
 	SettingNames *SettingNames     // how the request names the model settings; nil: as Parley does
+	ToolField    string            // the part of a tool with its name, in errors; empty: the tool itself
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -77,6 +79,7 @@ func (s *Submission) fingerprint() []byte {
 	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
 			asked = append(asked, e.Message, e.Answer)
+			asked = append(asked, sentRounds(e.Rounds)...)
 		}
 		asked = append(asked, s.Instructions)
 	}
@@ -91,6 +94,18 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "unstored")
 	}
 	return contract.Hash(asked...)
+}
+
+// sentRounds returns the rounds of an exchange for the fingerprint.
+func sentRounds(rounds []domain.CallRound) (sent []string) {
+	for _, round := range rounds {
+		sent = append(sent, "round", round.Text)
+		for i, call := range round.Calls {
+			result := round.Results[i]
+			sent = append(sent, call.ToolCallID, call.Name, string(call.Input), string(result.Output), strconv.FormatBool(result.IsError))
+		}
+	}
+	return sent
 }
 
 // options returns the JSON of Options.
@@ -284,6 +299,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 	if err := r.checkSettings(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.checkToolNames(ctx, s); err != nil {
 		return nil, err
 	}
 	run, err := s.NewRun(r.runDeadline)

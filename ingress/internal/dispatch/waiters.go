@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func waitsFor(run domain.Run) string {
 	if run.RequiredAction == nil {
 		return ""
 	}
-	return run.RequiredAction.ToolCallID + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
+	return strings.Join(run.RequiredAction.CallIDs(), " ") + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
 }
 
 // newWaiters returns the map without waits. Its waits end only while poll runs.

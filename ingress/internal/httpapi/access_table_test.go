@@ -156,6 +156,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
+	{"POST", "/api/runs", "action=tool-results&id=$calls", `{"results":[{"toolCallId":"call_1","output":"$word","isError":true}]}`, forCaller, "member", 200, false},
 	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // the service is stopping, so the stream ends immediately
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},

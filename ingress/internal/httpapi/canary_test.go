@@ -79,12 +79,14 @@ func (a *runEnv) fill(word string) *filledOrg {
 	a.finish(word+" answer", f.ids["run"][:24]...)
 	for n, caller := range callers {
 		fresh := func() string { return a.newChat(h, f.ids["ag"][n], word+a.fresh(), caller...) }
-		asked, unsure := fresh(), fresh()
+		asked, unsure, calls := fresh(), fresh(), fresh()
 		a.park(asked, word, domain.ActionApproval)
 		a.park(unsure, word, domain.ActionUnknownOutcome)
-		f.add("run", asked, unsure)
+		a.park(calls, word, domain.ActionClientTools)
+		f.add("run", asked, unsure, calls)
 		f.add("asked", asked)
 		f.add("unsure", unsure)
+		f.add("calls", calls)
 		f.add("src", a.saveSource(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
 		f.add("doc", a.document(h))
@@ -138,7 +140,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 // anyID returns an id, mostly of the given kind and of the attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
-		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc", "bud"}[r.IntN(13)]
+		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "calls", "src", "file", "doc", "bud"}[r.IntN(14)]
 	}
 	if r.IntN(3) == 0 {
 		return at.by.pick(r, kind)
@@ -155,7 +157,7 @@ var idParams = map[string]string{
 // words contains query parameters that have fixed values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
-	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
+	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=tool-results", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
 // generate returns a generated request for a random row of the access table.

@@ -242,6 +242,8 @@ var idKinds = map[string]idKind{
 	// A run that waits for an approval, and a run that waits for the outcome of a call.
 	"asked":  parkedKind(domain.ActionApproval),
 	"unsure": parkedKind(domain.ActionUnknownOutcome),
+	// A run that waits for its client's results of calls.
+	"calls": parkedKind(domain.ActionClientTools),
 	// A text that a run has read. Every member of the organization may read it.
 	"src": {
 		prefix: "src",

@@ -156,14 +156,16 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 }
 
 // byAction returns a handler that selects one of the group's routes by the query's action. The
-// group's first route is for requests without an action.
+// group's first route is for requests without an action, or for every action without a route.
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
 		return a.gate(none)
 	}
 
-	none.Other = group[1].Action
+	if none.Action == "" {
+		none.Other = group[1].Action
+	}
 
 	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
@@ -186,6 +188,10 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		}
 		if handle := actions[values[0]]; handle != nil && len(values) == 1 {
 			handle(c)
+			return
+		}
+		if none.Action == "*" {
+			first(c)
 			return
 		}
 		refuse(c)

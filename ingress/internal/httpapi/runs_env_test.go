@@ -212,13 +212,17 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	effect := domain.Effect{
 		CallID: "call_1", Name: word, Input: json.RawMessage(`{"` + word + `":"` + word + `"}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID,
 	}
-	_, kept, err := a.store.Executions.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
+	_, kept, err := a.store.Executions.PrepareEffect(ctx, held, effect, kind != domain.ActionUnknownOutcome)
 	must(a.t, err)
 	if kind == domain.ActionUnknownOutcome {
 		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID, "sender")
 		must(a.t, err)
 	}
-	parked, err := a.store.Executions.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, executiondb.Chunk{})
+	action := domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}
+	if kind == domain.ActionClientTools {
+		action = domain.RequiredAction{Kind: kind, Calls: []domain.ClientCall{{ToolCallID: effect.CallID, Name: word, Input: effect.Input}}}
+	}
+	parked, err := a.store.Executions.Park(ctx, held, action, executiondb.Chunk{})
 	must(a.t, err)
 	if !kept || !parked.Parked || parked.Action.Kind != kind {
 		a.t.Fatalf("run %s cannot be parked: %v, %+v", runID, kept, parked)

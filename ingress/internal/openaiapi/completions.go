@@ -16,7 +16,7 @@ type CompletionRequest struct {
 	StreamOptions  *StreamOptions      `json:"stream_options"`
 	Metadata       *map[string]*string `json:"metadata"`
 	N              *int64              `json:"n"`
-	Tools          *[]json.RawMessage  `json:"tools"`
+	Tools          *[]FunctionTool     `json:"tools"`
 	ToolChoice     *json.RawMessage    `json:"tool_choice"`
 	Functions      *[]json.RawMessage  `json:"functions"`
 	FunctionCall   *json.RawMessage    `json:"function_call"`
@@ -74,10 +74,8 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 		}
 	}
 	unsupported(r.N != nil && *r.N != 1, "n", "must be 1: a run has one answer")
-	unsupported(r.Tools != nil && len(*r.Tools) > 0, "tools", ownTools)
-	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", ownTools)
-	unsupported(chooses(r.ToolChoice), "tool_choice", ownTools)
-	unsupported(chooses(r.FunctionCall), "function_call", ownTools)
+	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", "is not supported: use tools")
+	unsupported(chooses(r.FunctionCall), "function_call", "is not supported: use tool_choice")
 	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents give no probabilities")
 	unsupported(r.Audio != nil, "audio", "is not supported: agents answer in text")
 	if r.Modalities != nil {
@@ -87,10 +85,15 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	}
 }
 
-// ownTools is the reason why a caller's tools are rejected.
-const ownTools = "agents call only the tools that they are configured with"
+// ClientTools returns the client's tools in the request; nil: none. Names and schemas are not checked.
+func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
+	return readTools(r.Tools, r.ToolChoice, CompletionFunction, wrong)
+}
 
-// chooses reports whether a tool choice requires a call to one of the caller's own tools.
+// CompletionFunction is the part of a tool that describes its function, in errors.
+const CompletionFunction = ".function"
+
+// chooses reports whether a choice requires a call of a function.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
@@ -117,9 +120,11 @@ type Choice struct {
 // AnswerMessage is an answer in the form of a message.
 type AnswerMessage struct {
 	Role        string       `json:"role"`
-	Content     string       `json:"content"`
+	Content     *string      `json:"content"` // null if there are only calls
 	Refusal     *string      `json:"refusal"`
 	Annotations []Annotation `json:"annotations"`
+
+	ToolCalls []CompletionCall `json:"tool_calls,omitempty"`
 }
 
 // Annotation is a citation of a page, a document or a file. This API has citations with URLs only,
@@ -163,20 +168,23 @@ type RunNames struct {
 // NewCompletion renders a completed run.
 func NewCompletion(run *domain.Run, view View) Completion {
 	answer := view.answer(run)
+	message := AnswerMessage{
+		Role: RoleAssistant, Content: &answer.text, Annotations: view.annotations(run, answer), ToolCalls: completionCalls(run),
+	}
+	if answer.text == "" && len(message.ToolCalls) > 0 {
+		message.Content = nil
+	}
 	return Completion{
 		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),
-		Choices: []Choice{{
-			Message:      AnswerMessage{Role: RoleAssistant, Content: answer.text, Annotations: view.annotations(run, answer)},
-			FinishReason: finishReason(run),
-		}},
-		Usage:  tokenCounts(run.Usage),
-		Parley: RunNames{run.ID, run.SessionID},
+		Choices: []Choice{{Message: message, FinishReason: finishReason(run)}},
+		Usage:   tokenCounts(run.Usage),
+		Parley:  RunNames{run.ID, run.SessionID},
 	}
 }
 
 // finishReason returns the protocol's reason for the end of a completed run's answer.
 func finishReason(run *domain.Run) string {
-	if run.Incomplete() {
+	if run.FinishReason != nil {
 		return string(*run.FinishReason) // the names are the protocol's
 	}
 	return string(domain.FinishStop)

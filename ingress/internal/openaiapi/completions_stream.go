@@ -10,7 +10,7 @@ import (
 
 // CompletionStream encodes the events of a run as chunks of a completion:
 //
-//	role ─► content … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
+//	role ─► content … ─► tool_calls … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
 // or an error, which is not followed by [DONE].
 type CompletionStream struct {
@@ -19,13 +19,14 @@ type CompletionStream struct {
 	view  View
 	head  chunkHead
 	told  stream.SentText
+	calls map[string]bool // the client's calls that were sent, by their ids
 	ended bool
 }
 
 // NewCompletionStream returns an encoder. The encoder must get all of the run's events from the beginning.
 func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionStream {
 	head := chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}
-	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head}
+	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head, calls: map[string]bool{}}
 }
 
 type chunkHead struct {
@@ -58,6 +59,8 @@ type chunkDelta struct {
 	Role        string       `json:"role,omitempty"`
 	Content     *string      `json:"content,omitempty"`
 	Annotations []Annotation `json:"annotations,omitempty"`
+
+	ToolCalls []CompletionCall `json:"tool_calls,omitempty"`
 }
 
 // Append appends the encoding of an event to b. It reports whether the stream has ended.
@@ -89,6 +92,14 @@ func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 		}
 		fresh, ok := s.told.Delta(d.Text)
 		return s.text(b, fresh, ok)
+	case domain.EventToolStarted:
+		var said struct {
+			ToolCall domain.ToolCall `json:"toolCall"`
+		}
+		if err := json.Unmarshal(e.Data, &said); err != nil {
+			return b, err
+		}
+		return s.call(b, said.ToolCall)
 	case domain.EventRequiresAction:
 		run := domain.Run{ID: s.runID, Status: domain.RunRequiresAction}
 		if err := json.Unmarshal(e.Data, &run); err != nil {
@@ -126,6 +137,16 @@ func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error)
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Content: &fresh}}, nil)
 }
 
+// call writes a call of the client, once. An attempt that takes over a run repeats the calls.
+func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) {
+	if !call.Client || s.calls[call.ID] {
+		return b, nil
+	}
+	at, sent := len(s.calls), newCompletionCall(call)
+	s.calls[call.ID], sent.Index = true, &at
+	return s.choice(b, chunkChoice{Delta: chunkDelta{ToolCalls: []CompletionCall{sent}}}, nil)
+}
+
 func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
@@ -138,6 +159,11 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	answer := s.view.answer(run)
 	if b, err = s.text(b, answer.appendix, true); err != nil {
 		return b, err
+	}
+	for _, call := range run.ClientCalls() {
+		if b, err = s.call(b, call); err != nil {
+			return b, err
+		}
 	}
 	last := chunkChoice{FinishReason: new(finishReason(run)), Delta: chunkDelta{Annotations: s.view.annotations(run, answer)}}
 	names := &RunNames{run.ID, run.SessionID}

@@ -73,10 +73,11 @@ func (c *Content) Read(field string, wrong Wrong) string {
 
 // Message is an entry of a request's messages.
 type Message struct {
-	Role         string             `json:"role" required:"true"`
-	Content      *Content           `json:"content"`
-	ToolCalls    *[]json.RawMessage `json:"tool_calls"`
-	FunctionCall *json.RawMessage   `json:"function_call"`
+	Role         string           `json:"role" required:"true"`
+	Content      *Content         `json:"content"`
+	ToolCalls    *[]MessageCall   `json:"tool_calls"`
+	ToolCallID   *string          `json:"tool_call_id"`
+	FunctionCall *json.RawMessage `json:"function_call"`
 }
 
 // Roles of messages.
@@ -85,6 +86,7 @@ const (
 	RoleDeveloper = "developer"
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
+	RoleTool      = "tool"
 )
 
 // Said is a parsed message: its role, its text, and its field in the request. If the request refers
@@ -94,6 +96,10 @@ type Said struct {
 	Role  string
 	Text  string
 	RunID string
+
+	Calls   []domain.ClientCall  // the calls of the client's tools in a message of the assistant
+	Result  *domain.ClientResult // of a tool's message
+	Outside bool                 // the call of Result need not be in the request
 }
 
 // Read parses messages. list is the path of the messages' field in errors.
@@ -103,20 +109,32 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		at := index(list, i)
 		switch m.Role {
 		case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
-		case "tool", "function":
-			wrong(at+".role", CodeUnsupported, "tool results are not supported: agents call their own tools")
+		case RoleTool:
+			if m.ToolCallID == nil {
+				wrong(at+".tool_call_id", codeRequired, "is required for the role tool")
+				continue
+			}
+			text := m.Content.Read(at+".content", wrong)
+			said = append(said, Said{Field: at + ".tool_call_id", Role: RoleTool, Result: newResult(*m.ToolCallID, text)})
+			continue
+		case "function":
+			wrong(at+".role", CodeUnsupported, "is not supported: use tools, and messages with the role tool")
 			continue
 		default:
-			wrong(at+".role", codeInvalidValue, "must be system, developer, user or assistant")
+			wrong(at+".role", codeInvalidValue, "must be system, developer, user, assistant or tool")
 			continue
 		}
-		if m.ToolCalls != nil && len(*m.ToolCalls) > 0 {
-			wrong(at+".tool_calls", CodeUnsupported, "tools of the caller are not supported: agents call their own tools")
-		}
 		if m.FunctionCall != nil {
-			wrong(at+".function_call", CodeUnsupported, "tools of the caller are not supported: agents call their own tools")
+			wrong(at+".function_call", CodeUnsupported, "is not supported: use tool_calls")
 		}
-		said = append(said, Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong)})
+		one := Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong)}
+		if calls := value(m.ToolCalls); len(calls) > 0 {
+			one.Field, one.Calls = at+".tool_calls", readCalls(calls, at+".tool_calls", wrong)
+			if m.Role != RoleAssistant {
+				wrong(at+".tool_calls", codeInvalidValue, "is only possible in messages of the assistant")
+			}
+		}
+		said = append(said, one)
 	}
 	return said
 }
@@ -127,12 +145,15 @@ type Conversation struct {
 	Message      string
 	History      []domain.Exchange
 	Instructions string
+
+	Results []Result // of calls of an earlier response
 }
 
 // Converse builds a conversation from messages; list is the path of the messages' field in errors.
 func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
-	var messages, instructions []Said
+	var instructions []Said
+	t := talk{wrong: wrong}
 	for _, s := range said {
 		if s.Role == RoleAssistant {
 			s.Text = withoutAppendix(s.Text)
@@ -140,34 +161,18 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" && s.RunID == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
+		case s.Text == "" && s.RunID == "" && len(s.Calls) == 0 && s.Result == nil: // empty
 		default:
-			messages = append(messages, s)
+			t.add(s)
 		}
 	}
 	out.Instructions = oneText(instructions)
-	talk := turns(messages)
-	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
-		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
+	message, history, ok := t.finish()
+	if !ok {
+		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty, or the result of a call")
 		return out
 	}
-	out.Message = talk[len(talk)-1].Text
-	out.History = exchanges(talk[:len(talk)-1])
-	return out
-}
-
-// turns joins consecutive messages of the same role. It runs in linear time, because a body may
-// have tens of thousands of messages.
-func turns(messages []Said) []Said {
-	var out []Said
-	for len(messages) > 0 {
-		n := 1
-		for n < len(messages) && messages[n].Role == messages[0].Role {
-			n++
-		}
-		out = append(out, Said{Field: messages[n-1].Field, Role: messages[0].Role, Text: oneText(messages[:n])})
-		messages = messages[n:]
-	}
+	out.Message, out.History, out.Results = message, history, t.results
 	return out
 }
 
@@ -180,15 +185,6 @@ func oneText(said []Said) string {
 		}
 	}
 	return strings.Join(texts, "\n\n")
-}
-
-// exchanges pairs questions with answers.
-func exchanges(talk []Said) []domain.Exchange {
-	var out []domain.Exchange
-	for i := 0; i+1 < len(talk); i += 2 {
-		out = append(out, domain.Exchange{Message: talk[i].Text, Answer: talk[i+1].Text})
-	}
-	return out
 }
 
 // CheckSession validates the session id in a field of the request.

@@ -47,8 +47,8 @@ type Response struct {
 	Store              bool              `json:"store"`
 	Temperature        *float64          `json:"temperature"`
 	Text               textFormat        `json:"text"`
-	ToolChoice         string            `json:"tool_choice"` // auto: the agent chooses
-	Tools              []struct{}        `json:"tools"`       // always empty
+	ToolChoice         any               `json:"tool_choice"` // a text or an object
+	Tools              []responseTool    `json:"tools"`       // of the client, in the response to the request
 	TopP               *float64          `json:"top_p"`
 	Truncation         string            `json:"truncation"`
 	Usage              *ResponseUsage    `json:"usage"`
@@ -115,6 +115,8 @@ type ResponseEcho struct {
 	PreviousResponseID string                `json:"previous_response_id,omitempty"`
 	Unstored           bool                  `json:"-"` // the response cannot be retrieved or continued
 	View               View                  `json:"-"`
+
+	ClientTools *domain.ClientTools `json:"-"`
 }
 
 // AppendSources returns the request's choice about a list of sources, which its metadata contains, or
@@ -162,9 +164,10 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
 		Background: echo.Background, Metadata: echo.Metadata, Model: modelFor(run), Output: []Item{}, ParallelToolCalls: true,
-		Store: !echo.Unstored, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
+		Store: !echo.Unstored, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
+	r.Tools, r.ToolChoice = shownTools(echo.ClientTools)
 	r.Text.Format.Type = formatText
 	if echo.Format != nil {
 		r.Text.Format = *echo.Format

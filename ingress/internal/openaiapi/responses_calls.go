@@ -23,6 +23,10 @@ func (s *ResponseStream) tool(data []byte) error {
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
+	if function, ok := item.(functionItem); ok {
+		s.function(function)
+		return
+	}
 	at := s.place(item.head().ID)
 	if at < 0 {
 		at = len(s.items)
@@ -36,6 +40,21 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		s.write("response.mcp_call.failed", progressEvent{item.head().ID, at})
 	}
 	s.close(at, item)
+}
+
+// function writes the events of a call that the client must make, once.
+func (s *ResponseStream) function(item functionItem) {
+	if s.place(item.ID) >= 0 {
+		return
+	}
+	at := progressEvent{item.ID, len(s.items)}
+	begun := item
+	begun.Arguments, begun.Status = "", itemInProgress
+	s.add(begun)
+	s.write("response.function_call_arguments.delta", inputDeltaEvent{at, item.Arguments})
+	s.write("response.function_call_arguments.done", functionDoneEvent{argumentsEvent{at, item.Arguments}, item.Name})
+	item.Status = itemCompleted
+	s.close(at.OutputIndex, item)
 }
 
 func (s *ResponseStream) place(itemID string) int {

@@ -32,6 +32,11 @@ type argumentsEvent struct {
 	Arguments string `json:"arguments"`
 }
 
+type functionDoneEvent struct {
+	argumentsEvent
+	Name string `json:"name"`
+}
+
 // partPlace identifies the text, which is the only part of the message.
 type partPlace struct {
 	ItemID       string `json:"item_id"`

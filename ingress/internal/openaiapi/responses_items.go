@@ -36,6 +36,8 @@ const (
 	typeFileSearch = "file_search_call"
 	typeMCP        = "mcp_call"
 	typeReference  = "item_reference" // only in requests
+	typeCall       = "function_call"
+	typeOutput     = "function_call_output" // only in requests
 )
 
 type messageItem struct {
@@ -110,6 +112,14 @@ type mcpItem struct {
 	ApprovalRequestID *string `json:"approval_request_id"`
 }
 
+// functionItem is a call that the client must make.
+type functionItem struct {
+	itemHead
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
 // serverLabel is the name that stands for all servers and endpoints of an agent, because a run
 // stores only the names of tools.
 const serverLabel = "parley"
@@ -120,7 +130,7 @@ func items(run *domain.Run, view View) []Item {
 	for _, call := range run.ToolCalls {
 		out = append(out, newToolItem(call, run.ID, run.SessionID))
 	}
-	if run.Message != nil {
+	if run.Message != nil && !callOnly(run) {
 		out = append(out, answerItem(run, view.answer(run)))
 	}
 	return out
@@ -135,7 +145,18 @@ const (
 	prefixFileSearch = "fs"
 	prefixCode       = "ci"
 	prefixMCP        = "mcp"
+	prefixFunction   = "fc"
+	prefixCall       = "call" // of the ids of the client's calls themselves
 )
+
+// functionID returns the id of the item of a client's call.
+func functionID(callID string) string { return prefixFunction + strings.TrimPrefix(callID, prefixCall) }
+
+// callOfFunction returns the id of the call of an item, or false if the item is no call of the client.
+func callOfFunction(itemID string) (callID string, ok bool) {
+	rest, ok := strings.CutPrefix(itemID, prefixFunction+"_")
+	return prefixCall + "_" + rest, ok
+}
 
 // runOfItem returns the run of an item, and whether the item is the run's message or a call. It
 // returns false if no item has such an id.
@@ -146,7 +167,7 @@ func runOfItem(itemID string) (runID string, message, issued bool) {
 	switch prefix {
 	case prefixMessage:
 		return runID, true, !isCall && id.Valid(id.Run, runID)
-	case prefixWebSearch, prefixFileSearch, prefixCode, prefixMCP:
+	case prefixWebSearch, prefixFileSearch, prefixCode, prefixMCP, prefixFunction:
 		return runID, false, call != "" && id.Valid(id.Run, runID)
 	}
 	return "", false, false
@@ -186,6 +207,13 @@ func newAnnotation(c domain.Citation) annotation {
 // newToolItem returns a tool call in the form of the protocol's own type for that tool, if there is
 // one, or else in the form of a call to an MCP server's tool.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
+	if call.Client {
+		status := callStatus(call.Status)
+		if call.Status == domain.CallPending {
+			status = itemCompleted
+		}
+		return functionItem{itemHead{functionID(call.ID), typeCall, status}, call.ID, call.Name, jsonText(call.Input)}
+	}
 	head := func(prefix, kind string) itemHead {
 		// Clients store items from many responses by id, and call ids are unique only within their run.
 		return itemHead{prefix + "_" + id.Suffix(runID) + "_" + call.ID, kind, callStatus(call.Status)}

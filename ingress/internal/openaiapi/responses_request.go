@@ -18,7 +18,7 @@ type ResponseBody struct {
 	Metadata     *map[string]string `json:"metadata"`
 	Conversation *ConversationName  `json:"conversation"`
 	Previous     *string            `json:"previous_response_id"`
-	Tools        *[]json.RawMessage `json:"tools"`
+	Tools        *[]FunctionTool    `json:"tools"`
 	ToolChoice   *json.RawMessage   `json:"tool_choice"`
 	Text         *TextOptions       `json:"text"`
 	TopLogprobs  *int64             `json:"top_logprobs"`
@@ -41,6 +41,12 @@ type InputItem struct {
 	ID      *string  `json:"id"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
+
+	// Of calls of the client's tools, and of their results.
+	CallID    *string  `json:"call_id"`
+	Name      *string  `json:"name"`
+	Arguments *string  `json:"arguments"`
+	Output    *Content `json:"output"`
 }
 
 // ConversationName names a conversation by its id, or by an object with the id.
@@ -110,6 +116,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	if ask.Settings, ask.Names = body.Settings(wrong); ask.Settings != nil {
 		ask.Echo.Settings = &ask.Settings.ModelSettings
 	}
+	ask.Echo.ClientTools = readTools(body.Tools, body.ToolChoice, "", wrong)
 	if body.Text != nil {
 		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}
@@ -137,7 +144,7 @@ func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep boo
 			said = append(said, Said{Field: s.Field, Role: s.Role, Text: text})
 			continue
 		}
-		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role == RoleUser || s.Role == RoleAssistant })
+		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role != RoleSystem && s.Role != RoleDeveloper })
 	}
 	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were checked before
 }
@@ -175,11 +182,6 @@ const NoPrevious = "no response with this id for this model and caller"
 
 // refuse adds a problem for each parameter that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
-	if body.Tools != nil && len(*body.Tools) > 0 {
-		wrong("tools", CodeUnsupported, ownTools)
-	} else if chooses(body.ToolChoice) {
-		wrong("tool_choice", CodeUnsupported, ownTools)
-	}
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
 	}
@@ -206,8 +208,10 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
-		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
-			wrong(at+".type", CodeUnsupported, ownTools)
+		case kind == typeCall || kind == typeOutput:
+			said = append(said, item.callOrResult(at, wrong)...)
+		case !item.isMessage():
+			wrong(at+".type", CodeUnsupported, "is not supported: agents call only their own tools and functions of the client")
 		case item.Role == nil:
 			wrong(at+".role", codeRequired, "is required for a message")
 		default:
@@ -215,6 +219,12 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 		}
 	}
 	return said, references
+}
+
+// isMessage reports whether the item is a message, possibly without its role.
+func (item *InputItem) isMessage() bool {
+	kind := deref(item.Type)
+	return kind == typeMessage || kind == "" && item.Role != nil
 }
 
 // reference adds an item that refers to an earlier one: to the references, and to the messages if the
@@ -228,7 +238,26 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	if message {
 		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
 	}
+	if callID, ok := callOfFunction(*item.ID); ok { // its name and arguments are looked up later
+		said = append(said, Said{Field: field, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: callID}}})
+	}
 	return said, append(references, Reference{field, runID})
+}
+
+// callOrResult returns the call of an item, or the result of a call.
+func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
+	switch {
+	case item.CallID == nil:
+		wrong(at+".call_id", codeRequired, "is required for a call and its result")
+		return nil
+	case *item.Type == typeOutput:
+		text := item.Output.Read(at+".output", wrong)
+		return []Said{{Field: at + ".call_id", Role: RoleTool, Result: newResult(*item.CallID, text), Outside: true}}
+	case item.Name == nil:
+		wrong(at+".name", codeRequired, "is required for a call")
+	}
+	call := newCall(*item.CallID, deref(item.Name), deref(item.Arguments), at+".call_id", wrong)
+	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
 // message returns the text of an item that is a message.

@@ -91,7 +91,7 @@ func TestValidRequestsForResponses(t *testing.T) {
 		},
 		"with options without effect": {
 			ResponseBody{
-				Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
+				Tools: &[]FunctionTool{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
 				Text: &TextOptions{Format: &TextFormat{Type: "text"}},
 			},
 			ResponseAsk{Conversation: Conversation{Message: "Tea?"}},
@@ -121,19 +121,19 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 				ofType("function_call"), ofType("function_call_output"), ofType("item_reference"), InputItem{}, ofType("message"), says("tool", "x"),
 				image, says("user", "a"))},
 			[]string{
-				"input[0].type unsupported_parameter", "input[1].type unsupported_parameter", "input[2].id item_not_found",
+				"input[0].call_id required", "input[1].call_id required", "input[2].id item_not_found",
 				"input[3].type unsupported_parameter", "input[4].role required", "input[5].role invalid_value",
 				"input[6].content[0].type unsupported_parameter", "input[6].content[1].text required",
 			},
 		},
 		"unsupported options": {
 			ResponseBody{
-				Input: input("a"), Tools: &[]json.RawMessage{json.RawMessage("{}")}, ToolChoice: raw(`"required"`), Prompt: raw(`{"id":"p"}`),
+				Input: input("a"), Tools: &[]FunctionTool{{Type: "web_search"}}, ToolChoice: raw(`"required"`), Prompt: raw(`{"id":"p"}`),
 				TopLogprobs: new(int64(3)), Text: &TextOptions{Format: &TextFormat{Type: "json_schema"}},
 			},
-			[]string{"tools unsupported_parameter", "top_logprobs unsupported_parameter", "prompt unsupported_parameter", "text.format.schema required"},
+			[]string{"top_logprobs unsupported_parameter", "prompt unsupported_parameter", "tools[0].type unsupported_parameter", "text.format.schema required"},
 		},
-		"a choice among no tools": {ResponseBody{Input: input("a"), ToolChoice: raw(`"required"`)}, []string{"tool_choice unsupported_parameter"}},
+		"a choice among no tools": {ResponseBody{Input: input("a"), ToolChoice: raw(`"required"`)}, []string{"tool_choice invalid_value"}},
 		"a session without name":  {ResponseBody{Input: input("a"), Conversation: &ConversationName{}}, []string{"conversation too_short"}},
 		"too long a name": {
 			ResponseBody{Input: input("a"), Conversation: &ConversationName{Name: strings.Repeat("u", 129)}}, []string{"conversation too_long"},

@@ -223,6 +223,18 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	for _, call := range run.ToolCalls {
 		s.call(call)
 	}
+	if s.message >= 0 || !callOnly(run) {
+		s.completeMessage(run, fresh)
+	}
+	for i, told := range s.items { // calls of a void attempt that no later attempt has made
+		if !told.done {
+			s.close(i, abandoned(told.item))
+		}
+	}
+}
+
+// completeMessage writes the rest of the message and closes it.
+func (s *ResponseStream) completeMessage(run *domain.Run, fresh string) {
 	shown := s.echo.View.answer(run)
 	s.text(fresh)
 	s.text(shown.appendix)
@@ -234,11 +246,6 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.write("response.output_text.done", doneEvent{s.part(), answer.Content[0].Text, []struct{}{}})
 	s.write("response.content_part.done", partEvent{s.part(), answer.Content[0]})
 	s.close(s.message, answer)
-	for i, told := range s.items { // close the calls of abandoned attempts that no later attempt repeated
-		if !told.done {
-			s.close(i, abandoned(told.item))
-		}
-	}
 }
 
 // output returns the items in the order in which they were sent.

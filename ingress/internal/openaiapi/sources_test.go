@@ -120,7 +120,7 @@ func TestStreamsEndWithTheAppendix(t *testing.T) {
 		}
 	}
 	checkStream(t, string(out), whole)
-	if got := NewCompletion(&run, echo.View); got.Choices[0].Message.Content != whole || len(got.Choices[0].Message.Annotations) != 5 {
+	if got := NewCompletion(&run, echo.View); *got.Choices[0].Message.Content != whole || len(got.Choices[0].Message.Annotations) != 5 {
 		t.Errorf("completion %+v", got)
 	}
 }

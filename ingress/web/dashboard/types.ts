@@ -107,13 +107,16 @@ export interface ToolCall {
   input: unknown;
   output: unknown;
   durationMs: number;
+  client?: true;
 }
 
+/** A decision about one call, or, of the kind client_tools, the calls whose results the client must send. */
 export interface RequiredAction {
-  kind: "approval" | "unknown_outcome";
-  toolCallId: string;
-  name: string;
-  input: unknown;
+  kind: "approval" | "unknown_outcome" | "client_tools";
+  toolCallId?: string;
+  name?: string;
+  input?: unknown;
+  calls?: { toolCallId: string; name: string; input: unknown }[];
   expiresAt: string;
 }
 

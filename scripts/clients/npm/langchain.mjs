@@ -52,7 +52,6 @@ const caught = async (task) => {
 told.failed = await caught(() => new ChatOpenAI({ ...options, model: FAILING_AGENT_ID }).invoke("fault 400: no"));
 told.unknown = await caught(() => new ChatOpenAI({ ...options, model: "gpt-nobody" }).invoke("hello"));
 told.unauthenticated = await caught(() => new ChatOpenAI({ ...options, apiKey: "ak_wrong" }).invoke("hello"));
-told.tools = await caught(() => model.bindTools([{ type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } }]).invoke("hello"));
 
 // A connection that breaks after the service has responded. LangChain retries automatically.
 told.broken = await caught(() => new ChatOpenAI({ ...options, configuration: { baseURL: `${BROKEN_BASE_URL}/v1`, defaultHeaders: { "Idempotency-Key": "langchain-1" } } }).invoke("after a break"));

@@ -210,8 +210,8 @@ const parts = {
     const model = await refused(OpenAI.NotFoundError, () => ask({ model: "gpt-5" }));
     assert.deepEqual([model.type, model.code, model.param], ["invalid_request_error", "model_not_found", "model"]);
     await refused(OpenAI.NotFoundError, () => client.responses.create({ model: "gpt-5", input: "Hello." }));
-    const tools = await refused(OpenAI.BadRequestError, () => ask({ tools: [{ type: "function", function: { name: "f" } }] }));
-    assert.deepEqual([tools.code, tools.param], ["unsupported_parameter", "tools"]);
+    const tools = await refused(OpenAI.BadRequestError, () => ask({ tools: [{ type: "custom", custom: { name: "f" } }] }));
+    assert.deepEqual([tools.code, tools.param], ["unsupported_parameter", "tools[0].type"]);
     const several = await refused(OpenAI.BadRequestError, () =>
       client.responses.create({ model: ECHO_ID, input: [{ type: "item_reference", id: "x" }], prompt: { id: "p" } }));
     assert.match(several.message, /prompt.*input\[0\]/s);
@@ -226,7 +226,7 @@ const parts = {
     const nowhere = await refused(OpenAI.APIError, () => client.delete("/models"));
     assert.equal(nowhere.status, 405);
     works("errors");
-    refuses("tools", "resume");
+    refuses("resume");
   },
 
   // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent

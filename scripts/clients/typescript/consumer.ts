@@ -28,7 +28,7 @@ export async function right(signal: AbortSignal): Promise<string> {
     else if (event.event === "tool.started") event.data.toolCall.name.toUpperCase();
     else if (event.event === "run.completed") same<typeof event.data.run, Run>(true);
     else if (event.event === "run.requires_action") {
-      await client.runs.act(event.data.runId, "approve", event.data.requiredAction.toolCallId);
+      await client.runs.act(event.data.runId, "approve", event.data.requiredAction.toolCallId ?? "");
     }
   }
   for await (const text of stream.text()) text.toUpperCase();

@@ -16,6 +16,8 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
    * See the run's `sessionId`.
    */
   sessionId?: ChatMessage["sessionId"] | undefined;
+  /** Tools that this program executes itself; see `runs.submitToolResults` and `runs.runTools`. */
+  tools?: ChatMessage["tools"] | undefined;
   /** The form of the answer. The default is the agent's `outputSchema`. */
   output?: ChatMessage["output"] | undefined;
   /**

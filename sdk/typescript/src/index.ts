@@ -8,7 +8,7 @@ export { Hooks, type DeliveryQuery, type HookQuery } from "./hooks.js";
 export { Notifications, type EndpointQuery, type NotificationQuery } from "./notifications.js";
 export { Budgets, Keys, UsageReports, type BudgetQuery, type KeyQuery, type UsageQuery } from "./organization.js";
 export { Sessions, type SessionQuery, type SessionSelector } from "./sessions.js";
-export { Runs, type RunDecision, type RunQuery } from "./runs.js";
+export { Runs, type RunDecision, type RunQuery, type ToolFunctions } from "./runs.js";
 export { RunStream } from "./stream.js";
 export { orThrow, RunPromise, type CompletedRun } from "./run.js";
 export { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed, type SchemaObject, type StandardSchema } from "./output.js";

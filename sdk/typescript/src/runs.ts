@@ -1,11 +1,11 @@
-import { WaitEndedError } from "./errors.js";
+import { ParleyError, WaitEndedError } from "./errors.js";
 import { idOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
 import { sleep } from "./retry.js";
 import { runPromise, settled, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
-import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline } from "./types.js";
+import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline, ToolResult, ToolResults } from "./types.js";
 
 /** A filter for runs. */
 export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "status" | "limit" | "cursor">;
@@ -14,7 +14,10 @@ export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationI
  * The decisions about a run's `requiredAction`: `approve` or `deny` an approval, or resolve a call
  * of unknown outcome.
  */
-export type RunDecision = Exclude<PostRunsQuery["action"], "cancel">;
+export type RunDecision = Exclude<PostRunsQuery["action"], "cancel" | "tool-results">;
+
+/** Functions that make the calls of a run's tools, by the tools' names. They return JSON. */
+export type ToolFunctions = Record<string, (input: any) => unknown>;
 
 const path = "/api/runs";
 /** The maximum seconds that the service waits per request. */
@@ -71,6 +74,38 @@ export class Runs {
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
     const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
+  }
+
+  /**
+   * Sends the results of all calls that a run waits for: those of a `requiredAction` of the kind
+   * `client_tools`. The run then continues; `wait` returns its next state.
+   */
+  submitToolResults(id: string, results: ToolResult[], options?: RequestOptions): RunPromise {
+    const body: ToolResults = { results };
+    return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "tool-results" }, body }, options));
+  }
+
+  /**
+   * Executes the calls of a run's tools with the given functions, by the tools' names, until the run
+   * has finished or requires a person. An error of a function is the result of its call.
+   */
+  runTools(run: Run, functions: ToolFunctions, options: RequestOptions = {}): RunPromise {
+    return runPromise(async () => {
+      while (run.status === "requires_action" && run.requiredAction?.kind === "client_tools") {
+        const results = await Promise.all((run.requiredAction.calls ?? []).map(async ({ toolCallId, name, input }): Promise<ToolResult> => {
+          try {
+            const made = functions[name];
+            if (!made) throw new ParleyError(`no function for the tool ${name}`);
+            return { toolCallId, output: (await made(input)) ?? null };
+          } catch (error) {
+            return { toolCallId, output: error instanceof Error ? error.message : String(error), isError: true };
+          }
+        }));
+        await this.submitToolResults(run.id, results, options);
+        run = await this.wait(run.id, options);
+      }
+      return run;
+    });
   }
 
   /** @internal */

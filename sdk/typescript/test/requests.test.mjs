@@ -147,7 +147,7 @@ test("missing arguments are reported before anything is sent", async () => {
   const { parley, asked } = client([json({ data: [], hasMore: false, nextCursor: null })]);
   const { agents, automations, chat, knowledge, runs } = parley;
   const byId = [
-    ...["get", "update", "delete"].map((name) => [agents, name]), ...["get", "wait", "cancel", "act"].map((name) => [runs, name]),
+    ...["get", "update", "delete"].map((name) => [agents, name]), ...["get", "wait", "cancel", "act", "submitToolResults"].map((name) => [runs, name]),
     ...["get", "wait", "delete"].map((name) => [knowledge, name]),
   ];
   for (const [id, told] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
@@ -403,4 +403,18 @@ test("a page of another origin gets an explanation", async (t) => {
 
   page("http://service");
   await assert.rejects(client([withheld]).parley.agents.list(), { name: "ConnectionError" });
+});
+
+test("functions make the calls of a run's tools until it has finished", async () => {
+  const calls = (...names) => ({ kind: "client_tools", calls: names.map((name, i) => ({ toolCallId: `call_${i}`, name, input: { n: i } })), expiresAt: "2030-01-01T00:00:00.000Z" });
+  const waiting = run({ status: "requires_action", message: null, requiredAction: calls("add", "fail", "none") });
+  const { parley, asked } = client([json(run({ status: "queued" })), json(run({ message: "done" }))]);
+  const ended = await parley.runs.runTools(waiting, { add: ({ n }) => n + 1, fail: () => { throw new Error("no"); } });
+  assert.equal(ended.message, "done");
+  assert.equal(asked[0].path, "/base/api/runs?id=run_1&action=tool-results");
+  assert.deepEqual(asked[0].body, { results: [
+    { toolCallId: "call_0", output: 1 }, { toolCallId: "call_1", output: "no", isError: true },
+    { toolCallId: "call_2", output: "no function for the tool none", isError: true },
+  ] });
+  assert.match(asked[1].path, /wait=/);
 });

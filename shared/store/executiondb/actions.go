@@ -109,7 +109,7 @@ func decideOpen(
 		return ended, false, err
 	}
 
-	return nil, true, resume(ctx, tx, row, decision)
+	return nil, true, resume(ctx, tx, row, string(decision))
 }
 
 // joinDecisions joins decisions into a list for an error message.
@@ -136,8 +136,8 @@ func decided(decision domain.Decision) domain.EffectState {
 }
 
 // resume requeues a parked run, records how long it waited, and adds that time to its deadline.
-func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
-	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, string(decision))}); err != nil {
+func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) error {
+	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, decision)}); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
@@ -151,17 +151,9 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decis
 
 // decideEnded checks a decision about a run that is not open.
 func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID string, decision domain.Decision) error {
-	var found []bool
-	err := tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
-		AND ($3 = '' OR r.principal = $3) AND`+rundb.RunLive, runID, org, principal)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading run: %w", err)
-
-	case len(found) == 0:
-		return pg.NotFound()
-	case found[0]: // the run and its effects were erased
-		return nil
+	erased, err := findEnded(ctx, tx, org, principal, runID)
+	if err != nil || erased {
+		return err
 	}
 
 	var effect []effectRow
@@ -174,6 +166,22 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	}
 
 	return checkRepeated(effect, decision)
+}
+
+// findEnded reports whether a run that is not open was erased, with its effects. It returns not_found
+// if there is no such run.
+func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (erased bool, err error) {
+	var found []bool
+	err = tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
+		AND ($3 = '' OR r.principal = $3) AND`+rundb.RunLive, runID, org, principal)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("reading run: %w", err)
+	case len(found) == 0:
+		return false, pg.NotFound()
+	default:
+		return found[0], nil
+	}
 }
 
 // checkRepeated returns the error for a decision about a call that the run does not wait for, or

@@ -29,6 +29,10 @@ type effectRow struct {
 const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
 
+// effectsSelect is effectSelect for several calls, in the order of their ids.
+const effectsSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
+	FROM effects WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3 ORDER BY call_id`
+
 func (row effectRow) effect() domain.Effect {
 	return domain.Effect{
 		CallID: row.CallID, Name: row.Name, Input: row.Input, SideEffect: domain.SideEffect(row.SideEffect), Key: row.Key,

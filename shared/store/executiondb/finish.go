@@ -292,6 +292,29 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
+// StepsOf reads the journals of runs, each in order, up to bytes in total. If they are larger, the
+// oldest steps are left out.
+func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
+	var rows []struct {
+		RunID string `db:"run_id"`
+		Step  []byte `db:"step"`
+	}
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT run_id, step FROM (
+			SELECT run_id, n, step, sum(octet_length(step::text)) OVER (ORDER BY run_id DESC, n DESC) AS total
+			FROM steps WHERE run_id = ANY ($1) AND org_id = $2) newest WHERE total <= $3 ORDER BY run_id, n`, pq.Array(runIDs), org, bytes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading journals: %w", err)
+	}
+	steps := make(map[string][][]byte, len(runIDs))
+	for _, row := range rows {
+		steps[row.RunID] = append(steps[row.RunID], row.Step)
+	}
+	return steps, nil
+}
+
 // KeepToolSet stores a run's tool set, a JSON value, apart from the steps, because binaries of the
 // previous release read all steps. The first tool set stays. KeepToolSet returns false, and writes
 // nothing, if the worker no longer holds the run.

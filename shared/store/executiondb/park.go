@@ -2,11 +2,13 @@ package executiondb
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"parley/shared/domain"
 	"parley/shared/store/lease"
@@ -33,7 +35,8 @@ type Parked struct {
 	Action  domain.RequiredAction // as stored
 }
 
-// Park makes a run wait for a person's decision about a call of the effect ledger. The run
+// Park makes a run wait for a person's decision about a call of the effect ledger, or for the client's
+// results of calls. The run
 // keeps its position in the session and leaves its worker and its slot, for DispatchNext. From then
 // on no worker can send the call. events are the attempt's events that are in no checkpoint. An
 // action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
@@ -66,15 +69,12 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			return pg.IgnoreNone(err)
 		}
 
-		var row effectRow
-		err = tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, action.ToolCallID, held.OrganizationID)
-		if err != nil {
-			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
-		}
-
 		// A decision or an outcome may have arrived while the worker was about to park the run.
-		e := row.effect()
-		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
+		open, err := openEffects(ctx, tx, held, action.CallIDs())
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 {
 			out.Settled = true
 			return nil
 		}
@@ -84,7 +84,9 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 		}
 
 		// The ledger records whether the call may have been sent, and so determines what to ask.
-		action.Kind = e.Waiting()
+		if action.Kind != domain.ActionClientTools {
+			action.Kind = open[0].Waiting()
+		}
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
 		}
@@ -99,6 +101,24 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 		return nil
 	})
 	return out, err
+}
+
+// openEffects locks the effects of calls, and returns those that wait or whose outcome is unknown.
+func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []string) (open []domain.Effect, err error) {
+	var rows []effectRow
+	err = tx.SelectContext(ctx, &rows, effectsSelect+` FOR UPDATE`, held.RunID, pq.Array(callIDs), held.OrganizationID)
+	if err != nil {
+		return nil, fmt.Errorf("reading effects: %w", err)
+	}
+	if len(rows) != len(callIDs) {
+		return nil, fmt.Errorf("reading effects: %w", sql.ErrNoRows)
+	}
+	for _, row := range rows {
+		if e := row.effect(); e.State == domain.EffectAwaiting || e.State == domain.EffectSending {
+			open = append(open, e)
+		}
+	}
+	return open, nil
 }
 
 // parkingFull reports whether the organization has MaxParked waiting runs. It prevents other
@@ -135,8 +155,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	}
 
 	// After this, EndSend stores no late outcome: the person decides.
-	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
-		held.RunID, action.ToolCallID, held.OrganizationID)
+	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3`,
+		held.RunID, pq.Array(action.CallIDs()), held.OrganizationID)
 	if err != nil {
 		return fmt.Errorf("parking effect: %w", err)
 	}

@@ -237,6 +237,20 @@ func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err e
 	return echo, nil
 }
 
+// Input returns a run's input, the JSON of a domain.Input.
+func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &input, `SELECT input FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, pg.NotFound()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading input of run: %w", err)
+	}
+	return input, nil
+}
+
 // Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
 // Of the input it reads only the beginning.
 func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {

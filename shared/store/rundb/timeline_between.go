@@ -1,6 +1,7 @@
 package rundb
 
 import (
+	"cmp"
 	"time"
 
 	"parley/shared/domain"
@@ -41,7 +42,7 @@ func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	case status == domain.RunRequiresAction:
 		span := domain.Span{Kind: domain.SpanWait, Name: "wait", Attempt: max(last.number, 1), Status: domain.SpanWaiting}
 		if action := d.run.Stored().Run.RequiredAction; action != nil {
-			span.Name, span.ToolCallID, span.Message = action.Name, action.ToolCallID, string(action.Kind)
+			span.Name, span.ToolCallID, span.Message = cmp.Or(action.Name, span.Name), action.ToolCallID, string(action.Kind)
 		}
 		d.add(span, free, d.end)
 	case status == domain.RunQueued:

@@ -18,8 +18,10 @@ type Input struct {
 	OmittedTurns int    // number of older turns that Fit left out
 	Message      string
 	Data         json.RawMessage // further input, a JSON object; marked untrusted for the model; nil for none
+	Rounds       []llm.Message   // the calls and results after the message that the request contains; see RoundMessages
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
+	Client       *ClientTools   // nil for none
 	Contract     *Contract      // the form of the answer; nil: text
 	Settings     domain.ModelSettings
 	Limits       Limits
@@ -166,6 +168,9 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 		}
 		if err := r.callTools(ctx); err != nil {
 			return r.out, err
+		}
+		if len(r.pending) > 0 {
+			return r.returnCalls()
 		}
 
 		// All calls of the previous turn now have results, as providers require.

@@ -28,6 +28,7 @@ const (
 	CodeToolCallLimit     = "tool_call_limit"      // too many tool calls
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
 	CodeOutputInvalid     = "output_invalid"       // the answer does not match its schema
+	CodeToolNameTaken     = "tool_name_taken"      // a tool of the client has the name of an own tool
 	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps are inconsistent
 )
 
@@ -50,17 +51,18 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parked is the error of Run when a tool call needs a person's decision. All earlier steps are
-// recorded. After the decision, another call of Run continues from them and makes the same tool
-// call again.
+// Parked is the error of Run when a tool call needs a person's decision, or when the client must
+// make the Calls. All earlier steps are recorded. After that, another call of Run continues from them
+// and makes the same tool call again.
 type Parked struct { //nolint:errname // waiting for a person is not a failure
-	Kind domain.ActionKind
-	Call tool.Call
+	Kind  domain.ActionKind
+	Call  tool.Call
+	Calls []domain.ClientCall // for domain.ActionClientTools, instead of Call
 }
 
 // Error describes the call and the decision that it needs.
 func (p *Parked) Error() string {
-	return fmt.Sprintf("the run waits for a person: %s of the call %s", p.Kind, p.Call.ID)
+	return fmt.Sprintf("the run waits: %s of the call %s", p.Kind, p.Call.ID)
 }
 
 // limitError returns the error of a run that reached a limit. It is not retryable.

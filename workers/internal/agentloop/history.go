@@ -17,8 +17,8 @@ func PlainTurn(message, answer string) Turn {
 	return Turn{Messages: []llm.Message{{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant, Text: answer}}}
 }
 
-// Whole reports whether a turn begins with a user message, ends with an answer and has a result for
-// every tool call. Failed runs can leave turns that are not whole, and models reject prompts with
+// Whole reports whether a turn begins with a user message, ends with an answer or a tool result, and
+// has a result for every tool call. Failed runs can leave turns that are not whole, and models reject prompts with
 // an incomplete tool exchange.
 func (t Turn) Whole() bool {
 	n := len(t.Messages)
@@ -38,7 +38,7 @@ func (t Turn) Whole() bool {
 			return false
 		}
 	}
-	return len(open) == 0 && t.Messages[n-1].Role == llm.RoleAssistant
+	return len(open) == 0
 }
 
 // Tokens estimates the size of the turn in a prompt.
@@ -84,6 +84,12 @@ func HistoryBudget(in Input) int {
 	}
 	for _, s := range in.Tools.Specs() {
 		used += len(s.Name) + len(s.Description) + len(s.Schema)
+	}
+	for _, s := range in.Client.specs() {
+		used += len(s.Name) + len(s.Description) + len(s.Schema)
+	}
+	for _, m := range in.Rounds {
+		used += m.Size()
 	}
 	return max(size-size/4-llm.EstimateTokens(used)-2*tokensPerMessage, 0)
 }

@@ -90,11 +90,11 @@ func (r *run) budgetLeft() (int64, error) {
 	}
 }
 
-// beginTurn prepares the output of a model call. A run without tools has no sources: numbers in
+// beginTurn prepares the output of a model call. A run without own tools has no sources: numbers in
 // brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
-	if len(r.tools) > 0 && r.in.Contract == nil {
+	if r.cites && r.in.Contract == nil {
 		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
@@ -143,10 +143,14 @@ func (r *run) request(left int64) llm.Request {
 	}
 	var output json.RawMessage
 	if r.in.Contract != nil {
-		output = r.in.Contract.requestSchema(len(r.tools) > 0)
+		output = r.in.Contract.requestSchema(r.cites)
+	}
+	choice := ""
+	if r.in.Client != nil && r.out.Turns == 0 {
+		choice = r.in.Client.Choice
 	}
 	return llm.Request{
-		Output: output, Settings: r.in.Settings, Correction: r.repaired && len(r.messages) == r.rejected+2,
+		Output: output, Settings: r.in.Settings, ToolChoice: choice, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}

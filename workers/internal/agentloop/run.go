@@ -45,14 +45,18 @@ type run struct {
 	seq      int            // number of recorded steps
 	pending  []llm.ToolCall // requested calls without a recorded result
 	brokeOff bool           // the turn of the pending calls was truncated
-	excess   int            // number of pending calls, at the end, above the turn's limit
+	excess   int            // number of pending calls above the turn's limit, the last ones before those of the client
+	theirs   int            // number of pending calls, at the end, that the client makes
 	calls    int            // calls made, or to be made, by the turns so far
-	sources  []domain.Citation
-	passages passages        // the sources by number
-	earlier  int             // highest source number of earlier turns; negative until readEarlier
-	callIDs  map[string]bool // ids in use; nil until the first call
-	bytes    int64           // bytes written by model and tools
-	result   int64           // bytes of the answer, its citations and the tool calls in the run object
+	cites    bool           // the agent has own tools, which may give sources
+
+	clientCalls int // calls of the turns so far that the client makes
+	sources     []domain.Citation
+	passages    passages        // the sources by number
+	earlier     int             // highest source number of earlier turns; negative until readEarlier
+	callIDs     map[string]bool // ids in use; nil until the first call
+	bytes       int64           // bytes written by model and tools
+	result      int64           // bytes of the answer, its citations and the tool calls in the run object
 
 	repaired bool // the model was asked to correct an answer that does not match the contract
 	rejected int  // index in messages of that answer
@@ -84,11 +88,20 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	}
 	r.own = len(r.messages)
 	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data})
+	for _, m := range in.Rounds {
+		r.messages = append(r.messages, m)
+		if m.Result != nil {
+			r.addSources(m.Result.Sources)
+		}
+	}
 
 	// The tools stay the same for the whole run, which keeps the provider's prompt cache valid.
 	for _, s := range in.Tools.Specs() {
 		r.tools = append(r.tools, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
+
+	r.cites = len(r.tools) > 0
+	r.tools = append(r.tools, in.Client.specs()...)
 
 	// A run that fails before the first answer reports the model that it would have called.
 	r.out.Usage.Model = in.Model.Info().Name
@@ -112,12 +125,12 @@ func (r *run) setSystem() {
 		add(untrustedRule)
 	}
 	switch {
-	case r.in.Contract == nil && len(r.tools) > 0:
+	case r.in.Contract == nil && r.cites:
 		add(citeRule)
 	case r.in.Contract != nil:
 		add(contractRule)
 	}
-	if r.in.Contract != nil && len(r.tools) > 0 {
+	if r.in.Contract != nil && r.cites {
 		add(envelopeRule)
 	}
 	if r.out.OmittedTurns > 0 {
@@ -213,8 +226,10 @@ func (r *run) applyTurn(t *TurnStep) string {
 	r.messages = append(r.messages, message)
 
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
+	r.theirs = r.countClient(t)
+	r.clientCalls += r.theirs
 	// Calls above the turn's limit get a note instead of a result, and do not count.
-	r.excess = max(len(t.ToolCalls)-maxTurnCalls, 0)
+	r.excess = max(len(t.ToolCalls)-r.theirs-maxTurnCalls, 0)
 	if !t.BrokeOff {
 		r.calls += len(t.ToolCalls) - r.excess
 	}
@@ -240,6 +255,7 @@ func (r *run) countTurn(t *TurnStep) {
 // recordTurn records a model turn that requests tools.
 func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	// The ids must be final before the turn is recorded: results and approvals refer to them.
+	r.orderCalls(t)
 	r.assignCallIDs(t.ToolCalls)
 	r.applyTurn(t)
 	failpoint.Here(failpoint.TurnBefore)
@@ -319,6 +335,11 @@ func (r *run) finish(t *TurnStep, stop llm.StopReason) (Output, error) {
 	if err := r.checkBytes(); err != nil {
 		return r.out, err
 	}
+	return r.end(stop), nil
+}
+
+// end completes the run's output.
+func (r *run) end(stop llm.StopReason) Output {
 	r.out.StopReason = stop
 	r.out.Turn.Messages = slices.Clip(r.messages[r.own:])
 
@@ -326,7 +347,7 @@ func (r *run) finish(t *TurnStep, stop llm.StopReason) (Output, error) {
 	for i := range r.out.Citations {
 		r.send(Event{Type: EventCitation, Step: r.seq + 1, Citation: &r.out.Citations[i]})
 	}
-	return r.out, nil
+	return r.out
 }
 
 // milliseconds converts a duration for the run object. A negative duration becomes 0.

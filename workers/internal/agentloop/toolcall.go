@@ -32,7 +32,8 @@ const (
 var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
 
 // callTools executes the pending calls, group by group. If their turn exceeds the run's limit,
-// none is executed, because no model call would read the results.
+// none is executed, because no model call would read the results. The calls that the client makes
+// stay pending if they end the run.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
 		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
@@ -41,7 +42,16 @@ func (r *run) callTools(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return stopped(ctx)
 		}
-		if err := r.callGroup(ctx, r.nextGroup()); err != nil {
+		if len(r.pending) > r.theirs {
+			if err := r.callGroup(ctx, r.nextGroup()); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.in.Client.Results == nil {
+			return nil
+		}
+		if err := r.askClient(ctx); err != nil {
 			return err
 		}
 	}
@@ -52,7 +62,7 @@ func (r *run) callTools(ctx context.Context) error {
 // a single call.
 func (r *run) nextGroup() []llm.ToolCall {
 	n := 1
-	for r.concurrent(r.pending[0]) && n < min(len(r.pending), maxConcurrent) && r.concurrent(r.pending[n]) {
+	for r.concurrent(r.pending[0]) && n < min(len(r.pending)-r.theirs, maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
 	}
 	return r.pending[:n]
@@ -101,7 +111,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
-		excess := len(r.pending)-i <= r.excess
+		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
 			if failed, ok := errors.AsType[*Error](done.err); ok {
@@ -259,18 +269,27 @@ func failedOutput(err error) json.RawMessage {
 
 // applyTool adds a finished call to the run's state.
 func (r *run) applyTool(s *ToolStep) {
-	result := &llm.ToolResult{
-		CallID: s.Call.ID, Name: s.Call.Name, Output: s.Call.Output, Sources: s.Sources, Failed: s.Call.Status == toolFailed,
-	}
-	message := llm.Message{Role: llm.RoleTool, Result: result}
+	message := toolMessage(s)
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
 	r.result += jsonSize(s.Call)
 	r.pending = r.pending[1:]
+	r.theirs = min(r.theirs, len(r.pending))
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
+	r.addSources(s.Sources)
+}
 
+// toolMessage returns the message with the result of a call.
+func toolMessage(s *ToolStep) llm.Message {
+	return llm.Message{Role: llm.RoleTool, Result: &llm.ToolResult{
+		CallID: s.Call.ID, Name: s.Call.Name, Output: s.Call.Output, Sources: s.Sources, Failed: s.Call.Status == toolFailed,
+	}}
+}
+
+// addSources adds sources that the answer may cite.
+func (r *run) addSources(sources []domain.Citation) {
 	// A later call may return a known source again; its passage stays the same.
-	for _, source := range s.Sources {
+	for _, source := range sources {
 		if r.passages[source.ID] == nil {
 			r.sources = append(r.sources, source)
 			r.passages[source.ID] = &passage{source: source}

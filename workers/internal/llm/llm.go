@@ -30,6 +30,9 @@ type Request struct {
 	System   string
 	Messages []Message // oldest first; the last is a user message or a tool result
 	Tools    []ToolSpec
+	// ToolChoice constrains the use of Tools: domain.ChoiceAuto, ChoiceNone, ChoiceRequired, or the name
+	// of a tool, which the model must call. Empty means auto.
+	ToolChoice string
 	// MaxTokens limits the answer, in the model's own tokens; 0 means the model's maximum.
 	MaxTokens int64
 	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes

@@ -93,12 +93,17 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, err
 	}
 
+	if in.Client, err = r.clientTools(a, asked.ClientTools, tools.Registry); err != nil {
+		return agentloop.Input{}, err
+	}
+
 	// The history is selected last: its budget depends on the prompt and the tools.
-	history, err := historyFor(turns, asked)
+	history, rounds, err := r.historyFor(ctx, a, turns, &asked)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
 
+	in.Rounds = rounds
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
 	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
 	return in, nil
@@ -115,33 +120,6 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 		return nil, nil //nolint:nilnil // no contract is not an error
 	}
 	return agentloop.NewContract(json.RawMessage(raw))
-}
-
-// historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the
-// session follows the history that its request supplied. The history of the current request comes
-// last.
-func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
-	history := make([]agentloop.Turn, 0, len(turns))
-	for _, t := range turns {
-		brought, err := t.Brought()
-		if err != nil {
-			return nil, err
-		}
-		history = append(history, plainTurns(brought)...)
-		if t.Answer != "" {
-			history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
-		}
-	}
-	return append(history, plainTurns(asked.History)...), nil
-}
-
-// plainTurns converts exchanges that a caller supplied, which have no tool calls.
-func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
-	turns := make([]agentloop.Turn, len(exchanges))
-	for i, e := range exchanges {
-		turns[i] = agentloop.PlainTurn(e.Message, e.Answer)
-	}
-	return turns
 }
 
 // modelsFor returns the models in the order in which the attempt tries them. Each attempt after the
@@ -210,11 +188,9 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	if err != nil {
 		return nil, retryable(err)
 	}
-	steps := make([]agentloop.Step, len(raw))
-	for i, b := range raw {
-		if err := json.Unmarshal(b, &steps[i]); err != nil {
-			return nil, fmt.Errorf("reading step %d: %w", i+1, err)
-		}
+	steps, err := decodeSteps(raw)
+	if err != nil {
+		return nil, err
 	}
 
 	// The loop replays the events of these steps next.

@@ -30,13 +30,15 @@ import (
 
 // testEnv fakes everything that an attempt calls, and records the calls.
 type testEnv struct {
-	model *scripted.Model
-	tools []tool.Tool
-	park  executiondb.Parked
-	steps [][]byte
-	turns []sessiondb.Turn // earlier turns of the session
-	cfg   domain.Config
-	input []byte // the input of a run whose claim does not contain it
+	journals map[string][][]byte // of other runs
+	results  map[string]string   // of the client, by the calls' ids
+	model    *scripted.Model
+	tools    []tool.Tool
+	park     executiondb.Parked
+	steps    [][]byte
+	turns    []sessiondb.Turn // earlier turns of the session
+	cfg      domain.Config
+	input    []byte // the input of a run whose claim does not contain it
 
 	mu      sync.Mutex
 	asked   []string // models that were resolved
@@ -105,6 +107,23 @@ func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb
 }
 
 func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
+
+func (s *testEnv) StepsOf(_ context.Context, _ string, runIDs []string, _ int) (map[string][][]byte, error) {
+	steps := map[string][][]byte{}
+	for _, runID := range runIDs {
+		steps[runID] = s.journals[runID]
+	}
+	return steps, nil
+}
+
+// PrepareEffect inserts an effect that waits, or returns the one with the client's result.
+func (s *testEnv) PrepareEffect(_ context.Context, _ lease.Held, e domain.Effect, _ bool) (domain.Effect, bool, error) {
+	e.State = domain.EffectAwaiting
+	if result := s.results[e.CallID]; result != "" {
+		e.State, e.Outcome = domain.EffectDone, json.RawMessage(result)
+	}
+	return e, true, nil
+}
 
 func (s *testEnv) Journal(context.Context, lease.Held, int, []byte) (bool, error) { return true, nil }
 
@@ -196,7 +215,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	r, err := New(Config{
 		Concurrency: 4, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
 	}, Deps{
-		Runs: runs, Queue: s, History: s, Progress: s, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Runs: runs, Queue: s, History: s, Progress: s, Records: s, Parking: s, Clients: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

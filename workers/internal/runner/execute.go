@@ -440,6 +440,8 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 		return new(domain.FinishLength)
 	case llm.StopFiltered:
 		return new(domain.FinishContentFilter)
+	case llm.StopToolCalls:
+		return new(domain.FinishToolCalls)
 	default:
 		return new(domain.FinishStop)
 	}

@@ -12,16 +12,18 @@ import (
 )
 
 // actionLimit is the error of a run that cannot be parked because its organization has
-// executiondb.MaxParked parked runs.
-var actionLimit = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person."}
+// executiondb.MaxParked waiting runs.
+var actionLimit = &domain.RunError{
+	Code: "action_limit", Message: "Too many runs of the organization wait for a person or for results of their clients.",
+}
 
-// park ends the attempt at a run that waits for a person's decision. The run keeps its position in
+// park ends the attempt at a run that waits for a person's decision or its client's results. The run keeps its position in
 // the session but no longer occupies this worker.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
 	a.events.closeAndWait(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
-		ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
+		Calls: parked.Calls, ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
 	}
 
 	// The request to a person must be readable from the database before it is published.
@@ -50,7 +52,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		r.bus.Done(a.claim.RunID, a.replyTo, nil) // a caller that waits for the run then reads the run's state
 		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
-		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits for a person")
+		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits")
 	default:
 		a.log.Info().Msg("run was cancelled or taken over before it could wait")
 	}

@@ -117,6 +117,16 @@ type Parking interface {
 	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
+// ClientCalls stores the calls that clients make. PrepareEffect inserts a call into the effect ledger
+// or returns the entry of an earlier attempt. With ask, a new entry waits for the client's result. It
+// returns false if the run no longer belongs to this worker.
+type ClientCalls interface {
+	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
+
+	// StepsOf returns the recorded steps of runs, without the oldest ones if they exceed bytes.
+	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
+}
+
 // Toolsets resolves the tools of a run.
 type Toolsets interface {
 	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
@@ -172,6 +182,7 @@ type Runner struct {
 	sessions History
 	progress Progress
 	parking  Parking
+	clients  ClientCalls
 	tools    Toolsets
 	budgets  Budgets
 	bus      Bus
@@ -206,6 +217,7 @@ type Deps struct {
 	Progress Progress
 	Records  Records
 	Parking  Parking
+	Clients  ClientCalls
 	Tools    Toolsets
 	Budgets  Budgets
 	Bus      Bus
@@ -221,7 +233,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
 		cfg: cfg, runs: runs, queue: deps.Queue, sessions: deps.History, progress: deps.Progress, records: deps.Records,
-		parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
+		parking: deps.Parking, clients: deps.Clients, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
 		models:  deps.Models,
 		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.OnAnswer, OnPanic: func(name string, err error) {

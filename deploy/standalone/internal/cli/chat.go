@@ -308,8 +308,16 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	return fmt.Errorf("%w%s", describeNotFound(err, what, t.target), after)
 }
 
-// waitsFor describes the decision that a run waits for, and where to make it.
+// waitsFor describes the decision that a run waits for, and where to make it, or the calls whose
+// results its client must send.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
+	if action.Kind == domain.ActionClientTools {
+		names := make([]string, len(action.Calls))
+		for i, call := range action.Calls {
+			names[i] = console.OneLine(call.Name)
+		}
+		return fmt.Sprintf("%s is waiting for its client's results of %s", runID, strings.Join(names, ", "))
+	}
 	what := "approval to call"
 	if action.Kind == domain.ActionUnknownOutcome {
 		what = "the outcome of its call to"

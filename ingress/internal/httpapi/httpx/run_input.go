@@ -26,6 +26,7 @@ func CheckMessage(found *Problems, field, message string) {
 type OptionsBody struct {
 	Output Optional[OutputBody] `json:"output"`
 	SettingsBody
+	Tools Optional[[]ClientToolBody] `json:"tools"`
 }
 
 // Options checks the fields and returns what they ask for.
@@ -35,6 +36,7 @@ func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
 		asked.Output = &domain.OutputContract{Schema: domain.JSONSchema(b.Output.Value.Schema)}
 	}
 	asked.Settings = b.Settings(found)
+	asked.ClientTools = clientTools(found, b.Tools.Value)
 	return asked
 }
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -15,7 +16,7 @@ import (
 // createCompletion handles POST /v1/chat/completions: an agent's answer to a conversation. The
 // functions that read the request return before the wait; see run.Handler.
 func (h *Handler) createCompletion(c *gin.Context) {
-	s, request, err := readCompletion(c)
+	s, request, err := h.readCompletion(c)
 	view := h.view(c, request.AppendSources)
 	switch {
 	case err != nil:
@@ -29,14 +30,17 @@ func (h *Handler) createCompletion(c *gin.Context) {
 }
 
 // readCompletion reads the request.
-func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.CompletionRequest, error) {
+func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.CompletionRequest, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, &body, err
 	}
 	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
-	s.Attempt = attempt()
+	s.Attempt, s.ToolField = attempt(), openaiapi.CompletionFunction
+	s.Options.ClientTools = body.ClientTools(found.Add)
+	httpx.CheckClientTools(found, s.Options.ClientTools, s.ToolField, "parameters")
+	s.Before = func(ctx context.Context) error { return h.nameRounds(ctx, s) }
 	settings, names := body.Settings(found.Add)
 	s.Options.Settings, s.SettingNames = settings, settingNames(names)
 	s.Options.Output = outputFor(found, body.Output)

@@ -52,12 +52,14 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Options.Settings, s.SettingNames = request.Settings, settingNames(request.Names)
+	s.Options.ClientTools = request.Echo.ClientTools
+	httpx.CheckClientTools(found, s.Options.ClientTools, "", "parameters")
 	s.Options.Output = outputFor(found, request.Output)
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}
 	s.Before = func(ctx context.Context) error { return h.completeSubmission(ctx, s, &request) }
-	s.Sent = sentReferences(&request)
+	s.Sent = append(sentReferences(&request), sentResults(request.Results)...)
 	s.Echo, err = request.Echo.Stored()
 	return s, &request, err
 }
@@ -76,7 +78,7 @@ func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 // completeSubmission adds what the request refers to: the run that it continues, and earlier answers.
 func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	if request.Previous != "" {
-		if err := h.continueFrom(ctx, s, request.Previous); err != nil {
+		if err := h.continueFrom(ctx, s, request.Previous, len(request.Results) > 0); err != nil {
 			return err
 		}
 	}
@@ -85,6 +87,14 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 			return err
 		}
 	}
+	if len(request.Results) > 0 {
+		if err := h.takeResults(ctx, s, request.Results); err != nil {
+			return err
+		}
+	}
+	if err := h.nameRounds(ctx, s); err != nil {
+		return err
+	}
 	if request.WholeHistory && s.Previous == nil && len(s.History) > 0 {
 		s.Previous = new("")
 	}
@@ -92,8 +102,9 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 }
 
 // continueFrom puts a submission into the session of an earlier run. That run must have the same
-// principal and the same agent or template, because sessions belong to them.
-func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
+// principal and the same agent or template, because sessions belong to them. If it ended with calls of
+// the client, the request must have their results.
+func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
@@ -108,6 +119,11 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	// runs.
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
+	}
+	if !answers {
+		if err := unansweredCall(&run); err != nil {
+			return err
+		}
 	}
 
 	s.SessionID, s.Previous = run.Run.SessionID, &run.Run.ID

@@ -77,6 +77,9 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	if s.Options.Settings != nil && visits(who) {
 		found.Add(string(s.Options.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
 	}
+	if visits(who) && s.Options.ClientTools != nil {
+		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, who cannot send results")
+	}
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
 		s.Before = func(ctx context.Context) error { return before.continueBy(ctx, s, h.SessionsDB) }

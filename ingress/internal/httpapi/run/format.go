@@ -170,6 +170,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 		body.SessionID, field = d.ThreadID, "threadId"
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
 		d.refuse(found)
+	} else if len(d.Tools) > 0 {
+		found.Add("tools", httpx.CodeInvalidValue, clientToolsHint)
 	}
 
 	httpx.CheckSession(found, field, body.SessionID)
@@ -205,6 +207,10 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	return body, t
 }
 
+// clientToolsHint says where tools of the client are supported.
+const clientToolsHint = "must be empty: in this format the agent calls only its own tools; " +
+	"tools of the client work in Parley's own format and on /v1"
+
 // refuse adds a problem for each AG-UI field that Parley's agents do not support.
 func (d *conversation) refuse(found *httpx.Problems) {
 	found.Text("runId", d.RunID, 0, httpx.MaxSessionID)
@@ -212,7 +218,7 @@ func (d *conversation) refuse(found *httpx.Problems) {
 		field, why string
 		list       []json.RawMessage
 	}{
-		{"tools", "must be empty: client tools are not supported", d.Tools},
+		{"tools", clientToolsHint, d.Tools},
 		{"context", "is not supported: include it in the message", d.Context},
 		{"resume", "is not supported: decide with POST /api/runs", d.Resume},
 	} {

@@ -95,6 +95,10 @@ func (h *Handler) Routes() []httpx.Route {
 			Find: run, Beside: httpx.Params{"toolCallId"}, NoBody: true,
 			Handle: h.postRuns,
 		},
+		{
+			Method: "POST", Path: "/api/runs", Action: "tool-results", Need: auth.NeedUser, Role: member,
+			Find: run, Handle: h.takeResults,
+		},
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
 
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: files.getSource},

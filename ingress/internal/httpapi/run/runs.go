@@ -287,7 +287,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 	case slices.Contains(decisions, decision):
 		callID = toolCall(c, found)
 	case action != actionCancel:
-		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
+		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend, abandon or tool-results")
 	default:
 		if _, present := httpx.Query(c)["toolCallId"]; present {
 			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with cancel")

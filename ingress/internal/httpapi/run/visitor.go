@@ -57,7 +57,7 @@ func runForVisitor(body []byte) ([]byte, error) {
 	}
 
 	if run.RequiredAction != nil {
-		run.RequiredAction.Input = emptyInput
+		hideActionData(run.RequiredAction)
 	}
 	if run.Error != nil {
 		run.Error.Message, run.Error.Provider = visitorFailure, nil
@@ -67,6 +67,14 @@ func runForVisitor(body []byte) ([]byte, error) {
 
 // hideCallData removes a tool call's input and output. Its name and its progress stay visible.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
+
+// hideActionData removes the input of the calls that a run waits for.
+func hideActionData(action *domain.RequiredAction) {
+	action.Input = emptyInput
+	for i := range action.Calls {
+		action.Calls[i].Input = emptyInput
+	}
+}
 
 // eventForVisitor returns the event with the data that a visitor may see, possibly none. The
 // original is shared with other readers and is not modified.
@@ -108,7 +116,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		hideCallData(visible.ToolCall)
 	}
 	if visible.RequiredAction != nil {
-		visible.RequiredAction.Input = emptyInput
+		hideActionData(visible.RequiredAction)
 	}
 	return json.Marshal(visible)
 }

@@ -15,7 +15,7 @@ interface Choice {
 }
 
 // The decisions that the API accepts for each kind of required action.
-const choices: Record<RequiredAction["kind"], Choice[]> = {
+const choices: Record<Exclude<RequiredAction["kind"], "client_tools">, Choice[]> = {
   approval: [
     { action: "approve", words: "Approve", look: "primary", means: "The call is made exactly as shown, and the run continues." },
     { action: "deny", words: "Deny", means: "The call is not made. The agent is informed and continues without it." },
@@ -32,6 +32,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
   const [error, setError] = useState<ApiError>();
   const action = run.requiredAction;
   if (!action) return null;
+  if (action.kind === "client_tools") return <ClientCalls action={action} />;
   const decide = async (choice: Choice) => {
     setError(undefined);
     try {
@@ -46,7 +47,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
   return (
     <section class="approval stack" aria-label="Your decision is needed">
       <Asked action={action} />
-      <Arguments name={action.name} input={action.input} />
+      <Arguments name={action.name ?? ""} input={action.input} />
       {error && <Problem error={error} />}
       <ul class="choices">
         {choices[action.kind].map((choice) => (
@@ -66,6 +67,25 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
           ))}
         </div>
       </details>
+    </section>
+  );
+}
+
+/** Shows the calls whose results the client of a run must send. Only the client can make them. */
+function ClientCalls({ action }: { action: RequiredAction }) {
+  return (
+    <section class="approval stack" aria-label="The run waits for its client">
+      <div>
+        <h2>Waiting for the client</h2>
+        <p>The agent called tools of the program that started this run. The run continues when the program sends their results.</p>
+      </div>
+      {(action.calls ?? []).map((call) => (
+        <div key={call.toolCallId}>
+          <code>{call.name}</code>
+          <Arguments name={call.name} input={call.input} />
+        </div>
+      ))}
+      <p class="quiet small">Without results, the run fails <Time at={action.expiresAt} />. Later messages in the session wait until then.</p>
     </section>
   );
 }

@@ -68,9 +68,9 @@ function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
     const stop = new AbortController();
     get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // on failure the link to the run's page is shown
     return () => stop.abort();
-  }, [turn.runId, turn.requiredAction?.toolCallId]);
+  }, [turn.runId, turn.requiredAction?.toolCallId, turn.requiredAction?.expiresAt]);
   if (inDemo()) return <p class="quiet">The run is waiting for a decision. The demo can't make one.</p>;
-  if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId} run={run} onDone={(now) => session.decided(turn, now)} />;
+  if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId ?? run.requiredAction.expiresAt} run={run} onDone={(now) => session.decided(turn, now)} />;
   return <p class="turn-going">The run is waiting for a decision. <a href={`/dashboard/runs/${turn.runId}`}>Open the run</a></p>;
 }
 

@@ -14,6 +14,7 @@ from ._transport import Request
 from .types import (
     Agent,
     AgentCheck,
+    ClientTool,
     Deleted,
     ImportedEndpoints,
     ModelSetting,
@@ -150,6 +151,7 @@ class Chat(Group):
         session_id: str | None = None,
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -160,8 +162,9 @@ class Chat(Group):
         `session_id` form a chat. By default each message has its own session. After `timeout`
         seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
         `settings` take precedence over the agent's; None means the model's default.
+        `tools` are executed by this program; see `runs.submit_tool_results`.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
 
     def parse(
@@ -193,13 +196,14 @@ class Chat(Group):
         session_id: str | None = None,
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, stream=True)
         return self._client.runs._events(request)
 
     def _request(
@@ -211,6 +215,7 @@ class Chat(Group):
         key: str | None,
         output: OutputOptions | None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
         *,
         stream: bool,
     ) -> Request:
@@ -223,7 +228,8 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "output": output, "stream": stream or None}
+        given = list(tools) if tools else None
+        body = {"sessionId": session_id, "message": message, "output": output, "tools": given, "stream": stream or None}
         body = with_settings(body, settings)
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key}, nulls=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from ._output import json_schema, parsed
 from ._reading import Page, Stream
 from ._requests import json_request, with_settings
 from ._transport import Request
-from .types import Automation, ModelSettings, OutputOptions, Run, RunSummary, RunStatus, Timeline
+from .types import Automation, ModelSettings, OutputOptions, Run, RunSummary, RunStatus, Timeline, ToolResult
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
 """The decisions that a person can make about a run that is `requires_action`."""
@@ -127,6 +127,15 @@ class Runs(Group):
     def act(self, run_id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
         """Decide the `requiredAction` of a run."""
         return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": decision, "toolCallId": tool_call_id}))
+
+    def submit_tool_results(self, run_id: str, results: Sequence[ToolResult]) -> Run:
+        """Send the results of all calls that a run waits for.
+
+        These are the calls of a `requiredAction` of the kind `client_tools`. The run then
+        continues; `wait` returns its next state.
+        """
+        query = {"id": require_id(run_id), "action": "tool-results"}
+        return self._http.call(Run, json_request("POST", "/api/runs", query, {"results": list(results)}))
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:

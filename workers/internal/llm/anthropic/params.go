@@ -13,6 +13,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
@@ -60,7 +61,26 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.Tools = append(p.Tools, tool)
 	}
 	m.setSettings(&p, req.Settings)
+	if len(req.Tools) > 0 {
+		p.ToolChoice = m.toolChoice(req)
+	}
 	return p, nil
+}
+
+// toolChoice converts the choice of tools. A model that always thinks rejects a choice that forces a
+// call, so there it is omitted.
+func (m *Model) toolChoice(req llm.Request) (choice sdk.ToolChoiceUnionParam) {
+	switch {
+	case req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
+	case req.ToolChoice == domain.ChoiceNone:
+		choice.OfNone = &sdk.ToolChoiceNoneParam{}
+	case m.size.adaptive:
+	case req.ToolChoice == domain.ChoiceRequired:
+		choice.OfAny = &sdk.ToolChoiceAnyParam{}
+	default:
+		choice = sdk.ToolChoiceParamOfTool(req.ToolChoice)
+	}
+	return choice
 }
 
 // blocks returns a message's role and content. Tool results have the user's role.

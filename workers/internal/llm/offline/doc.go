@@ -17,6 +17,7 @@
 //     7". Nothing is guessed. If a required argument is missing, the tool is not called, and the
 //     answer says what it needs.
 //   - The model requests tools once for a message, all together.
+//   - A tool choice is obeyed. A forced call gets the message as its missing texts.
 //
 // Answers:
 //

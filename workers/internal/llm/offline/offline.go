@@ -97,6 +97,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	if !p.remembers() && !p.asksForHelp() {
 		res.ToolCalls, p.lacks = p.plan()
 	}
+	res.ToolCalls = p.chosen(req.ToolChoice, res.ToolCalls)
 	if len(p.results) > 0 {
 		res.ToolCalls = nil // tools are requested only once for each message
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
+	"parley/shared/domain"
 	"parley/workers/internal/llm"
 )
 
@@ -39,6 +40,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+	p.ToolChoice = toolChoice(req)
 
 	if len(req.Output) > 0 {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
@@ -55,6 +57,19 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		p.MaxTokens = param.NewOpt(req.MaxTokens)
 	}
 	return p, nil
+}
+
+// toolChoice converts the choice of tools. Without a choice it is omitted, because not every server
+// supports it.
+func toolChoice(req llm.Request) (choice sdk.ChatCompletionToolChoiceOptionUnionParam) {
+	switch {
+	case len(req.Tools) == 0 || req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
+	case req.ToolChoice == domain.ChoiceNone || req.ToolChoice == domain.ChoiceRequired:
+		choice.OfAuto = param.NewOpt(req.ToolChoice)
+	default:
+		return sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: req.ToolChoice})
+	}
+	return choice
 }
 
 // newMessage converts a message. It fails for an unknown role.

@@ -31,7 +31,8 @@ const plain = (text: string): string => markdown(text.replace(aside, ""), { h: w
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
-  if (asks) return asks.kind === "approval" ? `Allow ${toolNamed(asks.name)}?` : `Did the call to ${toolNamed(asks.name)} go through? Its response was lost.`;
+  if (asks?.kind === "client_tools") return "Waiting for results of the client's tools";
+  if (asks) return asks.kind === "approval" ? `Allow ${toolNamed(asks.name ?? "")}?` : `Did the call to ${toolNamed(asks.name ?? "")} go through? Its response was lost.`;
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);

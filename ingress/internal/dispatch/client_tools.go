@@ -1,0 +1,56 @@
+package dispatch
+
+import (
+	"context"
+	"strconv"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// checkToolNames returns an error if a tool of the client has the name of a tool of the agent. The
+// names of an MCP server's tools are checked when the run starts.
+func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
+	if s.Options.ClientTools == nil {
+		return nil
+	}
+
+	var tools domain.Tools
+	if s.AgentID != "" {
+		agent, err := r.store.Agents.Agent(ctx, s.Caller.OrganizationID, s.AgentID)
+		if err != nil {
+			return err
+		}
+		tools = agent.Tools
+	} else {
+		template, err := r.store.Agents.Template(ctx, s.TemplateID)
+		if err != nil {
+			return err
+		}
+		tools = template.Tools
+	}
+
+	own := ownToolNames(tools)
+	for i, t := range s.Options.ClientTools.Tools {
+		if own[t.Name] {
+			return apierr.Invalid("tools["+strconv.Itoa(i)+"]"+s.ToolField+".name", "conflict", "is the name of a tool of the agent: %s", t.Name)
+		}
+	}
+	return nil
+}
+
+// ownToolNames returns the names of an agent's tools, except those of MCP servers.
+func ownToolNames(tools domain.Tools) map[string]bool {
+	own := map[string]bool{
+		contract.ToolWebSearch:     tools.WebSearch != nil && tools.WebSearch.Enabled,
+		contract.ToolCodeExecution: tools.CodeExecution != nil && tools.CodeExecution.Enabled,
+		contract.ToolKnowledge:     tools.Knowledge != nil && tools.Knowledge.Enabled,
+	}
+	if tools.HTTPRequest != nil && tools.HTTPRequest.Enabled {
+		for _, e := range tools.HTTPRequest.Endpoints {
+			own[e.Name] = true
+		}
+	}
+	return own
+}

@@ -1,0 +1,89 @@
+package httpx
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/schema"
+)
+
+// maxToolDescription is the maximum length of a client tool's description, in characters.
+const maxToolDescription = 4096
+
+// toolName matches the names of tools that model providers accept.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// noArguments is the schema of a tool without an input schema.
+var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// ClientToolBody describes a tool that the client of a run executes itself.
+type ClientToolBody struct {
+	Name        string                    `json:"name" required:"true"`
+	Description Optional[string]          `json:"description"`
+	InputSchema Optional[json.RawMessage] `json:"inputSchema"`
+}
+
+// clientTools checks the tools of a request and returns them; nil: none.
+func clientTools(found *Problems, bodies []ClientToolBody) *domain.ClientTools {
+	if len(bodies) == 0 {
+		return nil
+	}
+	tools := &domain.ClientTools{Tools: make([]domain.ClientTool, len(bodies))}
+	for i, b := range bodies {
+		tools.Tools[i] = domain.ClientTool{Name: b.Name, Description: b.Description.Value, InputSchema: b.InputSchema.Value}
+	}
+	CheckClientTools(found, tools, "", "inputSchema")
+	return tools
+}
+
+// CheckClientTools checks the tools of a request, and sets the schemas that are missing. In errors, the
+// fields of a tool are tools[i], followed by within and the field's name; schemas have the name
+// parameters.
+func CheckClientTools(found *Problems, tools *domain.ClientTools, within, parameters string) {
+	if tools == nil {
+		return
+	}
+	if len(tools.Tools) > domain.MaxClientTools {
+		found.Count("tools", len(tools.Tools), domain.MaxClientTools)
+		return
+	}
+
+	names := map[string]bool{}
+	for i := range tools.Tools {
+		t, tool := &tools.Tools[i], "tools["+strconv.Itoa(i)+"]"
+		if found.Has(tool + ".type") {
+			continue // not a function
+		}
+		at := tool + within + "."
+		switch {
+		case found.Has(at + "name"):
+		case !toolName.MatchString(t.Name):
+			found.Add(at+"name", CodeInvalidValue, "must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -")
+		case t.Name == domain.ChoiceAuto || t.Name == domain.ChoiceNone || t.Name == domain.ChoiceRequired:
+			found.Add(at+"name", CodeInvalidValue, "is reserved: choose another name")
+		case names[t.Name]:
+			found.Add(at+"name", CodeDuplicate, "is the name of another tool of the request")
+		}
+		names[t.Name] = true
+		found.Prose(at+"description", t.Description, maxToolDescription)
+		if len(t.InputSchema) == 0 || string(t.InputSchema) == "null" {
+			t.InputSchema = noArguments
+		}
+		checkToolSchema(found, at+parameters, t.InputSchema)
+	}
+}
+
+// checkToolSchema checks the JSON Schema of a tool's arguments, which are an object.
+func checkToolSchema(found *Problems, field string, raw json.RawMessage) {
+	var root struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if _, err := schema.Compile(raw); err != nil {
+		found.Add(field, CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
+	} else if json.Unmarshal(raw, &root) == nil && len(root.Type) > 0 && string(root.Type) != `"object"` {
+		found.Add(field, CodeInvalidValue, "must have the type object")
+	}
+}

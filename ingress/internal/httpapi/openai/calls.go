@@ -1,0 +1,199 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/rundb"
+)
+
+// maxRounds is the maximum number of a history's newest rounds whose runs are looked up.
+const maxRounds = 64
+
+// nameRounds sets the runs that ended with the calls in the submission's history. The calls of these
+// runs' own tools are then part of the history, although the client never had them.
+func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error {
+	named := map[string][]*domain.CallRound{}
+	var runs []string
+	for i := range slices.Backward(s.History) {
+		for j := range slices.Backward(s.History[i].Rounds) {
+			round := &s.History[i].Rounds[j]
+			runID := domain.RunOfClientCall(round.Calls[0].ToolCallID)
+			if round.RunID != "" || !id.Valid(id.Run, runID) || len(runs) == maxRounds {
+				continue
+			}
+			if named[runID] == nil {
+				runs = append(runs, runID)
+			}
+			named[runID] = append(named[runID], round)
+		}
+	}
+	if len(runs) > 0 {
+		// Only runs of the same caller and agent count.
+		answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, runs, 0)
+		if err != nil {
+			return err
+		}
+		for _, a := range answers {
+			for _, round := range named[a.RunID] {
+				if a.TargetID == s.Target() {
+					round.RunID = a.RunID
+				}
+			}
+		}
+	}
+	return h.describeCalls(ctx, s)
+}
+
+// describeCalls adds the names and arguments of calls that the request only refers to.
+func (h *Handler) describeCalls(ctx context.Context, s *dispatch.Submission) error {
+	for i := range s.History {
+		for j := range s.History[i].Rounds {
+			round := &s.History[i].Rounds[j]
+			if !slices.ContainsFunc(round.Calls, func(c domain.ClientCall) bool { return c.Name == "" }) {
+				continue
+			}
+			var made []domain.ToolCall
+			if round.RunID != "" {
+				run, err := h.finished(ctx, s, round.RunID)
+				if err != nil {
+					return err
+				}
+				made = run.ClientCalls()
+			}
+			for k, call := range round.Calls {
+				at := slices.IndexFunc(made, func(m domain.ToolCall) bool { return m.ID == call.ToolCallID })
+				if call.Name == "" && at < 0 {
+					return apierr.Invalid("input", openaiapi.CodeNoItem, openaiapi.NoItem)
+				}
+				if call.Name == "" {
+					round.Calls[k].Name, round.Calls[k].Input = made[at].Name, made[at].Input
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// finished reads a run of the submission's caller that has finished.
+func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID string) (run domain.Run, err error) {
+	stored, err := h.RunsDB.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
+	if err != nil {
+		return run, err
+	}
+	raw, err := stored.Result()
+	if err != nil || raw == nil {
+		return stored.Run, err
+	}
+	if err := json.Unmarshal(raw, &run); err != nil {
+		return run, fmt.Errorf("reading result: %w", err)
+	}
+	return run, nil
+}
+
+// takeResults adds the calls of an earlier response for which the request has the results: that
+// response's message, the calls and the results. Without further messages, the run continues that
+// message.
+func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
+	unknown := apierr.Invalid(results[0].Field, "invalid_value",
+		"no call with this id precedes: send its function_call item, or previous_response_id")
+	runID := domain.RunOfClientCall(results[0].ToolCallID)
+	if !id.Valid(id.Run, runID) {
+		return unknown
+	}
+	run, err := h.finished(ctx, s, runID)
+	switch {
+	case apierr.CodeFor(err) == apierr.NotFound:
+		return unknown
+	case err != nil:
+		return err
+	case s.SessionID == "" || run.SessionID != s.SessionID || (&rundb.StoredRun{Run: run}).Target() != s.Target():
+		return unknown
+	}
+
+	round, err := answeredRound(&run, results)
+	if err != nil {
+		return err
+	}
+	raw, err := h.RunsDB.Input(ctx, s.Caller.OrganizationID, run.ID)
+	if err != nil {
+		return err
+	}
+	var in domain.Input
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return fmt.Errorf("reading input of run: %w", err)
+	}
+	_, open := in.OpenRounds()
+	whole := domain.Exchange{Rounds: append(open, round)}
+	if s.Message == "" {
+		s.Message, s.Previous = in.Message, &run.ID
+		s.History = []domain.Exchange{whole}
+		return nil
+	}
+	whole.Message, s.Previous = in.Message, &run.ID
+	s.History = append([]domain.Exchange{whole}, s.History...)
+	return nil
+}
+
+// answeredRound returns the calls with which a run ended and their results. It fails unless each call
+// has one result.
+func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.CallRound, err error) {
+	round.RunID = run.ID
+	if run.Message != nil {
+		round.Text = *run.Message
+	}
+	for _, call := range run.ClientCalls() {
+		at := slices.IndexFunc(results, func(r openaiapi.Result) bool { return r.ToolCallID == call.ID })
+		if at < 0 {
+			return round, missingResult(call.ID)
+		}
+		round.Calls = append(round.Calls, domain.ClientCall{ToolCallID: call.ID, Name: call.Name, Input: call.Input})
+		round.Results = append(round.Results, results[at].ClientResult)
+	}
+	for i, r := range results {
+		repeated := slices.IndexFunc(results, func(o openaiapi.Result) bool { return o.ToolCallID == r.ToolCallID }) != i
+		if repeated || !slices.ContainsFunc(round.Calls, func(c domain.ClientCall) bool { return c.ToolCallID == r.ToolCallID }) {
+			return round, apierr.Invalid(r.Field, "invalid_value", "no call with this id waits for a result")
+		}
+	}
+	return round, nil
+}
+
+// missingResult returns the error for a continued response with a call that has no result.
+func missingResult(callID string) error {
+	return apierr.Invalid("input", "invalid_value", "the result of the call %s is missing", callID)
+}
+
+// unansweredCall returns the error for a run that ended with calls of the client, for a request without
+// their results; nil: it has none.
+func unansweredCall(run *rundb.StoredRun) error {
+	// A large result was not read; its calls count as made.
+	raw, _ := run.Result()
+	if !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
+		return nil
+	}
+	var ended domain.Run
+	if err := json.Unmarshal(raw, &ended); err != nil {
+		return fmt.Errorf("reading result: %w", err)
+	}
+	for _, call := range ended.ClientCalls() {
+		return missingResult(call.ID)
+	}
+	return nil
+}
+
+// sentResults returns the results of a request for its fingerprint.
+func sentResults(results []openaiapi.Result) (sent []string) {
+	for _, r := range results {
+		sent = append(sent, "result", r.ToolCallID, string(r.Output))
+	}
+	return sent
+}

@@ -1,0 +1,175 @@
+package openaiapi
+
+import (
+	"encoding/json"
+
+	"parley/shared/domain"
+)
+
+// talk builds the exchanges of a conversation from its messages. An exchange is complete when the next
+// message of the user begins another one:
+//
+//	user … ─► (assistant with calls ─► tool …) … ─► assistant …
+type talk struct {
+	wrong     Wrong
+	done      []domain.Exchange
+	questions []Said
+	rounds    []domain.CallRound
+	answers   []Said
+
+	field   string         // of the last round's first call
+	open    map[string]int // the calls of the last round without a result, by their ids
+	closed  int            // results of the last round
+	results []Result       // of calls that are not in the request
+}
+
+// Result is the result of a call that is not in the request. Field is its field with the call's id.
+type Result struct {
+	domain.ClientResult
+
+	Field string
+}
+
+// add adds the next message, which is not empty.
+func (t *talk) add(s Said) {
+	switch {
+	case s.Result != nil:
+		t.result(s)
+	case len(s.Calls) > 0:
+		t.call(s)
+	case s.Role == RoleUser:
+		if t.endRound(); len(t.answers)+len(t.rounds) > 0 {
+			t.endExchange()
+		}
+		t.questions = append(t.questions, s)
+	case len(t.questions) > 0: // an answer without a question is dropped
+		t.endRound()
+		t.answers = append(t.answers, s)
+	}
+}
+
+// call adds calls. Without a result or a text in between, they belong to the round before.
+func (t *talk) call(s Said) {
+	if len(t.questions) == 0 {
+		t.wrong(s.Field, codeInvalidValue, "must follow a message of the user")
+		return
+	}
+	if t.closed > 0 || len(t.open) == 0 || len(t.answers) > 0 || s.Text != "" {
+		t.endRound()
+		t.rounds = append(t.rounds, domain.CallRound{Text: oneText(append(t.answers, s))})
+		t.answers, t.field, t.closed, t.open = nil, s.Field, 0, map[string]int{}
+	}
+	round := &t.rounds[len(t.rounds)-1]
+	for _, c := range s.Calls {
+		if _, twice := t.open[c.ToolCallID]; twice {
+			t.wrong(s.Field, codeInvalidValue, "has the id %s twice", c.ToolCallID)
+			continue
+		}
+		t.open[c.ToolCallID] = len(round.Calls)
+		round.Calls = append(round.Calls, c)
+		round.Results = append(round.Results, domain.ClientResult{ToolCallID: c.ToolCallID})
+	}
+}
+
+// result adds the result of a call.
+func (t *talk) result(s Said) {
+	at, known := t.open[s.Result.ToolCallID]
+	switch {
+	case known:
+		t.rounds[len(t.rounds)-1].Results[at] = *s.Result
+		t.closed++
+		delete(t.open, s.Result.ToolCallID)
+	case s.Outside && len(t.done)+len(t.questions) == 0:
+		t.results = append(t.results, Result{*s.Result, s.Field})
+	default:
+		t.wrong(s.Field, codeInvalidValue, "no call with this id waits for a result here")
+	}
+}
+
+// endRound adds a problem if calls of the last round have no result.
+func (t *talk) endRound() {
+	for id := range t.open {
+		t.wrong(t.field, codeInvalidValue, "the result of the call %s is missing", id)
+		break
+	}
+	t.open = nil
+}
+
+// endExchange completes the current exchange.
+func (t *talk) endExchange() {
+	t.done = append(t.done, domain.Exchange{Message: oneText(t.questions), Rounds: t.rounds, Answer: oneText(t.answers)})
+	t.questions, t.rounds, t.answers = nil, nil, nil
+}
+
+// finish returns the last message and the history. It returns false if the last message is neither of
+// the user nor the result of a call.
+func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
+	t.endRound()
+	if len(t.answers) > 0 || len(t.questions) == 0 {
+		return "", nil, len(t.results) > 0 && len(t.done)+len(t.answers)+len(t.questions) == 0
+	}
+	if len(t.rounds) > 0 {
+		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
+	}
+	return oneText(t.questions), t.done, true
+}
+
+// MessageCall is a call in a message of the assistant.
+type MessageCall struct {
+	ID       string        `json:"id" required:"true"`
+	Type     *string       `json:"type"`
+	Function *FunctionSent `json:"function"`
+}
+
+// FunctionSent is a call of a function as a client sends it back.
+type FunctionSent struct {
+	Name      string `json:"name" required:"true"`
+	Arguments string `json:"arguments" required:"true"`
+}
+
+// readCalls converts the calls of a message.
+func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.ClientCall) {
+	for i, call := range calls {
+		if call.Function == nil {
+			wrong(index(at, i)+".type", CodeUnsupported, "must be function: other calls are not supported")
+			continue
+		}
+		out = append(out, newCall(call.ID, call.Function.Name, call.Function.Arguments, index(at, i)+".id", wrong))
+	}
+	return out
+}
+
+// maxCallID is the maximum length of a call's id, in bytes.
+const maxCallID = 200
+
+// newCall returns a call. Its arguments should be JSON, but a model wrote them.
+func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
+	if id == "" || len(id) > maxCallID {
+		wrong(field, codeInvalidValue, "must have 1 to %d bytes", maxCallID)
+	}
+	call := domain.ClientCall{ToolCallID: id, Name: name, Input: json.RawMessage(arguments)}
+	if arguments == "" {
+		call.Input = json.RawMessage("{}")
+	} else if !json.Valid(call.Input) {
+		call.Input = quote(arguments)
+	}
+	return call
+}
+
+// newResult returns the result of a call. Its text may be JSON.
+func newResult(callID, text string) *domain.ClientResult {
+	raw := json.RawMessage(text)
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(raw) {
+		raw = quote(text)
+	}
+	return &domain.ClientResult{ToolCallID: callID, Output: raw}
+}
+
+// quote returns a text as JSON.
+func quote(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil { // marshaling a string never fails
+		return json.RawMessage(`""`)
+	}
+	return raw
+}

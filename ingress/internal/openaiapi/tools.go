@@ -1,0 +1,154 @@
+package openaiapi
+
+import (
+	"encoding/json"
+
+	"parley/shared/domain"
+)
+
+// FunctionTool is a tool of the client. Chat completions have its description in the field function,
+// and responses in the tool itself.
+type FunctionTool struct {
+	Type     string        `json:"type" required:"true"`
+	Function *FunctionSpec `json:"function"`
+	FunctionSpec
+}
+
+// FunctionSpec describes a function of the client.
+type FunctionSpec struct {
+	Name        *string          `json:"name"`
+	Description *string          `json:"description"`
+	Parameters  *json.RawMessage `json:"parameters"`
+}
+
+const typeFunction = "function"
+
+// readTools converts the tools of a request; nil: none. within is the part of a tool that describes its
+// function: "", or ".function". Names and schemas are checked later.
+func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
+	if len(value(tools)) == 0 {
+		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
+			wrong("tool_choice", codeInvalidValue, "must be none or auto, because the request has no tools")
+		}
+		return nil
+	}
+
+	out := &domain.ClientTools{Return: true}
+	for i, t := range *tools {
+		at, spec := index("tools", i), t.FunctionSpec
+		if within != "" {
+			spec = value(t.Function)
+		}
+		switch {
+		case t.Type != typeFunction:
+			wrong(at+".type", CodeUnsupported, "must be function: agents have their own tools of other types")
+		case spec.Name == nil:
+			wrong(at+within+".name", codeRequired, "is required")
+		}
+		out.Tools = append(out.Tools, domain.ClientTool{
+			Name: deref(spec.Name), Description: deref(spec.Description), InputSchema: value(spec.Parameters),
+		})
+	}
+	out.Choice = readChoice(choice, out.Tools, wrong)
+	return out
+}
+
+// readChoice returns the choice of tools: auto, none, required, the name of a tool, or "".
+func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
+	if raw == nil || string(*raw) == "null" {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(*raw, &text) == nil {
+		if text != domain.ChoiceAuto && text != domain.ChoiceNone && text != domain.ChoiceRequired {
+			wrong("tool_choice", codeInvalidValue, "must be none, auto, required or a function")
+		}
+		return text
+	}
+
+	var object struct {
+		Type     string `json:"type"`
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	switch err := json.Unmarshal(*raw, &object); {
+	case err != nil:
+		wrong("tool_choice", codeInvalidValue, "must be none, auto, required or a function")
+		return ""
+	case object.Type != typeFunction:
+		wrong("tool_choice.type", CodeUnsupported, "must be function: other choices are not supported")
+		return ""
+	}
+
+	name := object.Name + object.Function.Name
+	for _, t := range tools {
+		if t.Name == name {
+			return name
+		}
+	}
+	wrong("tool_choice", codeInvalidValue, "names a function that is not in tools")
+	return ""
+}
+
+// responseTool is a tool of the client as a response repeats it.
+type responseTool struct {
+	Type        string          `json:"type"` // function
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
+}
+
+// shownTools returns a request's tools and its choice as a response repeats them.
+func shownTools(tools *domain.ClientTools) (shown []responseTool, choice any) {
+	shown, choice = []responseTool{}, domain.ChoiceAuto
+	if tools == nil {
+		return shown, choice
+	}
+	for _, t := range tools.Tools {
+		one := responseTool{Type: typeFunction, Name: t.Name, Parameters: t.InputSchema}
+		if t.Description != "" {
+			one.Description = &t.Description
+		}
+		shown = append(shown, one)
+	}
+	switch tools.Choice {
+	case "":
+	case domain.ChoiceAuto, domain.ChoiceNone, domain.ChoiceRequired:
+		choice = tools.Choice
+	default:
+		choice = map[string]string{"type": typeFunction, "name": tools.Choice}
+	}
+	return shown, choice
+}
+
+// CompletionCall is a call of a tool of the client.
+type CompletionCall struct {
+	Index    *int         `json:"index,omitempty"` // only in streams
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // function
+	Function FunctionCall `json:"function"`
+}
+
+// FunctionCall is the name of a function and its arguments, as JSON text.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// completionCalls returns the calls that the client must make.
+func completionCalls(run *domain.Run) (calls []CompletionCall) {
+	for _, call := range run.ClientCalls() {
+		calls = append(calls, newCompletionCall(call))
+	}
+	return calls
+}
+
+func newCompletionCall(call domain.ToolCall) CompletionCall {
+	return CompletionCall{ID: call.ID, Type: typeFunction, Function: FunctionCall{call.Name, jsonText(call.Input)}}
+}
+
+// callOnly reports whether a run ended with calls of the client's tools and without text.
+func callOnly(run *domain.Run) bool { return deref(run.Message) == "" && len(run.ClientCalls()) > 0 }

@@ -1,0 +1,23 @@
+package clients
+
+import "testing"
+
+// TestTools gives an agent with a tool of its own functions of the client, with the packages that people use for that. The
+// agent's tool is called once for each question, however many requests the client sends.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := withTestEnv(t)
+	var got struct{ Parts int }
+	decode(t, []byte(s.node(t, "tools.mjs", "AGENT_ID="+s.books(t, nil))), &got)
+	if got.Parts != 8 {
+		t.Errorf("%d parts", got.Parts)
+	}
+	for _, bill := range []string{
+		"TOOLS-1", "TOOLS-2", "TOOLS-3", "TOOLS-4", "TOOLS-5", "TOOLS-6", "TOOLS-7", "TOOLS-8", "TOOLS-9", "TOOLS-10",
+	} {
+		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
+			t.Errorf("%s was booked %d times, %d effects", bill, requests, effects)
+		}
+	}
+}

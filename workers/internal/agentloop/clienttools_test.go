@@ -1,0 +1,206 @@
+package agentloop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+)
+
+// mixedTurn requests two tools of the client and, between them, one of the agent.
+func mixedTurn() scripted.Call {
+	return scripted.Call{Deltas: []string{"Looking."}, ToolCalls: []llm.ToolCall{
+		{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Bern"}`)},
+		{ID: "2", Name: "count", Arguments: json.RawMessage(`{}`)},
+		{ID: "3", Name: "clock", Arguments: json.RawMessage(`{}`)},
+	}}
+}
+
+// clientInput is an input whose client has the tools weather and clock. Without results the calls
+// end the run.
+func clientInput(t *testing.T, model llm.Model, own *fake, results map[string]string) agentloop.Input {
+	t.Helper()
+	client := &agentloop.ClientTools{
+		Specs:  []llm.ToolSpec{{Name: "weather", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "clock", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Choice: "required", IDPrefix: "call_r_",
+	}
+	if results != nil {
+		client.Results = func(_ context.Context, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
+			out := make([]domain.ClientResult, len(calls))
+			for i, call := range calls {
+				text, known := results[call.ToolCallID]
+				if !known {
+					return nil, false, nil
+				}
+				out[i] = domain.ClientResult{ToolCallID: call.ToolCallID, Output: json.RawMessage(text), IsError: text == `"no"`}
+			}
+			return out, true, nil
+		}
+	}
+	return agentloop.Input{Message: "m", Model: model, Tools: registry(t, own), Client: client}
+}
+
+// In a turn that calls tools of both sides, the agent's own call is made first, whatever the model's
+// order. Each attempt may end after any recorded step; no call is made or paid twice.
+func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
+	t.Parallel()
+	for stop := range 6 {
+		own, model, journal := counting(), scripted.New("m", mixedTurn(), scripted.Call{Deltas: []string{"Done."}}), newMemory()
+		results := map[string]string{}
+		in := clientInput(t, model, own, results)
+		if stop < 5 {
+			journal.left = stop
+		}
+
+		var parked *agentloop.Parked
+		var out agentloop.Output
+		var err error
+		lost := 0
+		for range 8 {
+			out, err = newLoop().Run(t.Context(), in, journal, nil)
+			switch {
+			case errors.Is(err, errLost):
+				if lost++; len(journal.steps) == 0 { // an unrecorded model call is repeated
+					model = scripted.New("m", mixedTurn(), scripted.Call{Deltas: []string{"Done."}})
+					in.Model = model
+				} else if len(journal.steps) == 4 {
+					model = scripted.New("m", scripted.Call{Deltas: []string{"Done."}})
+					in.Model = model
+				}
+				journal.left = -1
+			case errors.As(err, &parked):
+				want := []domain.ClientCall{
+					{ToolCallID: "call_r_1", Name: "weather", Input: json.RawMessage(`{"city":"Bern"}`)}, {ToolCallID: "call_r_2", Name: "clock", Input: json.RawMessage(`{}`)},
+				}
+				if parked.Kind != domain.ActionClientTools || !slices.EqualFunc(parked.Calls, want, sameCall) || len(journal.steps) != 2 {
+					t.Fatalf("stop %d: waits for %+v after %d steps", stop, parked, len(journal.steps))
+				}
+				results["call_r_1"], results["call_r_2"] = `{"degrees":7}`, `"no"`
+			}
+			if err == nil {
+				break
+			}
+		}
+		if err != nil || out.Text != "Looking.\n\nDone." || out.Turns != 2 || parked == nil || lost != min(1, max(0, 5-stop)) && stop != 4 {
+			t.Fatalf("stop %d: %q, %d turns, %d lost, %v", stop, out.Text, out.Turns, lost, err)
+		}
+		if own.n != 1 && stop != 1 { // a call without a recorded result is repeated
+			t.Errorf("stop %d: the own tool was called %d times", stop, own.n)
+		}
+		var calls []string
+		for _, call := range out.ToolCalls {
+			calls = append(calls, call.Name+" "+call.Status+" "+string(call.Output))
+			if call.Client != (call.Name != "count") {
+				t.Errorf("stop %d: %+v", stop, call)
+			}
+		}
+		if got := strings.Join(calls, ", "); got != `count completed "2", weather completed {"degrees":7}, clock failed "no"` {
+			t.Errorf("stop %d: %s", stop, got)
+		}
+	}
+}
+
+func sameCall(a, b domain.ClientCall) bool {
+	return a.ToolCallID == b.ToolCallID && a.Name == b.Name && string(a.Input) == string(b.Input)
+}
+
+// Without a way to get results, the client's calls end the run after the agent's own ones. A later run
+// continues from its journal: the model then sees all calls, and the choice of tools counts once.
+func TestClientCallsEndTheRun(t *testing.T) {
+	t.Parallel()
+	own, model, journal := counting(), scripted.New("m", mixedTurn()), newMemory()
+	in := clientInput(t, model, own, nil)
+	var log eventLog
+	out, err := newLoop().Run(t.Context(), in, journal, log.add)
+	if err != nil || out.StopReason != llm.StopToolCalls || len(out.ToolCalls) != 3 || out.ToolCalls[2].Status != domain.CallPending || own.n != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if got := strings.Join(log.lines[len(log.lines)-2:], ", "); got != "3 tool.started weather pending, 4 tool.started clock pending" {
+		t.Error(got)
+	}
+	again, err := newLoop().Run(t.Context(), in, journal, nil) // after a crash before the result was saved
+	if err != nil || len(again.ToolCalls) != 3 || own.n != 1 || len(model.Requests()) != 1 {
+		t.Errorf("another attempt: %+v, %v", again, err)
+	}
+	if first := model.Requests()[0]; first.ToolChoice != "required" || len(first.Tools) != 3 {
+		t.Errorf("the first request has %q, %d tools", first.ToolChoice, len(first.Tools))
+	}
+
+	steps, err := journal.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := domain.CallRound{
+		RunID: "run_1", Calls: []domain.ClientCall{{ToolCallID: "call_r_1", Name: "weather", Input: json.RawMessage(`{}`)}},
+		Results: []domain.ClientResult{{ToolCallID: "call_r_1", Output: json.RawMessage(`{"degrees":7}`)}},
+	}
+	next := scripted.New("m", scripted.Call{Deltas: []string{"It is 7, and 2 [1]."}})
+	in = clientInput(t, next, own, nil)
+	in.Rounds = agentloop.RoundMessages(round, steps)
+	if out, err = newLoop().Run(t.Context(), in, newMemory(), nil); err != nil || len(out.Citations) != 1 || len(out.ToolCalls) != 0 {
+		t.Fatalf("the run with the results: %+v, %v", out, err)
+	}
+	var seen []string
+	for _, m := range next.Requests()[0].Messages {
+		line := string(m.Role)
+		for _, call := range m.ToolCalls {
+			line += " " + call.ID
+		}
+		if m.Result != nil {
+			line += " " + m.Result.CallID + " " + string(m.Result.Output)
+		}
+		seen = append(seen, line)
+	}
+	want := []string{
+		"user", "assistant 2 call_r_1 call_r_2", `tool 2 "2"`, `tool call_r_1 {"degrees":7}`,
+		`tool call_r_2 {"error":"There is no result of this call."}`,
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the model saw %q", seen)
+	}
+}
+
+// A round of another service, or of a run whose journal is gone, has only what the request says.
+func TestRoundsWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	round := domain.CallRound{
+		Text: "Let me see.", Calls: []domain.ClientCall{{ToolCallID: "a", Name: "f", Input: json.RawMessage(`{"x":1}`)}, {ToolCallID: "b", Name: "g", Input: json.RawMessage(`"?"`)}},
+		Results: []domain.ClientResult{{ToolCallID: "a", Output: json.RawMessage(`"A"`)}, {ToolCallID: "b", Output: json.RawMessage(`"B"`), IsError: true}},
+	}
+	other := agentloop.Step{Seq: 1, Kind: agentloop.StepModelTurn, Turn: &agentloop.TurnStep{ToolCalls: []llm.ToolCall{{ID: "z"}}}}
+	for name, steps := range map[string][]agentloop.Step{"no journal": nil, "another journal": {other}, "no turn": {{Kind: agentloop.StepToolCall, Tool: &agentloop.ToolStep{}}}} {
+		got := agentloop.RoundMessages(round, steps)
+		if len(got) != 3 || got[0].Text != "Let me see." || len(got[0].ToolCalls) != 2 || got[0].ToolCalls[1].Arguments != nil || !got[2].Result.Failed {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if turn := (agentloop.Turn{Messages: append([]llm.Message{{Role: llm.RoleUser, Text: "m"}}, got...)}); !turn.Whole() {
+			t.Errorf("%s: the turn is not whole", name)
+		}
+	}
+}
+
+// The client does not get a call that the model wrote only in part. An agent without tools of its own
+// gives no sources, so brackets in its answers stay.
+func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
+	t.Parallel()
+	model := scripted.New("m",
+		scripted.Call{ToolCalls: []llm.ToolCall{{ID: "1", Name: "weather", Malformed: "{"}}},
+		scripted.Call{ToolCalls: []llm.ToolCall{{ID: "2", Name: "weather", Arguments: json.RawMessage(`{}`)}}, Stop: llm.StopLength},
+		scripted.Call{Deltas: []string{"Never mind [1]."}})
+	in := clientInput(t, model, counting(), nil)
+	in.Tools = nil
+	out, err := newLoop().Run(t.Context(), in, newMemory(), nil)
+	if err != nil || out.Text != "Never mind [1]." || len(out.ToolCalls) != 2 || out.ToolCalls[0].Client || out.ToolCalls[1].Status != "failed" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if later := model.Requests()[1]; later.ToolChoice != "" {
+		t.Errorf("the second request has the choice %q", later.ToolChoice)
+	}
+}

@@ -1,0 +1,61 @@
+package offline
+
+import (
+	"parley/shared/domain"
+	"parley/workers/internal/llm"
+)
+
+// chosen applies a choice of tools to the calls that the rules request. A choice that forces a call
+// adds one if there is none.
+func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
+	switch {
+	case choice == domain.ChoiceNone:
+		return nil
+	case choice == "" || choice == domain.ChoiceAuto || len(p.tools) == 0:
+		return calls
+	case choice == domain.ChoiceRequired && len(calls) > 0:
+		return calls
+	}
+
+	forced := p.tools[0]
+	for _, t := range p.tools {
+		if t.Name == choice {
+			forced = t
+		}
+	}
+	return []llm.ToolCall{p.forcedCall(forced)}
+}
+
+// forcedCall returns a call with the arguments that the message contains. A missing argument that is
+// a text is the message; any other one is empty.
+func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
+	s := schemaFor(t)
+	args, missing := arguments(t, p.message)
+	for _, name := range missing {
+		args[name] = emptyValue(s.Properties[name].plain(), p.message)
+	}
+	return newCall(t, args)
+}
+
+// emptyValue returns a value of the schema's type. A text is the given one.
+func emptyValue(s schema, text string) any {
+	if len(s.Enum) > 0 {
+		return s.Enum[0]
+	}
+	switch s.kind() {
+	case "number", "integer":
+		return 0
+	case "boolean":
+		return false
+	case "array":
+		return []any{}
+	case "object":
+		inner := map[string]any{}
+		for _, name := range s.Required {
+			inner[name] = emptyValue(s.Properties[name].plain(), text)
+		}
+		return inner
+	default:
+		return text
+	}
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/failpoint"
+	"parley/shared/store/sessiondb"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/tool"
+)
+
+// clientTools returns the tools that the run's client executes itself; nil: none. It fails if one has
+// the name of a tool of the agent: the names of an MCP server's tools are known only now.
+func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Registry) (*agentloop.ClientTools, error) {
+	if asked == nil {
+		return nil, nil //nolint:nilnil // no tools are not an error
+	}
+
+	out := &agentloop.ClientTools{Choice: asked.Choice, IDPrefix: domain.ClientCallPrefix(a.claim.RunID)}
+	for _, t := range asked.Tools {
+		if _, taken := own.Lookup(t.Name); taken {
+			return nil, &agentloop.Error{
+				Code:    agentloop.CodeToolNameTaken,
+				Message: fmt.Sprintf("The tool %s of the request has the name of one of the agent's own tools.", t.Name),
+			}
+		}
+		out.Specs = append(out.Specs, llm.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
+	}
+	if !asked.Return {
+		out.Results = func(ctx context.Context, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
+			return r.clientResults(ctx, a, calls)
+		}
+	}
+	return out, nil
+}
+
+// clientResults records the calls in the effect ledger, where they wait for the client's results, and
+// returns the results that it has. It returns false unless it has all of them.
+func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
+	results, known := make([]domain.ClientResult, len(calls)), true
+	for i, call := range calls {
+		effect, held, err := r.clients.PrepareEffect(ctx, a.claim.Held(), domain.Effect{
+			CallID: call.ToolCallID, Name: call.Name, Input: call.Input, SideEffect: domain.SideEffectUnsafe,
+			Key: contract.EffectKey(a.claim.RunID, call.ToolCallID),
+		}, true)
+		switch {
+		case err != nil:
+			return nil, false, retryable(err)
+		case !held:
+			return nil, false, errTaken
+		case effect.State != domain.EffectDone:
+			known = false
+			continue
+		}
+		if err := json.Unmarshal(effect.Outcome, &results[i]); err != nil {
+			return nil, false, fmt.Errorf("reading result of call %s: %w", call.ToolCallID, err)
+		}
+	}
+	failpoint.Here(failpoint.EffectAfter)
+	return results, known, nil
+}
+
+// historyFor returns the exchanges that precede the message, oldest first, and the rounds after it.
+// Each earlier turn of the session follows the history that its request supplied. The history of the
+// current request comes last.
+func (r *Runner) historyFor(
+	ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input,
+) (history []agentloop.Turn, rounds []llm.Message, err error) {
+	var exchanges []domain.Exchange
+	for _, t := range turns {
+		brought, err := t.Brought()
+		if err != nil {
+			return nil, nil, err
+		}
+		earlier, open := (&domain.Input{History: brought}).OpenRounds()
+		exchanges = append(exchanges, earlier...)
+		if t.Answer != "" {
+			exchanges = append(exchanges, domain.Exchange{Message: t.Message, Rounds: open, Answer: t.Answer})
+		}
+	}
+	earlier, open := asked.OpenRounds()
+	exchanges = append(exchanges, earlier...)
+	steps, err := r.namedSteps(ctx, a, append(exchanges, domain.Exchange{Rounds: open}))
+	if err != nil {
+		return nil, nil, err
+	}
+
+	history = make([]agentloop.Turn, len(exchanges))
+	for i, e := range exchanges {
+		history[i] = suppliedTurn(e, steps)
+	}
+	return history, roundMessages(open, steps), nil
+}
+
+// suppliedTurn converts an exchange.
+func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloop.Turn {
+	if len(e.Rounds) == 0 {
+		return agentloop.PlainTurn(e.Message, e.Answer)
+	}
+	messages := append([]llm.Message{{Role: llm.RoleUser, Text: e.Message}}, roundMessages(e.Rounds, steps)...)
+	if e.Answer != "" {
+		messages = append(messages, llm.Message{Role: llm.RoleAssistant, Text: e.Answer})
+	}
+	return agentloop.Turn{Messages: messages}
+}
+
+// roundMessages returns the messages of rounds. steps are the journals of the runs that they name.
+func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step) (messages []llm.Message) {
+	for _, round := range rounds {
+		messages = append(messages, agentloop.RoundMessages(round, steps[round.RunID])...)
+	}
+	return messages
+}
+
+// namedBytes is the maximum size of the journals that are read for the rounds of a history.
+const namedBytes = 4 << 20
+
+// namedSteps reads the journals of the runs that rounds name.
+func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
+	var runs []string
+	for _, e := range exchanges {
+		for _, round := range e.Rounds {
+			if round.RunID != "" {
+				runs = append(runs, round.RunID)
+			}
+		}
+	}
+	if len(runs) == 0 {
+		return nil, nil //nolint:nilnil // a nil map is empty
+	}
+
+	raw, err := r.clients.StepsOf(ctx, a.claim.OrganizationID, runs, namedBytes)
+	if err != nil {
+		return nil, retryable(err)
+	}
+	steps := make(map[string][]agentloop.Step, len(raw))
+	for runID, journal := range raw {
+		if steps[runID], err = decodeSteps(journal); err != nil {
+			return nil, err
+		}
+	}
+	return steps, nil
+}
+
+// decodeSteps decodes a journal.
+func decodeSteps(raw [][]byte) ([]agentloop.Step, error) {
+	steps := make([]agentloop.Step, len(raw))
+	for i, b := range raw {
+		if err := json.Unmarshal(b, &steps[i]); err != nil {
+			return nil, fmt.Errorf("reading step %d: %w", i+1, err)
+		}
+	}
+	return steps, nil
+}

@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/sessiondb"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/scripted"
+	"parley/workers/internal/tool"
+)
+
+const clientRun = "run_01h455vb4pex5vsknk084sn02q"
+
+// toolsOf returns an input with the tool weather of the client.
+func toolsOf(t *testing.T, in domain.Input, returns bool) []byte {
+	t.Helper()
+	in.ClientTools = &domain.ClientTools{Tools: []domain.ClientTool{{Name: "weather", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Return: returns}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func asksWeather() scripted.Call {
+	return scripted.Call{ToolCalls: []llm.ToolCall{{ID: "c", Name: "weather", Arguments: json.RawMessage(`{"city":"Bern"}`)}}}
+}
+
+// A run waits for its client's results, and continues with them.
+func TestARunWaitsForItsClient(t *testing.T) {
+	t.Parallel()
+	const callID = "call_1_1" // of the run run_1
+	s := &testEnv{model: scripted.New("stage/first", asksWeather()), park: executiondb.Parked{Parked: true}}
+	claim := executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, domain.Input{Message: "m"}, false)}
+	s.attempt(t, claim)
+	if len(s.actions) != 1 || len(s.endings) != 0 {
+		t.Fatalf("actions %+v, endings %+v", s.actions, s.endings)
+	}
+	action := s.actions[0]
+	if action.Kind != domain.ActionClientTools || len(action.Calls) != 1 || action.Calls[0].ToolCallID != callID || action.ExpiresAt.IsZero() {
+		t.Errorf("waits for %+v", action)
+	}
+
+	// The answer's first attempt is replayed from the journal.
+	turn, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{
+		"model": "m", "toolCalls": []any{map[string]any{"id": callID, "name": "weather", "arguments": map[string]string{"city": "Bern"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"7 degrees."}}), steps: [][]byte{turn}}
+	s.results = map[string]string{callID: `{"toolCallId":"` + callID + `","output":{"degrees":7}}`}
+	claim.Attempts = 2
+	s.attempt(t, claim)
+	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted || len(s.endings[0].Run.ToolCalls) != 1 ||
+		string(s.endings[0].Run.ToolCalls[0].Output) != `{"degrees":7}` {
+		t.Errorf("endings %+v", s.endings)
+	}
+}
+
+// On /v1 the calls end the run, and its journal is put back into the history of the next request.
+func TestReturnedCalls(t *testing.T) {
+	t.Parallel()
+	s := &testEnv{model: scripted.New("stage/first", asksWeather())}
+	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, domain.Input{Message: "m"}, true)})
+	if len(s.endings) != 1 {
+		t.Fatalf("%d endings", len(s.endings))
+	}
+	run := s.endings[0].Run
+	if *run.FinishReason != domain.FinishToolCalls || run.Status != domain.RunCompleted || *run.Message != "" || run.Incomplete() || len(run.ClientCalls()) != 1 {
+		t.Errorf("ended as %+v", run)
+	}
+
+	call := run.ClientCalls()[0]
+	round := domain.CallRound{
+		RunID: clientRun, Calls: []domain.ClientCall{{ToolCallID: call.ID, Name: call.Name, Input: call.Input}},
+		Results: []domain.ClientResult{{ToolCallID: call.ID, Output: json.RawMessage(`"warm"`)}},
+	}
+	turn := `{"seq":1,"kind":"model_turn","turn":{"model":"m","toolCalls":[{"id":"own","name":"count","arguments":{}},{"id":"` + call.ID + `","name":"weather","arguments":{}}]}}`
+	own := `{"seq":2,"kind":"tool_call","tool":{"call":{"id":"own","name":"count","status":"completed","input":{},"output":42,"durationMs":1}}}`
+	brought, err := json.Marshal([]domain.Exchange{{Rounds: []domain.CallRound{round}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		in    domain.Input
+		turns []sessiondb.Turn
+		want  string
+	}{
+		"the results of the last message": {
+			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Answer: "b"}, {Rounds: []domain.CallRound{round}}}},
+			nil,
+			`user a|assistant b|user m|assistant own ` + call.ID + `|tool 42|tool "warm"`,
+		},
+		"an earlier message with its answer": {
+			domain.Input{Message: "m", History: []domain.Exchange{{Message: "a", Rounds: []domain.CallRound{round}, Answer: "b"}}},
+			nil,
+			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
+		},
+		"an earlier run of the session": {
+			domain.Input{Message: "m"},
+			[]sessiondb.Turn{{Seq: 1, Message: "a"}, {Seq: 2, Message: "a", Answer: "b", Earlier: brought}},
+			`user a|assistant own ` + call.ID + `|tool 42|tool "warm"|assistant b|user m`,
+		},
+	} {
+		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}}), turns: tt.turns}
+		s.journals = map[string][][]byte{clientRun: {[]byte(turn), []byte(own)}}
+		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, tt.in, true)})
+		if len(s.model.Requests()) != 1 {
+			t.Fatalf("%s: endings %+v", name, s.endings)
+		}
+		var seen []string
+		for _, m := range s.model.Requests()[0].Messages {
+			line := strings.TrimSpace(string(m.Role) + " " + m.Text)
+			for _, c := range m.ToolCalls {
+				line += " " + c.ID
+			}
+			if m.Result != nil {
+				line += " " + string(m.Result.Output)
+			}
+			seen = append(seen, line)
+		}
+		if got := strings.Join(seen, "|"); got != tt.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// The tools of an MCP server are known only when the run starts.
+func TestAClientsToolWithATakenName(t *testing.T) {
+	t.Parallel()
+	s := &testEnv{model: scripted.New("stage/first", asksWeather()), tools: []tool.Tool{payTool{}}}
+	s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: bytes.ReplaceAll(toolsOf(t, domain.Input{Message: "m"}, true), []byte("weather"), []byte("pay"))})
+	if len(s.endings) != 1 || s.endings[0].Run.Error == nil || s.endings[0].Run.Error.Code != "tool_name_taken" ||
+		!strings.Contains(s.endings[0].Run.Error.Message, "pay") || len(s.model.Requests()) != 0 {
+		t.Errorf("endings %+v", s.endings)
+	}
+}
