@@ -319,6 +319,9 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 
+	if !w.has(RoleTool) && !w.has(RoleIngest) {
+		w.deps.Store.Seals.OpenContents(box) // attachments may be encrypted
+	}
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
@@ -334,8 +337,8 @@ func (w *Workers) setUpAgent() error {
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
-		Budgets: st.Budgets,
-		Bus:     w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Budgets: st.Budgets, Attachments: st.Blobs,
+		Bus: w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }

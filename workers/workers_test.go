@@ -69,6 +69,7 @@ type envConfig struct {
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
+	files      int64 // FILES_PER_ORGANIZATION
 }
 
 // newTestEnvOn starts a worker on an existing database, which may already contain an organization.
@@ -104,7 +105,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles,
+		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles, Documents: config.Documents{FilesPerOrganization: on.files},
 	}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: on.metrics})
 	if err != nil {
 		t.Fatal(err)

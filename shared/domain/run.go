@@ -61,6 +61,8 @@ type Run struct {
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
+	// Attachments are the images and documents of the request, as they were sent.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
 	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.

@@ -37,6 +37,7 @@ type Submission struct {
 	Previous     *string           // the run of the session that this one continues; nil: the preceding one; empty: none
 	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
 	Options      domain.RunOptions // what the request asks besides its message
+	Attachments  []Attachment      // as the request contains them; acceptance stores them and adds them to Options
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -84,6 +85,7 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "previous", *s.Previous)
 	}
 	asked = append(asked, s.Sent...)
+	asked = append(asked, s.sentAttachments()...)
 	if !s.Options.IsZero() {
 		asked = append(asked, "options", string(contract.Canonical(s.options())))
 	}
@@ -200,13 +202,16 @@ type Submitter struct {
 	streams     *stream.Hub
 	readers     *readers.Watch
 	runDeadline time.Duration // counted from acceptance
+
+	attacher     Attacher // nil: requests have no attachments
+	maxFileBytes int64
 }
 
 // NewSubmitter returns a Submitter.
 func NewSubmitter(
 	s *store.Store, d *Dispatcher, streams *stream.Hub, watch *readers.Watch, runDeadline time.Duration,
 ) *Submitter {
-	return &Submitter{s, d, streams, watch, runDeadline}
+	return &Submitter{store: s, dispatch: d, streams: streams, readers: watch, runDeadline: runDeadline}
 }
 
 // Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
@@ -280,15 +285,25 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	if err := s.Prepare(ctx); err != nil {
 		return nil, err
 	}
+	files, err := r.resolveAttachments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	run, err := s.NewRun(r.runDeadline)
 	if err != nil {
 		return nil, err
 	}
 	run.Fingerprint = s.fingerprint()
+	if err := r.linkAttachments(ctx, &run, files); err != nil {
+		return nil, err
+	}
 
 	// The caller subscribes to the run's events here, so it misses none of them.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repairs a failure
+		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
+	}
 	if err == nil && sub.waits && !run.OwnSession {
 		r.readers.Next(readers.SessionFor(run.SessionKey), run.ID)
 	}

@@ -42,6 +42,8 @@ type NewRun struct {
 	Hold           time.Duration // delay before the run may start; 0: none
 	Previous       *string       // the run of the session that it continues; nil: the preceding one; empty: none
 	Late           bool          // the run may finish before it is accepted
+
+	Attachments []domain.Attachment // as in Input; for AsStored
 }
 
 // Size is the approximate number of bytes that the run adds to a statement.
@@ -359,7 +361,7 @@ func (r NewRun) AsStored(created time.Time, version int) rundb.StoredRun {
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
 			SessionID: r.SessionID, PreviousRunID: rundb.NamedRun(r.Previous),
 			Trigger:        domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
-			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
+			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created), Attachments: r.Attachments,
 		},
 	}
 	if r.AgentID != "" {

@@ -19,8 +19,9 @@ type Input struct {
 	Message      string
 	Data         json.RawMessage // further input, a JSON object; marked untrusted for the model; nil for none
 	Model        llm.Model
-	Tools        *tool.Registry // nil for none
-	Contract     *Contract      // the form of the answer; nil: text
+	Tools        *tool.Registry   // nil for none
+	Contract     *Contract        // the form of the answer; nil: text
+	Attachments  []llm.Attachment // sent with the message; their passages have no numbers yet
 	Limits       Limits
 	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
 }
@@ -149,6 +150,9 @@ func New(cfg Config) *Loop {
 // is an *Error or a *Parked, or wraps ctx's cause or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	r := newRun(l, &in, journal, events)
+	if err := r.begin(ctx); err != nil {
+		return r.out, err
+	}
 	steps, err := journal.Load(ctx)
 	if err != nil {
 		return r.out, wrap("loading steps", err)

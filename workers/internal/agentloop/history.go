@@ -82,5 +82,7 @@ func HistoryBudget(in Input) int {
 	for _, s := range in.Tools.Specs() {
 		used += len(s.Name) + len(s.Description) + len(s.Schema)
 	}
+	m := llm.Message{Attachments: in.Attachments}
+	used += m.Size()
 	return max(size-size/4-llm.EstimateTokens(used)-2*tokensPerMessage, 0)
 }

@@ -94,7 +94,7 @@ func (r *run) budgetLeft() (int64, error) {
 // brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
-	if len(r.tools) > 0 && r.in.Contract == nil {
+	if r.cites() && r.in.Contract == nil {
 		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
@@ -140,7 +140,7 @@ func (r *run) request(left int64) llm.Request {
 	}
 	var output json.RawMessage
 	if r.in.Contract != nil {
-		output = r.in.Contract.requestSchema(len(r.tools) > 0)
+		output = r.in.Contract.requestSchema(r.cites())
 	}
 	return llm.Request{
 		Output: output,

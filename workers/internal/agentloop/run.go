@@ -54,6 +54,7 @@ type run struct {
 	bytes    int64           // bytes written by model and tools
 	result   int64           // bytes of the answer, its citations and the tool calls in the run object
 
+	attached bool // a message of the prompt has attachments
 	repaired bool // the model was asked to correct an answer that does not match the contract
 	rejected int  // index in messages of that answer
 	valid    bool // the answer matches the contract; before that, no text is shown
@@ -83,7 +84,7 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 		r.messages = append(r.messages, t.Messages...)
 	}
 	r.own = len(r.messages)
-	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data})
+	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data, Attachments: in.Attachments})
 
 	// The tools stay the same for the whole run, which keeps the provider's prompt cache valid.
 	for _, s := range in.Tools.Specs() {
@@ -93,7 +94,6 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	// A run that fails before the first answer reports the model that it would have called.
 	r.out.Usage.Model = in.Model.Info().Name
 	r.out.OmittedTurns = in.OmittedTurns
-	r.setSystem()
 	return r
 }
 
@@ -108,16 +108,16 @@ func (r *run) setSystem() {
 	}
 
 	// Each rule is added only if it can apply, because every prompt pays for its tokens.
-	if len(r.tools) > 0 || len(r.in.Data) > 0 {
+	if len(r.tools) > 0 || len(r.in.Data) > 0 || r.attached {
 		add(untrustedRule)
 	}
 	switch {
-	case r.in.Contract == nil && len(r.tools) > 0:
+	case r.in.Contract == nil && r.cites():
 		add(citeRule)
 	case r.in.Contract != nil:
 		add(contractRule)
 	}
-	if r.in.Contract != nil && len(r.tools) > 0 {
+	if r.in.Contract != nil && r.cites() {
 		add(envelopeRule)
 	}
 	if r.out.OmittedTurns > 0 {

@@ -270,12 +270,7 @@ func (r *run) applyTool(s *ToolStep) {
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
 
 	// A later call may return a known source again; its passage stays the same.
-	for _, source := range s.Sources {
-		if r.passages[source.ID] == nil {
-			r.sources = append(r.sources, source)
-			r.passages[source.ID] = &passage{source: source}
-		}
-	}
+	r.addSources(s.Sources)
 }
 
 // input returns a call's arguments for the run object. Malformed arguments are returned as text.

@@ -41,6 +41,7 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, 
 	defer r.inputs.leave(room)
 
 	in, err := r.input(ctx, a, turns)
+	defer func() { r.images.leave(a.imageRoom) }()
 	if err != nil {
 		return agentloop.Output{}, err
 	}
@@ -54,6 +55,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	if err != nil {
 		return agentloop.Input{}, err
 	}
+	a.attachments = asked.Attachments
 
 	// The run's row pins the version, so all attempts of a run use the same configuration.
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
@@ -70,10 +72,11 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
 
-	tools, err := r.tools.For(ctx, toolset.Run{
+	run := toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
 		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
-	}, cfg.Tools)
+	}
+	tools, err := r.tools.For(ctx, run, cfg.Tools)
 	if err != nil {
 		return agentloop.Input{}, asRetry(err)
 	}
@@ -89,8 +92,15 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	}
 
 	// The history is selected last: its budget depends on the prompt and the tools.
-	history, err := historyFor(turns, asked)
+	history, at, err := historyFor(turns, asked)
 	if err != nil {
+		return agentloop.Input{}, err
+	}
+	earlier, err := earlierAttachments(turns, at)
+	if err != nil {
+		return agentloop.Input{}, err
+	}
+	if a.imageRoom, err = r.attach(ctx, a, run, &in, asked.Attachments, earlier, history); err != nil {
 		return agentloop.Input{}, err
 	}
 
@@ -114,20 +124,22 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 
 // historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the
 // session follows the history that its request supplied. The history of the current request comes
-// last.
-func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
-	history := make([]agentloop.Turn, 0, len(turns))
-	for _, t := range turns {
+// last. at contains the index of each turn's own exchange; negative: it has none.
+func historyFor(turns []sessiondb.Turn, asked domain.Input) (history []agentloop.Turn, at []int, err error) {
+	history, at = make([]agentloop.Turn, 0, len(turns)), make([]int, len(turns))
+	for i, t := range turns {
 		brought, err := t.Brought()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		history = append(history, plainTurns(brought)...)
+		at[i] = -1
 		if t.Answer != "" {
+			at[i] = len(history)
 			history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
 		}
 	}
-	return append(history, plainTurns(asked.History)...), nil
+	return append(history, plainTurns(asked.History)...), at, nil
 }
 
 // plainTurns converts exchanges that a caller supplied, which have no tool calls.

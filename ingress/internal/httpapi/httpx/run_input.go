@@ -24,7 +24,8 @@ func CheckMessage(found *Problems, field, message string) {
 
 // OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
 type OptionsBody struct {
-	Output Optional[OutputBody] `json:"output"`
+	Output      Optional[OutputBody]       `json:"output"`
+	Attachments Optional[[]AttachmentBody] `json:"attachments"`
 }
 
 // Options checks the fields and returns what they ask for.

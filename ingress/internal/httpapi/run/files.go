@@ -124,6 +124,10 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		return file, nil, err
 	}
 
+	if file.RunID == "" { // an upload that no run has yet
+		_ = content.Close() // read only: nothing can be lost
+		return file, nil, errNoFile()
+	}
 	run, err := find(file.RunID)
 	if err == nil && run.Erased {
 		err = errNoFile()

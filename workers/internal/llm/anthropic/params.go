@@ -63,7 +63,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:
-		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{textBlock(llm.RenderUser(message))}, nil
+		return sdk.MessageParamRoleUser, userBlocks(message), nil
 	case message.Role == llm.RoleTool && message.Result != nil:
 		r := message.Result
 		block := sdk.NewToolResultBlock(callID(r.CallID), llm.RenderToolResult(*r), r.Failed)

@@ -60,7 +60,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	switch {
 	case m.Role == llm.RoleUser:
-		return sdk.UserMessage(llm.RenderUser(m)), nil
+		return newUserMessage(m), nil
 	case m.Role == llm.RoleTool && m.Result != nil:
 		return sdk.ToolMessage(llm.RenderToolResult(*m.Result), m.Result.CallID), nil
 	case m.Role == llm.RoleAssistant:
