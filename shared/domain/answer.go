@@ -6,7 +6,27 @@ import "encoding/json"
 // agent.
 type AnswerSettings struct {
 	// OutputSchema is the JSON Schema that answers must match; nil: answers are text.
-	OutputSchema json.RawMessage `json:"outputSchema"`
+	OutputSchema JSONSchema `json:"outputSchema"`
+}
+
+// JSONSchema is the text of a JSON Schema. In JSON, nil is null.
+type JSONSchema json.RawMessage
+
+// MarshalJSON returns the schema as it was read.
+func (s JSONSchema) MarshalJSON() ([]byte, error) {
+	if s == nil {
+		return []byte("null"), nil
+	}
+	return s, nil
+}
+
+// UnmarshalJSON keeps the text of a schema, or nil for null.
+func (s *JSONSchema) UnmarshalJSON(b []byte) error {
+	*s = nil
+	if string(b) != "null" {
+		*s = append(*s, b...)
+	}
+	return nil
 }
 
 // RunOptions is what a request asks of a run besides its message. A zero value asks for nothing.
@@ -26,7 +46,7 @@ func (o *RunOptions) IsZero() bool {
 // OutputContract is the form of the answer that a request asks for. It takes precedence over the
 // agent's OutputSchema.
 type OutputContract struct {
-	Schema json.RawMessage `json:"schema"`
+	Schema JSONSchema `json:"schema"`
 }
 
 // OutputMismatch is a part of an answer that does not match its schema. Path is a JSON Pointer.

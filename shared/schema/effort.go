@@ -92,6 +92,7 @@ func sizeFor(p jsonschema.Regexp) int {
 // walk visits all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
+	order    []*jsonschema.Schema // the parts, each after the parts that it refers to, except in a circle
 	unknown  bool // a pattern cannot be checked
 	negative bool // in some places an overly permissive match would reject valid arguments
 }
@@ -118,6 +119,7 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 		}
 	}
 
+	w.order = append(w.order, part)
 	return nil
 }
 

@@ -18,6 +18,8 @@ const (
 	maxPlaces = 3
 	maxWord   = 80
 	maxReason = 160 // characters of the message about one location
+	// maxProblems bounds the mismatches that are read: a value may have a million.
+	maxProblems = 2000
 )
 
 // problem is a mismatch and its location.
@@ -64,7 +66,8 @@ func readable(err error) error {
 // sortedProblems returns the distinct problems of a mismatch. Objects have no order; sorting makes
 // messages reproducible.
 func sortedProblems(mismatch *jsonschema.ValidationError) []problem {
-	found := problems(mismatch)
+	left := maxProblems
+	found := problems(mismatch, &left)
 	slices.SortFunc(found, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.path, b.path), strings.Compare(a.reason, b.reason))
 	})
@@ -80,16 +83,24 @@ func (p problem) String() string {
 }
 
 // problems returns the innermost causes of a mismatch. If a value matches none of several
-// alternatives, it returns the problems of the closest alternative.
-func problems(e *jsonschema.ValidationError) []problem {
+// alternatives, it returns the problems of the closest alternative. left is the number of problems
+// that are still read.
+func problems(e *jsonschema.ValidationError, left *int) []problem {
 	if len(e.Causes) == 0 {
+		*left--
 		at := e.InstanceLocation
 		return []problem{{depth: len(at), place: pointer(at), path: jsonPointer(at), reason: reason(e.ErrorKind)}}
 	}
 
 	var all []problem
 	for _, cause := range e.Causes {
-		all = append(all, problems(cause)...)
+		if *left <= 0 {
+			break
+		}
+		all = append(all, problems(cause, left)...)
+	}
+	if len(all) == 0 {
+		return nil
 	}
 
 	switch e.ErrorKind.(type) {

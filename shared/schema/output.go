@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -16,6 +18,7 @@ const (
 	maxOutput      = 1 << 20   // bytes of an answer
 	outputEffort   = 4_000_000 // as maxEffort, for answers
 	maxMismatches  = 20
+	maxPath        = 500 // characters of a mismatch's path; keys come from the answer
 )
 
 var (
@@ -73,7 +76,7 @@ func (s *Schema) Mismatches(answer []byte) []Mismatch {
 		found := sortedProblems(mismatch)
 		list := make([]Mismatch, 0, min(len(found), maxMismatches))
 		for _, p := range found[:min(len(found), maxMismatches)] {
-			list = append(list, Mismatch{Path: p.path, Message: p.reason})
+			list = append(list, Mismatch{Path: truncate.Ellipsis(p.path, maxPath), Message: p.reason})
 		}
 		return list
 	}
@@ -135,7 +138,7 @@ func (w *walk) productive() bool {
 	finite := map[*jsonschema.Schema]bool{}
 	for changed := true; changed; {
 		changed = false
-		for part := range w.seen {
+		for _, part := range w.order { // in this order, one round suffices for a schema without circles
 			if !finite[part] && isFinite(part, finite) {
 				finite[part], changed = true, true
 			}

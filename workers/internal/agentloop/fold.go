@@ -112,10 +112,10 @@ func (f *foldedText) find(quote string) string {
 		if !hasWords(wanted) {
 			return ""
 		}
-		if found := f.index(wanted); found != "" {
+		if found := f.index(wanted, false); found != "" {
 			return found
 		}
-		if found := f.index(strings.TrimRight(wanted, ".,;:。，；：、")); found != "" {
+		if found := f.index(strings.TrimRight(wanted, ".,;:。，；：、"), false); found != "" {
 			return found
 		}
 	}
@@ -123,8 +123,8 @@ func (f *foldedText) find(quote string) string {
 }
 
 // index returns the source's spelling of a normalized text, or "". It never matches a part of a
-// character.
-func (f *foldedText) index(wanted string) string {
+// character. If whole is true, it does not match a part of a word or number either.
+func (f *foldedText) index(wanted string, whole bool) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)
 		if next < 0 {
@@ -135,7 +135,7 @@ func (f *foldedText) index(wanted string) string {
 		// A match may begin or end inside an expanded character such as "…"; the search then
 		// continues.
 		from, to := f.from[at], f.to[at+len(wanted)-1]
-		if from >= 0 && to >= 0 {
+		if from >= 0 && to >= 0 && (!whole || isWhole(f.text, at, at+len(wanted))) {
 			return shorten(f.source[from:to], maxQuote)
 		}
 	}

@@ -79,6 +79,9 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 func HistoryBudget(in Input) int {
 	size := in.Model.Info().ContextTokens
 	used := len(in.System) + len(in.Message) + len(in.Data) + len(untrustedRule) + len(citeRule)
+	if in.Contract != nil {
+		used += len(in.Contract.Raw) + len(contractRule) + len(envelopeRule)
+	}
 	for _, s := range in.Tools.Specs() {
 		used += len(s.Name) + len(s.Description) + len(s.Schema)
 	}

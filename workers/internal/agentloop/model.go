@@ -143,7 +143,7 @@ func (r *run) request(left int64) llm.Request {
 		output = r.in.Contract.requestSchema(r.cites())
 	}
 	return llm.Request{
-		Output: output,
+		Output: output, Correction: r.repaired && len(r.messages) == r.rejected+2,
 		System: r.system, Messages: r.messages, Tools: r.tools, MaxTokens: maxTokens,
 		SessionStart: len(r.in.History) == 0 && r.in.OmittedTurns == 0,
 	}
@@ -168,6 +168,7 @@ func (r *run) shortenHistory(err error) bool {
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages
+	r.rejected -= messages
 	r.out.OmittedTurns += dropped
 	r.setSystem()
 	return true

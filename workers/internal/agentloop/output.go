@@ -2,7 +2,9 @@ package agentloop
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,6 +18,8 @@ import (
 type Contract struct {
 	Raw    json.RawMessage
 	Schema *schema.Schema // compiled from Raw
+
+	object bool // the root of the schema has the type object
 }
 
 // NewContract compiles the schema of an answer.
@@ -24,7 +28,12 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 	if err != nil {
 		return nil, wrap("reading output schema", err)
 	}
-	return &Contract{Raw: raw, Schema: compiled}, nil
+	var root struct {
+		Type any `json:"type"`
+	}
+	c := &Contract{Raw: raw, Schema: compiled}
+	c.object = json.Unmarshal(raw, &root) == nil && root.Type == "object"
+	return c, nil
 }
 
 // Instructions for an answer that must match a schema.
@@ -48,14 +57,17 @@ type valueCitation struct {
 	Source int    `json:"source"`
 }
 
-// requestSchema returns the schema for the provider. If the run has tools, or the data need not be
-// an object, the data is wrapped in an envelope, because providers require an object.
+// enveloped reports whether the model writes the data inside an envelope. It does if the run has
+// tools, and if the data need not be an object, because providers require an object.
+func (c *Contract) enveloped(cites bool) bool { return cites || !c.object }
+
+// requestSchema returns the schema for the provider: that of the data, or of the envelope.
 func (c *Contract) requestSchema(cites bool) json.RawMessage {
-	if !cites && c.isObject() {
+	if !c.enveloped(cites) {
 		return c.Raw
 	}
 
-	properties := `"data":` + string(moveReferences(c.Raw, "#/properties/data"))
+	properties := `"data":` + string(schema.Embed(c.Raw, "#/properties/data"))
 	if cites {
 		properties += `,"citations":{"type":"array","items":{"type":"object","additionalProperties":false,` +
 			`"properties":{"path":{"type":"string"},"source":{"type":"integer"}},"required":["path","source"]}}`
@@ -63,56 +75,18 @@ func (c *Contract) requestSchema(cites bool) json.RawMessage {
 	return json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` + properties + `},"required":["data"]}`)
 }
 
-// isObject reports whether the schema's root has the type object.
-func (c *Contract) isObject() bool {
-	var root struct {
-		Type string `json:"type"`
-	}
-	return json.Unmarshal(c.Raw, &root) == nil && root.Type == "object"
-}
-
-// moveReferences returns a schema whose references within the document begin with root.
-func moveReferences(raw json.RawMessage, root string) json.RawMessage {
-	var doc any
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if d.Decode(&doc) != nil {
-		return raw
-	}
-	var move func(v any)
-	move = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			if ref, ok := v["$ref"].(string); ok && (ref == "#" || strings.HasPrefix(ref, "#/")) {
-				v["$ref"] = root + ref[1:]
-			}
-			for _, inner := range v {
-				move(inner)
-			}
-		case []any:
-			for _, inner := range v {
-				move(inner)
-			}
-		}
-	}
-	move(doc)
-	moved, err := json.Marshal(doc)
-	if err != nil {
-		return raw
-	}
-	return moved
-}
-
-// read returns the data of an answer and its citations, or the mismatches. An answer without the
-// envelope is accepted, because not every provider enforces the schema.
-func (c *Contract) read(text string) (data json.RawMessage, cited []valueCitation, wrong []schema.Mismatch) {
+// read returns the data of an answer and its citations, or the mismatches. An answer that lacks the
+// requested envelope is accepted, because not every provider enforces the schema.
+func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cited []valueCitation, wrong []schema.Mismatch) {
 	answer := []byte(unfenced(text))
-	var e envelope
-	d := json.NewDecoder(bytes.NewReader(answer))
-	d.DisallowUnknownFields()
-	if d.Decode(&e) == nil && len(e.Data) > 0 {
-		if wrong = c.Schema.Mismatches(e.Data); len(wrong) == 0 {
-			return compact(e.Data), e.Citations, nil
+	if enveloped {
+		var e envelope
+		d := json.NewDecoder(bytes.NewReader(answer))
+		d.DisallowUnknownFields()
+		if d.Decode(&e) == nil && len(e.Data) > 0 {
+			if wrong = c.Schema.Mismatches(e.Data); len(wrong) == 0 {
+				return compact(e.Data), e.Citations, nil
+			}
 		}
 	}
 
@@ -151,9 +125,10 @@ func compact(raw []byte) json.RawMessage {
 }
 
 // finishData converts the last answer to the run's output if it matches the contract. If it does
-// not, the run is asked once more: again is true, and the prompt contains the problems.
+// not, the model is asked once more: again is true, and the prompt contains the problems. The
+// rejected answer is not recorded, so a worker that continues the run asks from the beginning.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
-	data, cited, wrong := r.in.Contract.read(t.Text)
+	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(len(r.tools) > 0))
 	if len(wrong) > 0 {
 		if r.repaired {
 			r.countTurn(t)
@@ -170,6 +145,7 @@ func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bo
 	t.Text = string(data)
 	t.Citations, t.CitationsRemoved = r.passages.valueCitations(t.Text, cited)
 	r.out.Data, r.valid = data, true
+	r.result += int64(len(data)) // the run object contains the data in addition to its text
 	r.show(t.Text)
 	r.send(Event{Type: EventOutput, Step: r.seq + 1, Data: data})
 	out, err = r.finish(t, stop)
@@ -182,41 +158,77 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 	r.repaired, r.rejected = true, len(r.messages)
 	var problems strings.Builder
 	for _, m := range wrong {
-		_, _ = problems.WriteString("- " + m.Path + ": " + m.Message + "\n") // never fails
+		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
 	}
+	r.bytes += int64(len(t.Text) + problems.Len())
 	r.messages = append(r.messages,
 		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
 		llm.Message{Role: llm.RoleUser, Text: repairRule + problems.String()})
 }
 
+// maxNamed is the number of mismatches in the message of an error, for clients that see no others.
+const maxNamed = 3
+
 // outputInvalid returns the error of a run whose answer does not match its schema.
 func outputInvalid(wrong []schema.Mismatch) *Error {
-	e := limitError(CodeOutputInvalid, "The answer does not match the output schema.")
+	text := "The answer does not match the output schema"
+	for i, m := range wrong {
+		switch {
+		case i == maxNamed:
+			text += "; and more"
+		case i < maxNamed:
+			text += "; " + strings.TrimPrefix(m.Path+": "+m.Message, ": ")
+		}
+	}
+	e := limitError(CodeOutputInvalid, strings.Replace(text, ";", ":", 1)+".")
 	for _, m := range wrong {
 		e.Mismatches = append(e.Mismatches, domain.OutputMismatch(m))
 	}
 	return e
 }
 
+// Bounds of the citations that are checked: the sources of one value, and all lookups of values in
+// sources. A lookup reads the whole source.
+const (
+	maxValueSources = 8
+	maxLookups      = 2 * maxCitations
+)
+
 // valueCitations returns the valid citations of values in data, a compact JSON text, in the order of
-// the values. A citation is valid if its path is a string or number that stands in its source.
+// the values. A citation is valid if its path is that of a string or number that stands in its
+// source. A repeated citation counts once.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
-	values := scalars(data)
-	removed = len(cited)
-	runes := runeCounter{text: data}
-	for _, v := range values {
-		for _, c := range cited {
-			if c.Path != v.path || len(valid) == maxCitations {
+	sources := map[string][]int{} // by path
+	for _, c := range cited {
+		known := sources[c.Path]
+		if slices.Contains(known, c.Source) {
+			continue
+		}
+		if removed++; len(known) < maxValueSources {
+			sources[c.Path] = append(known, c.Source)
+		}
+	}
+	if removed == 0 {
+		return nil, 0
+	}
+
+	lookups, runes := 0, runeCounter{text: data}
+	for _, v := range scalars(data) {
+		var from, to int
+		if len(sources[v.path]) > 0 {
+			from, to = runes.at(v.from), runes.at(v.to)
+		}
+		for _, number := range sources[v.path] {
+			if lookups++; lookups > maxLookups || len(valid) == maxCitations || p[number] == nil {
 				continue
 			}
-			quote, _, ok := p.check(c.Source, []string{v.text})
-			if !ok || quote == "" {
+			words := p[number].value(v)
+			if words == "" {
 				continue
 			}
 			removed--
-			one := p[c.Source].source
-			one.CitedText, one.Path = quote, v.path
-			one.StartIndex, one.EndIndex = runes.at(v.from), runes.at(v.to)
+			one := p[number].source
+			one.CitedText, one.Path, one.StartIndex, one.EndIndex = words, v.path, from, to
 			valid = append(valid, one)
 		}
 	}
@@ -226,6 +238,7 @@ func (p passages) valueCitations(data string, cited []valueCitation) (valid []do
 // scalar is a string or number in a JSON text.
 type scalar struct {
 	path     string // JSON Pointer
+	number   bool
 	text     string // the string's characters, or the number as written
 	from, to int    // offsets in bytes of the value in the JSON text
 }
@@ -247,7 +260,7 @@ func scalars(data string) (found []scalar) {
 		if kind == '"' {
 			from = to - quotedLength(data[:to])
 		}
-		found = append(found, scalar{string(d.StackPointer()), text, from, to})
+		found = append(found, scalar{string(d.StackPointer()), kind == '0', text, from, to})
 	}
 }
 

@@ -24,6 +24,8 @@ type passage struct {
 	source domain.Citation
 	folded *foldedText // nil until a quote is looked up
 	parts  []segment   // nil until a quote is chosen
+
+	numbers map[string]string // the spellings of the numbers by their amounts; nil until a number is looked up
 }
 
 // segment is a sentence of a passage, or a piece of a long sentence.

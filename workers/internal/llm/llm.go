@@ -35,6 +35,9 @@ type Request struct {
 	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
 	// the JSON as Response.Text. It need not match the schema.
 	Output json.RawMessage
+	// Correction reports that the last two messages are an answer that does not match Output, and what
+	// is wrong with it.
+	Correction bool
 	// SessionStart reports that the session has no earlier answer.
 	SessionStart bool
 }

@@ -119,7 +119,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 	if len(raw) == 0 {
 		return nil, nil //nolint:nilnil // no contract is not an error
 	}
-	return agentloop.NewContract(raw)
+	return agentloop.NewContract(json.RawMessage(raw))
 }
 
 // historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the

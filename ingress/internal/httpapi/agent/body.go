@@ -177,5 +177,5 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	}
 
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
-	a.OutputSchema = f.OutputSchema.Or(a.OutputSchema)
+	a.OutputSchema = domain.JSONSchema(f.OutputSchema.Or(json.RawMessage(a.OutputSchema)))
 }

@@ -32,7 +32,7 @@ type OptionsBody struct {
 func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
 	if b.Output.Set {
 		CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
-		asked.Output = &domain.OutputContract{Schema: b.Output.Value.Schema}
+		asked.Output = &domain.OutputContract{Schema: domain.JSONSchema(b.Output.Value.Schema)}
 	}
 	return asked
 }

@@ -42,6 +42,8 @@
 //     or "plot" before it, plots the numbers.
 //   - The answer contains the program's output and files, or the error that ended it.
 //
+// If the answer must match a schema, the model fills the schema: see package fill.
+//
 // "offline/echo" answers "echo: " and the message.
 //
 // Both give the same answer to the same request, and end it after Request.MaxTokens tokens. Their tokens are whitespace-separated words: of

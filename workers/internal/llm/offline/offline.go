@@ -102,9 +102,13 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		return res, nil
 	}
 
-	res.Text = p.answer()
-	if req.SessionStart {
-		res.Text = notice + res.Text
+	switch {
+	case len(req.Output) > 0:
+		res.Text = p.filled(req.Output)
+	case req.SessionStart:
+		res.Text = notice + p.answer()
+	default:
+		res.Text = p.answer()
 	}
 	res.Text, res.StopReason = limited(res.Text, req.MaxTokens)
 	res.Usage.OutputTokens = countWords(res.Text)
@@ -124,9 +128,13 @@ type prompt struct {
 	attachments []llm.Attachment // that the message is about
 }
 
-// read parses a request. The last user message is the message to answer.
+// read parses a request. The last user message is the message to answer. A request to correct an
+// answer has the same answer again.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
+	if req.Correction {
+		req.Messages = req.Messages[:max(len(req.Messages)-2, 0)]
+	}
 	i := lastUser(req.Messages)
 	if i < 0 {
 		return p

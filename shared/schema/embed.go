@@ -1,0 +1,106 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// Embed returns a schema for use inside another document, at the JSON Pointer at, for example
+// "#/properties/data". References within the schema begin with at. The order of its members is kept.
+func Embed(raw json.RawMessage, at string) json.RawMessage {
+	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at}
+	e.in.UseNumber()
+	if e.value(aSchema, "") != nil {
+		return raw // not JSON; callers embed compiled schemas
+	}
+	return e.out.Bytes()
+}
+
+// embedding copies a schema.
+type embedding struct {
+	in  *json.Decoder
+	out bytes.Buffer
+	at  string
+}
+
+// position says what a value in a schema is.
+type position int
+
+const (
+	aSchema position = iota
+	schemas          // an object whose values are schemas
+	plainJSON
+)
+
+// literals are the keywords whose values are any JSON.
+var literals = setFor(`const default enum examples`)
+
+// within returns the position of an object's member.
+func (p position) within(key string) position {
+	switch {
+	case p == schemas:
+		return aSchema
+	case p == plainJSON || literals[key]:
+		return plainJSON
+	case schemaMaps[key]:
+		return schemas
+	default:
+		return aSchema
+	}
+}
+
+// value copies the next value. key is its name in an object.
+func (e *embedding) value(is position, key string) error {
+	token, err := e.in.Token()
+	if err != nil {
+		return err //nolint:wrapcheck // Embed drops it
+	}
+	if opening, ok := token.(json.Delim); ok {
+		return e.inner(is, opening)
+	}
+	if ref, ok := token.(string); ok && is == aSchema && key == "$ref" && (ref == "#" || strings.HasPrefix(ref, "#/")) {
+		token = e.at + ref[1:]
+	}
+	return e.write(token)
+}
+
+// inner copies the rest of an object or a list.
+func (e *embedding) inner(is position, opening json.Delim) error {
+	e.out.WriteByte(byte(opening))
+	for first := true; e.in.More(); first = false {
+		if !first {
+			e.out.WriteByte(',')
+		}
+		within, key := is, ""
+		if opening == '{' {
+			name, err := e.in.Token()
+			if err != nil {
+				return err //nolint:wrapcheck // Embed drops it
+			}
+			if err := e.write(name); err != nil {
+				return err
+			}
+			e.out.WriteByte(':')
+			key, _ = name.(string)
+			within = is.within(key)
+		}
+		if err := e.value(within, key); err != nil {
+			return err
+		}
+	}
+	closing, err := e.in.Token()
+	if err != nil {
+		return err //nolint:wrapcheck // Embed drops it
+	}
+	delim, _ := closing.(json.Delim)
+	e.out.WriteByte(byte(delim))
+	return nil
+}
+
+// write writes a token other than a bracket.
+func (e *embedding) write(token any) error {
+	text, err := json.Marshal(token)
+	e.out.Write(text)
+	return err //nolint:wrapcheck // Embed drops it
+}

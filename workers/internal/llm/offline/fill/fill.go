@@ -1,0 +1,404 @@
+package fill
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/workers/internal/llm"
+)
+
+// Bounds of what is written.
+const (
+	maxDepth = 24
+	maxNodes = 5_000 // values of the schema that are visited
+	maxItems = 50    // of a list, unless its schema requires more
+	maxPad   = 1_000 // items or characters that a schema can require
+)
+
+// Input is what values are taken from.
+type Input struct {
+	Message string
+	Data    json.RawMessage // sent along with the message; nil: none
+	Results []llm.ToolResult
+	// Rank returns the part of a source's text that answers the message best.
+	Rank func(source domain.Citation) string
+}
+
+// filler fills one schema.
+type filler struct {
+	root    *node
+	texts   []*text // the message, then the texts of sources
+	objects []any   // the data and the tool results
+	left    int     // values of the schema that may still be visited
+}
+
+// Answer returns JSON for a schema. It matches the schema unless the schema requires a value that
+// the rules do not find. If the schema has citations of values, they name the sources in which the
+// values stand.
+func Answer(schema json.RawMessage, in Input) string {
+	root, ok := parse(schema).(*node)
+	if !ok {
+		return "null"
+	}
+
+	f := &filler{root: root, left: maxNodes, texts: []*text{newText(in.Message)}}
+	f.objects = append(f.objects, parse(in.Data))
+	var sources []domain.Citation
+	for _, r := range in.Results {
+		if r.Failed {
+			continue
+		}
+		f.objects = append(f.objects, parse(r.Output))
+		sources = append(sources, r.Sources...)
+	}
+	for _, s := range sources {
+		f.texts = append(f.texts, newText(in.Rank(s)))
+	}
+	for _, s := range sources {
+		f.texts = append(f.texts, newText(s.CitedText))
+	}
+
+	data := citedData(root)
+	if data == nil {
+		raw, _ := f.value(root, "", f.texts, 0)
+		return raw
+	}
+	raw, _ := f.value(data, "", f.texts, 0)
+	return `{"data":` + raw + `,"citations":` + cite(raw, sources) + `}`
+}
+
+// citedData returns the schema of the data if the schema asks for citations beside it, or nil.
+func citedData(root *node) *node {
+	properties := root.child("properties")
+	if properties == nil || !slices.Equal(properties.names, []string{"data", "citations"}) {
+		return nil
+	}
+	items := properties.child("citations").child("items")
+	if items == nil || items.child("properties") == nil || !slices.Equal(items.child("properties").names, []string{"path", "source"}) {
+		return nil
+	}
+	return properties.child("data")
+}
+
+// value returns the JSON of a value for a schema, and whether a part of it was found in the texts.
+// name is that of the field.
+func (f *filler) value(s *node, name string, in []*text, depth int) (raw string, found bool) {
+	if f.left--; s == nil || f.left < 0 || depth > maxDepth {
+		return "null", false
+	}
+	s = f.resolve(s)
+	if fixed, ok := s.values["const"]; ok {
+		return write(fixed), false
+	}
+	if raw, found, ok := f.alternative(s, name, in, depth); ok {
+		return raw, found
+	}
+
+	_, null := s.types()
+	switch kind := s.kind(); {
+	case s.list("enum") != nil:
+		raw, found = f.choice(s, name, in)
+		null = null && slices.Contains(s.list("enum"), nil)
+	case kind == "object":
+		raw, found = f.object(s, name, in, depth)
+	case kind == "array":
+		raw, found = f.array(s, name, in, depth)
+	case kind == "null":
+		return "null", false
+	default:
+		raw, found = f.scalar(s, kind, name, in)
+	}
+	if fallback, ok := s.values["default"]; ok && !found {
+		return write(fallback), false
+	}
+	if null && !found {
+		return "null", false
+	}
+	return raw, found
+}
+
+// alternative returns the first alternative of anyOf or oneOf for which something was found;
+// otherwise null if that is one of them, or the first.
+func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw string, found, ok bool) {
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		all := s.list(keyword)
+		if len(all) == 0 {
+			continue
+		}
+		first, null := "", false
+		for _, one := range all {
+			sub, isNode := one.(*node)
+			if !isNode {
+				continue
+			}
+			if sub.text("type") == "null" {
+				null = true
+				continue
+			}
+			raw, found := f.value(merge(without(s, keyword), f.resolve(sub)), name, in, depth+1)
+			if found {
+				return raw, true, true
+			}
+			if first == "" {
+				first = raw
+			}
+		}
+		if null || first == "" {
+			first = "null"
+		}
+		return first, false, true
+	}
+	return "", false, false
+}
+
+// object fills the properties of an object.
+func (f *filler) object(s *node, name string, in []*text, depth int) (raw string, found bool) {
+	properties := s.child("properties")
+	if properties == nil {
+		properties = &node{}
+	}
+	if len(properties.names) == 0 && len(s.list("required")) == 0 {
+		return f.free(s, name, in)
+	}
+
+	var b strings.Builder
+	add := func(name, raw string) {
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(write(name) + ":" + raw)
+	}
+	for _, name := range properties.names {
+		raw, ok := f.value(properties.child(name), name, in, depth+1)
+		if ok || s.requires(name) {
+			add(name, raw)
+		}
+		found = found || ok
+	}
+	for _, required := range s.list("required") {
+		name, _ := required.(string)
+		if _, known := properties.values[name]; !known {
+			raw, _ := f.value(s.child("additionalProperties"), name, in, depth+1)
+			add(name, raw)
+		}
+	}
+	return "{" + b.String() + "}", found
+}
+
+// free fills an object whose properties the schema does not name: with the object in the message, or
+// with its pairs such as "watts: 7".
+func (f *filler) free(s *node, name string, in []*text) (raw string, found bool) {
+	if more, ok := s.values["additionalProperties"].(bool); ok && !more || name != "" && s.values["additionalProperties"] == nil {
+		return "{}", false
+	}
+	if len(in) == 0 {
+		return "{}", false
+	}
+	if object := in[0].object(); object != "" {
+		return object, true
+	}
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, pair := range in[0].pairs() {
+		if seen[pair[0]] {
+			continue
+		}
+		seen[pair[0]] = true
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(write(pair[0]) + ":" + write(pair[1]))
+	}
+	if b.Len() == 0 && name == "" {
+		b.WriteString(`"message":` + write(clip(in[0].s, 300)))
+	}
+	return "{" + b.String() + "}", b.Len() > 0
+}
+
+// array fills a list.
+func (f *filler) array(s *node, name string, in []*text, depth int) (raw string, found bool) {
+	var items []string
+	for _, one := range s.list("prefixItems") {
+		sub, _ := one.(*node)
+		raw, ok := f.value(sub, name, in, depth+1)
+		items, found = append(items, raw), found || ok
+	}
+
+	most := min(s.count("maxItems", maxItems), max(maxItems, s.count("minItems", 0)))
+	if of := s.child("items"); of != nil && len(items) < most {
+		unique, _ := s.values["uniqueItems"].(bool)
+		for _, raw := range f.items(f.resolve(of), name, in, depth) {
+			if len(items) == most {
+				break
+			}
+			if !unique || !slices.Contains(items, raw) {
+				items, found = append(items, raw), true
+			}
+		}
+	}
+	for len(items) < min(s.count("minItems", 0), maxPad) && f.left > 0 {
+		raw, _ := f.value(s.child("items"), name, nil, depth+1)
+		items = append(items, raw)
+	}
+	return "[" + strings.Join(items, ",") + "]", found
+}
+
+// items returns what the texts contain for the items of a list. The first text that contains any
+// counts.
+func (f *filler) items(of *node, name string, in []*text, depth int) (items []string) {
+	if kind := of.kind(); kind == "array" || kind == "object" {
+		return f.itemObjects(of, name, in, depth)
+	}
+	for _, t := range in {
+		for _, listed := range t.listed(name) {
+			if raw, ok := f.value(of, "", []*text{newText(listed)}, depth+1); ok {
+				items = append(items, raw)
+			} else if of.kind() == "string" && of.list("enum") == nil && fits(of, listed) {
+				items = append(items, write(listed))
+			}
+		}
+		for len(items) < maxItems && f.left > 0 && len(t.listed(name)) == 0 {
+			raw, ok := f.value(of, singular(name), []*text{t}, depth+1)
+			if !ok || slices.Contains(items, raw) {
+				break
+			}
+			items = append(items, raw)
+		}
+		if len(items) > 0 {
+			return items
+		}
+	}
+	return nil
+}
+
+// itemObjects returns an object for each part of the first text that has at least one.
+func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (items []string) {
+	objects := f.objects
+	for _, v := range f.named(name) {
+		list, _ := v.([]any)
+		for _, one := range list[:min(len(list), maxItems)] {
+			f.objects = []any{one}
+			if raw, ok := f.value(of, "", nil, depth+1); ok {
+				items = append(items, raw)
+			}
+		}
+	}
+	f.objects = objects
+	if len(items) > 0 {
+		return items
+	}
+	for _, t := range in {
+		for _, part := range t.parts() {
+			if raw, ok := f.value(of, singular(name), []*text{newItem(part)}, depth+1); ok && len(items) < maxItems {
+				items = append(items, raw)
+			}
+		}
+		if len(items) > 0 {
+			return items
+		}
+	}
+	return items
+}
+
+// named returns the values that the data and the tool results have under a name.
+func (f *filler) named(name string) (found []any) {
+	var look func(v any, depth int)
+	look = func(v any, depth int) {
+		switch v := v.(type) {
+		case *node:
+			for _, key := range v.names {
+				if plain(key) == plain(name) {
+					found = append(found, v.values[key])
+				}
+			}
+			for _, key := range v.names {
+				if depth < 4 && len(found) < maxItems {
+					look(v.values[key], depth+1)
+				}
+			}
+		case []any:
+			for _, one := range v[:min(len(v), maxItems)] {
+				if depth < 4 {
+					look(one, depth+1)
+				}
+			}
+		}
+	}
+	if name != "" {
+		for _, object := range f.objects {
+			look(object, 0)
+		}
+	}
+	return found
+}
+
+// plain is a name without case and separators.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+}
+
+// singular is the name of an item of a list.
+func singular(name string) string { return strings.TrimSuffix(name, "s") }
+
+// write returns the JSON of a value.
+func write(v any) string {
+	switch v := v.(type) {
+	case *node:
+		members := make([]string, len(v.names))
+		for i, name := range v.names {
+			members[i] = write(name) + ":" + write(v.values[name])
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	case []any:
+		items := make([]string, len(v))
+		for i, one := range v {
+			items[i] = write(one)
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	default:
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if e.Encode(v) != nil {
+			return "null" // unreachable: parsed JSON can be encoded
+		}
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+}
+
+// maxCited bounds the citations of an answer.
+const maxCited = 100
+
+// cite returns the citations of the values that stand in a source.
+func cite(data string, sources []domain.Citation) string {
+	texts := make([]*text, len(sources))
+	for i, s := range sources {
+		texts[i] = newText(s.CitedText)
+	}
+	var all []string
+	var walk func(v any, path string)
+	walk = func(v any, path string) {
+		switch v := v.(type) {
+		case *node:
+			for _, name := range v.names {
+				walk(v.values[name], path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+			}
+		case []any:
+			for i, one := range v {
+				walk(one, path+"/"+strconv.Itoa(i))
+			}
+		case string, json.Number:
+			for i, t := range texts {
+				if len(all) < maxCited && t.contains(v) {
+					all = append(all, `{"path":`+write(path)+`,"source":`+strconv.Itoa(sources[i].ID)+`}`)
+					return
+				}
+			}
+		}
+	}
+	walk(parse([]byte(data)), "")
+	return "[" + strings.Join(all, ",") + "]"
+}

@@ -1,0 +1,250 @@
+package fill
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// scalar fills a string, a number or a boolean: with a value that follows its name in the message, a
+// value of that name in the data or a tool result, or a value of its form in a text.
+func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, found bool) {
+	find := finderFor(s, kind, name)
+	for i, t := range in {
+		if raw, ok := find(t, true); ok {
+			return raw, true
+		}
+		if i > 0 || len(f.texts) == 0 || t != f.texts[0] {
+			continue
+		}
+		if raw, ok := f.fromObjects(s, kind, name); ok {
+			return raw, true
+		}
+	}
+	if len(in) == 0 {
+		if raw, ok := f.fromObjects(s, kind, name); ok {
+			return raw, true
+		}
+	}
+	for _, t := range in {
+		if raw, ok := find(t, false); ok {
+			return raw, true
+		}
+	}
+	return empty(s, kind), false
+}
+
+// fromObjects returns the value that the data or a tool result has under a name, if it has the type
+// of the schema.
+func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool) {
+	for _, v := range f.named(name) {
+		switch v := v.(type) {
+		case string:
+			if kind == "string" && fits(s, v) {
+				return write(v), true
+			}
+		case json.Number:
+			if amount, ok := fitting(s, kind, v.String()); ok {
+				return amount, true
+			}
+		case bool:
+			if kind == "boolean" {
+				return write(v), true
+			}
+		}
+	}
+	return "", false
+}
+
+// finder finds a value in a text: after its name, or only by its form. It marks the value as used.
+type finder func(t *text, named bool) (raw string, found bool)
+
+// finderFor returns the finder for a schema and the name of a field.
+func finderFor(s *node, kind, name string) finder {
+	words := nameWords(name)
+	switch kind {
+	case "boolean":
+		return func(t *text, named bool) (string, bool) { return t.truth(words, named) }
+	case "integer", "number":
+		return func(t *text, named bool) (string, bool) {
+			return t.take(t.numbers, words, named, func(v string) (string, bool) { return fitting(s, kind, v) })
+		}
+	case "string":
+		return stringFinder(s, name, words)
+	default: // an unknown type
+		return func(*text, bool) (string, bool) { return "", false }
+	}
+}
+
+// Words in the names of fields that say which form a string has.
+var (
+	dateWords   = setFor(`date day due deadline birthday until since from`)
+	nameNames   = setFor(`name names person people customer client author company organization organisation vendor supplier city country place contact recipient sender owner employee user who brand product title item`)
+	textNames   = setFor(`message text summary description body content question query subject input prompt topic`)
+	codeNames   = setFor(`id code sku reference ref number no order invoice ticket serial`)
+	unitNames   = setFor(`unit currency`)
+	linkNames   = setFor(`url uri link website homepage`)
+	personNames = setFor(`email mail`)
+)
+
+// stringFinder returns the finder for a string.
+func stringFinder(s *node, name string, words []string) finder {
+	accept := func(v string) (string, bool) { return write(v), fits(s, v) }
+	last := ""
+	if len(words) > 0 {
+		last = words[len(words)-1]
+	}
+	format := s.text("format")
+	form := func(spans func(*text) []span) finder {
+		return func(t *text, named bool) (string, bool) { return t.take(spans(t), words, named, accept) }
+	}
+	switch {
+	case s.text("pattern") != "":
+		pattern, err := regexp.Compile(strings.TrimSuffix(strings.TrimPrefix(s.text("pattern"), "^"), "$"))
+		if err != nil {
+			return func(*text, bool) (string, bool) { return "", false }
+		}
+		return form(func(t *text) []span { return t.matches(pattern) })
+	case format == "email" || personNames[last]:
+		return form(func(t *text) []span { return t.emails })
+	case format == "uri" || format == "url" || linkNames[last]:
+		return form(func(t *text) []span { return t.links })
+	case format == "date-time":
+		return func(t *text, named bool) (string, bool) {
+			return t.take(t.dates, words, named, func(v string) (string, bool) { return write(v + "T00:00:00Z"), true })
+		}
+	case format == "date" || format == "" && dateWords[last]:
+		return form(func(t *text) []span { return t.dates })
+	case format == "time" || format == "" && last == "time":
+		return form(func(t *text) []span { return t.times })
+	case unitNames[last]:
+		return form(func(t *text) []span { return t.units })
+	case format == "uuid" || codeNames[last]:
+		return func(t *text, named bool) (string, bool) {
+			if raw, ok := t.take(t.codes, words, named, accept); ok || named {
+				return raw, ok
+			}
+			return t.labelled(words, accept)
+		}
+	}
+	return func(t *text, named bool) (string, bool) {
+		if named {
+			return t.labelled(words, accept)
+		}
+		if nameNames[last] {
+			if raw, ok := t.take(t.names, words, false, accept); ok {
+				return raw, true
+			}
+		}
+		if raw, ok := t.take(t.quotes, words, false, accept); ok {
+			return raw, true
+		}
+		switch {
+		case textNames[last]:
+			return accept(clip(t.s, s.count("maxLength", maxText)))
+		case nameNames[last] || name == "":
+			return t.take(t.nouns, words, false, accept)
+		default:
+			return "", false
+		}
+	}
+}
+
+// choice returns the value of an enumeration that occurs first in a text; otherwise the first value.
+func (f *filler) choice(s *node, name string, in []*text) (raw string, found bool) {
+	all := s.list("enum")
+	for _, t := range in {
+		best, at := "", math.MaxInt
+		for _, v := range all {
+			if where := t.find(v); where >= 0 && where < at && !t.isUsed(where) {
+				best, at = write(v), where
+			}
+		}
+		if best != "" {
+			t.use(at, at+1)
+			return best, true
+		}
+		for _, v := range f.named(name) {
+			if raw := write(v); slices.ContainsFunc(all, func(one any) bool { return write(one) == raw }) {
+				return raw, true
+			}
+		}
+	}
+	for _, v := range all {
+		if v != nil {
+			return write(v), false
+		}
+	}
+	return "null", false
+}
+
+// fits reports whether a string matches the bounds of a schema.
+func fits(s *node, v string) bool {
+	n := utf8.RuneCountInString(v)
+	if n < s.count("minLength", 0) || n > s.count("maxLength", math.MaxInt) || v == "" {
+		return false
+	}
+	if pattern := s.text("pattern"); pattern != "" {
+		re, err := regexp.Compile(pattern)
+		return err == nil && re.MatchString(v)
+	}
+	return true
+}
+
+// fitting returns a number as JSON if it matches the bounds of a schema.
+func fitting(s *node, kind, v string) (raw string, ok bool) {
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil || math.IsInf(n, 0) {
+		return "", false
+	}
+	if whole := math.Trunc(n) == n; kind == "integer" && !whole {
+		return "", false
+	} else if kind == "integer" {
+		v, _, _ = strings.Cut(v, ".")
+	}
+	if limit, ok := s.amount("minimum"); ok && n < limit {
+		return "", false
+	}
+	if limit, ok := s.amount("maximum"); ok && n > limit {
+		return "", false
+	}
+	if limit, ok := s.amount("exclusiveMinimum"); ok && n <= limit {
+		return "", false
+	}
+	if limit, ok := s.amount("exclusiveMaximum"); ok && n >= limit {
+		return "", false
+	}
+	if step, ok := s.amount("multipleOf"); ok && step > 0 && math.Abs(math.Mod(n, step)) > 1e-9 {
+		return "", false
+	}
+	return v, true
+}
+
+// empty returns a value without content that matches the bounds of a schema.
+func empty(s *node, kind string) string {
+	switch kind {
+	case "boolean":
+		return "false"
+	case "integer", "number":
+		candidates := []string{"0"}
+		for _, keyword := range []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"} {
+			if limit, ok := s.amount(keyword); ok {
+				for _, n := range []float64{limit, math.Ceil(limit), math.Floor(limit) + 1, math.Ceil(limit) - 1} {
+					candidates = append(candidates, strconv.FormatFloat(n, 'f', -1, 64))
+				}
+			}
+		}
+		for _, v := range candidates {
+			if raw, ok := fitting(s, kind, v); ok {
+				return raw
+			}
+		}
+		return "0"
+	default:
+		return write(strings.Repeat("-", min(s.count("minLength", 0), maxPad)))
+	}
+}

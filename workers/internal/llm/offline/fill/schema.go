@@ -1,0 +1,240 @@
+package fill
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// node is an object of JSON with the order of its members. A value is a *node, []any, string,
+// json.Number, bool or nil.
+type node struct {
+	names  []string
+	values map[string]any
+}
+
+// parse reads JSON, or returns nil if it is invalid.
+func parse(raw []byte) any {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	v, err := parseValue(d)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func parseValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // parse drops it
+	}
+	opening, ok := token.(json.Delim)
+	if !ok {
+		return token, nil
+	}
+
+	object, list := &node{values: map[string]any{}}, []any{}
+	for d.More() {
+		name := ""
+		if opening == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return nil, err //nolint:wrapcheck // parse drops it
+			}
+			name, _ = token.(string)
+		}
+		v, err := parseValue(d)
+		if err != nil {
+			return nil, err
+		}
+		if opening == '[' {
+			list = append(list, v)
+			continue
+		}
+		object.set(name, v)
+	}
+
+	if _, err := d.Token(); err != nil {
+		return nil, err //nolint:wrapcheck // parse drops it
+	}
+	if opening == '[' {
+		return list, nil
+	}
+	return object, nil
+}
+
+// set sets a member.
+func (n *node) set(name string, v any) {
+	if _, known := n.values[name]; !known {
+		n.names = append(n.names, name)
+	}
+	n.values[name] = v
+}
+
+// get returns a member, or nil.
+func (n *node) get(name string) any {
+	if n == nil {
+		return nil
+	}
+	return n.values[name]
+}
+
+// child returns a member that is an object, or nil.
+func (n *node) child(name string) *node {
+	c, _ := n.get(name).(*node)
+	return c
+}
+
+// list returns a member that is a list, or nil.
+func (n *node) list(name string) []any {
+	l, _ := n.get(name).([]any)
+	return l
+}
+
+// text returns a member that is a string, or "".
+func (n *node) text(name string) string {
+	s, _ := n.get(name).(string)
+	return s
+}
+
+// count returns a member that is a whole number, or other.
+func (n *node) count(name string, other int) int {
+	number, _ := n.get(name).(json.Number)
+	if i, err := strconv.Atoi(number.String()); err == nil {
+		return i
+	}
+	return other
+}
+
+// amount returns a member that is a number.
+func (n *node) amount(name string) (float64, bool) {
+	number, ok := n.get(name).(json.Number)
+	if !ok {
+		return 0, false
+	}
+	f, err := number.Float64()
+	return f, err == nil
+}
+
+// types returns the types that the schema allows without null, and whether it allows null.
+func (n *node) types() (types []string, null bool) {
+	all := n.list("type")
+	if one := n.text("type"); one != "" {
+		all = []any{one}
+	}
+	for _, t := range all {
+		if name, _ := t.(string); name == "null" {
+			null = true
+		} else {
+			types = append(types, name)
+		}
+	}
+	return types, null
+}
+
+// kind returns the type of the values that are written.
+func (n *node) kind() string {
+	types, null := n.types()
+	switch {
+	case len(types) > 0:
+		return types[0]
+	case null:
+		return "null"
+	case n.child("properties") != nil || n.list("required") != nil:
+		return "object"
+	case n.child("items") != nil || n.list("prefixItems") != nil:
+		return "array"
+	default:
+		return "string"
+	}
+}
+
+// requires reports whether a property is required.
+func (n *node) requires(name string) bool { return slices.Contains(n.list("required"), any(name)) }
+
+// maxSteps bounds the references that are followed for one value.
+const maxSteps = 32
+
+// resolve follows references and merges the parts of allOf.
+func (f *filler) resolve(s *node) *node {
+	for range maxSteps {
+		ref := s.text("$ref")
+		if ref == "" {
+			break
+		}
+		target := f.at(ref)
+		if target == nil {
+			return s
+		}
+		rest := without(s, "$ref")
+		s = merge(target, rest)
+	}
+	if parts := s.list("allOf"); len(parts) > 0 && f.left > 0 {
+		f.left--
+		s = without(s, "allOf")
+		for _, part := range parts {
+			if one, ok := part.(*node); ok {
+				s = merge(s, f.resolve(one))
+			}
+		}
+	}
+	return s
+}
+
+// at returns the part of the schema at a reference within the document, or nil.
+func (f *filler) at(ref string) *node {
+	var at any = f.root
+	for key := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
+		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
+		switch inside := at.(type) {
+		case *node:
+			if key != "" {
+				at = inside.values[key]
+			}
+		case []any:
+			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(inside) {
+				at = inside[i]
+			}
+		}
+	}
+	s, _ := at.(*node)
+	return s
+}
+
+// without returns a copy of a schema without a keyword.
+func without(s *node, keyword string) *node {
+	out := &node{values: map[string]any{}}
+	for _, name := range s.names {
+		if name != keyword {
+			out.set(name, s.values[name])
+		}
+	}
+	return out
+}
+
+// merge returns a schema with the keywords of both. The properties and the required names are joined.
+func merge(a, b *node) *node {
+	out := without(a, "")
+	for _, name := range b.names {
+		known, v := out.values[name], b.values[name]
+		switch name {
+		case "properties":
+			if x, ok := known.(*node); ok {
+				if y, ok := v.(*node); ok {
+					v = merge(x, y)
+				}
+			}
+		case "required":
+			if x, ok := known.([]any); ok {
+				if y, ok := v.([]any); ok {
+					v = append(slices.Clone(x), y...)
+				}
+			}
+		}
+		out.set(name, v)
+	}
+	return out
+}
