@@ -20,6 +20,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/store/blobdb"
 	"parley/shared/testkit/openaistub"
+	"parley/shared/testkit/pdf"
 	"parley/workers"
 )
 
@@ -67,6 +68,15 @@ func photo(t *testing.T, width, height int) []byte {
 	return append(append([]byte{0xff, 0xd8, 0xff, 0xe1, 0, byte(len(exif) + 2)}, exif...), b.Bytes()[2:]...)
 }
 
+// manualPDF returns the manual as a PDF.
+func manualPDF() []byte {
+	pages := make([]pdf.Page, len(manual))
+	for i, text := range manual {
+		pages[i].Paragraphs = []string{text}
+	}
+	return pdf.Write(pages...)
+}
+
 func needsSandbox(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -86,19 +96,19 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Fatalf("%+v, %+v", run, run.Error)
 	}
 
-	run = r.result(r.send(agent, "s", "What did the keeper of lighthouse number 3 write down?", sentFile{"log.pdf", "application/pdf", book(4)}))
-	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || run.Citations[0].Page == nil || *run.Citations[0].Page != 3 ||
-		run.Citations[0].Title != "log.pdf" || run.Citations[0].SourceID == nil || !strings.Contains(run.Citations[0].CitedText, "number 3") {
+	run = r.result(r.send(agent, "s", asksForLadders, sentFile{"log.pdf", "application/pdf", manualPDF()}))
+	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || run.Citations[0].Page == nil || *run.Citations[0].Page != 7 ||
+		run.Citations[0].Title != "log.pdf" || run.Citations[0].SourceID == nil || !strings.Contains(run.Citations[0].CitedText, "every 90 days") {
 		t.Fatalf("%+v, %+v", run, run.Error)
 	}
 	source, err := r.store.Blobs.SourceByID(t.Context(), r.org, *run.Citations[0].SourceID)
-	if err != nil || !strings.Contains(source.Text, "[page 3]") || source.Title != "log.pdf" {
+	if err != nil || !strings.Contains(source.Text, "[page 7]") || source.Title != "log.pdf" {
 		t.Errorf("%+v, %v", source, err)
 	}
 
 	// A later message still sees the document.
-	run = r.result(r.start(agent, "s", "What does the document say about lighthouse number 2?"))
-	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || *run.Citations[0].Page != 2 || len(run.Attachments) != 0 {
+	run = r.result(r.start(agent, "s", "By the document, how often are ladders inspected?"))
+	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || *run.Citations[0].Page != 7 || len(run.Attachments) != 0 {
 		t.Errorf("%+v, %+v", run, run.Error)
 	}
 
