@@ -22,6 +22,8 @@ type ChatParams struct {
 	SessionID           string // default: a session of its own, named after the key
 	IdempotencyKey      string // identifies the message; default: a new key
 	NoWait              bool   // return as soon as the run is accepted; a stream ignores it
+
+	Attachments []NewAttachment // images and documents beside the message
 }
 
 // Send sends a message and returns its run, once it has finished or requires an action. A failed run
@@ -56,6 +58,9 @@ func (p ChatParams) request(stream bool) (Request, error) {
 	}
 
 	body := map[string]any{"sessionId": session, "message": p.Message}
+	if len(p.Attachments) > 0 {
+		body["attachments"] = p.Attachments
+	}
 	if stream {
 		body["stream"] = true
 	}

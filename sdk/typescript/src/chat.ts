@@ -10,6 +10,8 @@ import type { ChatMessage } from "./types.js";
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
   /** The person's message. */
   message: ChatMessage["message"];
+  /** Images and documents beside the message. */
+  attachments?: ChatMessage["attachments"] | undefined;
   /**
    * The session of the message. By default each message has its own session, derived from its key.
    * See the run's `sessionId`.
@@ -54,10 +56,10 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
 }
 
 function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
+  const { agentId, templateId, sessionId, message, attachments, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(attachments && { attachments }), ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }

@@ -64,10 +64,10 @@ func TestHostileImagesFail(t *testing.T) {
 		content []byte
 		want    document.Code
 	}{
-		"SVG":         {[]byte("<svg onload='x'/>"), document.Unsupported},
-		"PDF":         {pdftest.Pages(pdftest.Page{}).Bytes(), document.Unsupported},
-		"megapixels":  {huge, document.TooLarge},
-		"truncated":   {pngOf(t, 300, 300)[:100], document.Damaged},
+		"SVG":        {[]byte("<svg onload='x'/>"), document.Unsupported},
+		"PDF":        {pdftest.Pages(pdftest.Page{}).Bytes(), document.Unsupported},
+		"megapixels": {huge, document.TooLarge},
+		"truncated":  {pngOf(t, 300, 300)[:100], document.Damaged},
 	} {
 		_, err := e.Image(t.Context(), c.content, false)
 		failure, is := errors.AsType[*document.Failure](err)

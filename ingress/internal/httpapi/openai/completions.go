@@ -36,7 +36,7 @@ func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.Completion
 		return nil, &body, err
 	}
 	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
-	s.Attempt = attempt()
+	s.Attempt, s.Attachments = attempt(), attachments(body.Attachments(found.Add))
 	if s.SessionID != "" && len(s.History) > 0 {
 		s.Previous = new("") // the request's history replaces that of the session
 	}

@@ -51,6 +51,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
+	s.Attachments = attachments(body.Attachments(found.Add))
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}

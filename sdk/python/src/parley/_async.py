@@ -266,6 +266,7 @@ class AsyncChat(AsyncGroup[Chat]):
         template_id: str | None = None,
         session_id: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         wait: bool = True,
         timeout: float | None = None,
     ) -> Run:
@@ -282,6 +283,7 @@ class AsyncChat(AsyncGroup[Chat]):
                 template_id=template_id,
                 session_id=session_id,
                 idempotency_key=idempotency_key,
+                attachments=attachments,
                 wait=wait,
                 timeout=timeout,
             )
@@ -295,13 +297,19 @@ class AsyncChat(AsyncGroup[Chat]):
         template_id: str | None = None,
         session_id: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
     ) -> AsyncStream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
         stream = self._group.stream(
-            message=message, agent_id=agent_id, template_id=template_id, session_id=session_id, idempotency_key=idempotency_key
+            message=message,
+            agent_id=agent_id,
+            template_id=template_id,
+            session_id=session_id,
+            idempotency_key=idempotency_key,
+            attachments=attachments,
         )
         return AsyncStream(self._workers, stream)
 
@@ -356,6 +364,7 @@ class AsyncSessions(AsyncGroup[Sessions]):
 class AsyncFiles(AsyncGroup[Files]):
     """The files that runs made."""
 
+    upload = _Call(Files.upload)
     download = _Call(Files.download)
 
 

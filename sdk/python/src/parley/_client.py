@@ -140,6 +140,7 @@ class Chat(Group):
         template_id: str | None = None,
         session_id: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         wait: bool = True,
         timeout: float | None = None,
     ) -> Run:
@@ -149,7 +150,7 @@ class Chat(Group):
         `session_id` form a chat. By default each message has its own session. After `timeout`
         seconds it raises `WaitEndedError`, and the run continues.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, attachments, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
 
     def stream(
@@ -160,16 +161,25 @@ class Chat(Group):
         template_id: str | None = None,
         session_id: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, attachments, stream=True)
         return self._client.runs._events(request)
 
     def _request(
-        self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
+        self,
+        message: str,
+        agent_id: str | None,
+        template_id: str | None,
+        session_id: str | None,
+        key: str | None,
+        attachments: Sequence[NewAttachment] | None,
+        *,
+        stream: bool,
     ) -> Request:
         if (agent_id is None) == (template_id is None):
             raise ValueError("pass exactly one of agent_id and template_id")
@@ -180,7 +190,8 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        body = {"sessionId": session_id, "message": message, "stream": stream or None}
+        attached = None if attachments is None else [*attachments]
+        body = {"sessionId": session_id, "message": message, "stream": stream or None, "attachments": attached}
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
