@@ -62,13 +62,14 @@ func TestGoSurface(t *testing.T) {
 	goHooks(t, client, agent.ID)
 	goNotifications(t, client, agent.ID, s.ledger.url)
 	goOrganization(t, client, agent.ID)
+	goStructured(t, client)
 	if err := client.Agents.Delete(t.Context(), agent.ID); err != nil {
 		t.Error(err)
 	}
 	checkRequested(t, door.Requests())
 	if !t.Failed() {
-		proves(t, "`parley/sdk/go`", works, "answers", "streams", "history", "stop", "approvals", "errors")
-		proves(t, "`parley/sdk/go`", notOffered, "tools", "structured")
+		proves(t, "`parley/sdk/go`", works, "answers", "streams", "history", "stop", "approvals", "errors", "structured")
+		proves(t, "`parley/sdk/go`", notOffered, "tools")
 	}
 }
 

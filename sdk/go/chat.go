@@ -19,6 +19,7 @@ type Chat struct{ group }
 type ChatParams struct {
 	AgentID, TemplateID string
 	Message             string
+	Output              any    // the JSON Schema that the answer must match; default: the agent's own
 	SessionID           string // default: a session of its own, named after the key
 	IdempotencyKey      string // identifies the message; default: a new key
 	NoWait              bool   // return as soon as the run is accepted; a stream ignores it
@@ -60,6 +61,9 @@ func (p ChatParams) request(stream bool) (Request, error) {
 	body := map[string]any{"sessionId": session, "message": p.Message}
 	if len(p.Attachments) > 0 {
 		body["attachments"] = p.Attachments
+	}
+	if p.Output != nil {
+		body["output"] = map[string]any{"schema": p.Output}
 	}
 	if stream {
 		body["stream"] = true

@@ -2,6 +2,7 @@ package parley
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -12,6 +13,22 @@ func (r *Run) Completed() (answer string, err error) {
 		return "", &RunFailedError{Run: r}
 	}
 	return *r.Message, nil
+}
+
+// Parse stores the data of a completed run in the value that target points to. The error is a
+// *RunFailedError for any other run, and for one whose answer is text.
+func (r *Run) Parse(target any) error {
+	if r.Status != RunStatusCompleted || r.Output == nil || r.Output.Data == nil {
+		return &RunFailedError{Run: r}
+	}
+	data, err := json.Marshal(r.Output.Data)
+	if err == nil {
+		err = json.Unmarshal(data, target)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the data of run %s: %w", r.ID, err)
+	}
+	return nil
 }
 
 // settled reports whether waiting for the run is over: it has finished, or requires an action.

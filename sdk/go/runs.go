@@ -138,6 +138,7 @@ type AutomationParams struct {
 	Target         string         // the agent; it must allow system callers
 	Message        string         // the text; it becomes Input["message"]
 	Input          map[string]any // further data; may be nil
+	Output         any            // the JSON Schema that the answer must match; default: the agent's own
 	AutomationID   string         // the caller's name for the automation, by which runs can be listed
 	TriggerType    string         // default: api
 	SessionID      string         // default: a session of its own
@@ -157,6 +158,9 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	}
 
 	body := map[string]any{"target": trigger.Target, "input": input}
+	if trigger.Output != nil {
+		body["output"] = map[string]any{"schema": trigger.Output}
+	}
 	if trigger.TTLOverride != 0 {
 		body["ttlOverride"] = trigger.TTLOverride
 	}

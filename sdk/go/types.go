@@ -59,14 +59,16 @@ type Hook struct {
 	SignatureHeader string `json:"signatureHeader"`
 	// For `hmac` and `token`. Without this header the id is derived from the body, so deliveries with
 	// the same body are the same delivery.
-	DeliveryIDHeader string        `json:"deliveryIdHeader"`
-	MessageTemplate  string        `json:"messageTemplate"`
-	Filter           []HookFilter  `json:"filter"`
-	Coalesce         *HookCoalesce `json:"coalesce"`
-	Enabled          bool          `json:"enabled"`
-	LastDeliveryAt   *time.Time    `json:"lastDeliveryAt"`
-	CreatedAt        time.Time     `json:"createdAt"`
-	UpdatedAt        time.Time     `json:"updatedAt"`
+	DeliveryIDHeader string `json:"deliveryIdHeader"`
+	MessageTemplate  string `json:"messageTemplate"`
+	// The schema that the answers to deliveries must match; null: the agent's own.
+	OutputSchema   map[string]any `json:"outputSchema"`
+	Filter         []HookFilter   `json:"filter"`
+	Coalesce       *HookCoalesce  `json:"coalesce"`
+	Enabled        bool           `json:"enabled"`
+	LastDeliveryAt *time.Time     `json:"lastDeliveryAt"`
+	CreatedAt      time.Time      `json:"createdAt"`
+	UpdatedAt      time.Time      `json:"updatedAt"`
 }
 
 // A page of hooks.
@@ -91,33 +93,37 @@ type NewHook struct {
 	// For `hmac` (default `X-Signature`) and `token` (default `X-Token`).
 	SignatureHeader *string `json:"signatureHeader,omitzero"`
 	// For `hmac` and `token`.
-	DeliveryIDHeader *string       `json:"deliveryIdHeader,omitzero"`
-	MessageTemplate  string        `json:"messageTemplate"`
-	Filter           []HookFilter  `json:"filter,omitzero"`
-	Coalesce         *HookCoalesce `json:"coalesce,omitzero"`
+	DeliveryIDHeader *string `json:"deliveryIdHeader,omitzero"`
+	MessageTemplate  string  `json:"messageTemplate"`
+	// The schema that the answers to deliveries must match; null: the agent's own.
+	OutputSchema map[string]any `json:"outputSchema,omitzero"`
+	Filter       []HookFilter   `json:"filter,omitzero"`
+	Coalesce     *HookCoalesce  `json:"coalesce,omitzero"`
 	// Default: `true`.
 	Enabled *bool `json:"enabled,omitzero"`
 }
 
 // Changes to a hook. Read-only fields may be sent back as they were read.
 type HookChange struct {
-	Name                *string       `json:"name,omitzero"`
-	AgentID             *string       `json:"agentId,omitzero"`
-	KeyID               *string       `json:"keyId,omitzero"`
-	Source              *HookSource   `json:"source,omitzero"`
-	Secret              *string       `json:"secret,omitzero"`
-	SignatureHeader     *string       `json:"signatureHeader,omitzero"`
-	DeliveryIDHeader    *string       `json:"deliveryIdHeader,omitzero"`
-	MessageTemplate     *string       `json:"messageTemplate,omitzero"`
-	Filter              []HookFilter  `json:"filter,omitzero"`
-	Coalesce            *HookCoalesce `json:"coalesce,omitzero"`
-	Enabled             *bool         `json:"enabled,omitzero"`
-	ID                  *string       `json:"id,omitzero"`
-	URL                 *string       `json:"url,omitzero"`
-	PreviousSecretUntil *string       `json:"previousSecretUntil,omitzero"`
-	LastDeliveryAt      *string       `json:"lastDeliveryAt,omitzero"`
-	CreatedAt           *string       `json:"createdAt,omitzero"`
-	UpdatedAt           *string       `json:"updatedAt,omitzero"`
+	Name             *string     `json:"name,omitzero"`
+	AgentID          *string     `json:"agentId,omitzero"`
+	KeyID            *string     `json:"keyId,omitzero"`
+	Source           *HookSource `json:"source,omitzero"`
+	Secret           *string     `json:"secret,omitzero"`
+	SignatureHeader  *string     `json:"signatureHeader,omitzero"`
+	DeliveryIDHeader *string     `json:"deliveryIdHeader,omitzero"`
+	MessageTemplate  *string     `json:"messageTemplate,omitzero"`
+	// The schema that the answers to deliveries must match; null: the agent's own.
+	OutputSchema        map[string]any `json:"outputSchema,omitzero"`
+	Filter              []HookFilter   `json:"filter,omitzero"`
+	Coalesce            *HookCoalesce  `json:"coalesce,omitzero"`
+	Enabled             *bool          `json:"enabled,omitzero"`
+	ID                  *string        `json:"id,omitzero"`
+	URL                 *string        `json:"url,omitzero"`
+	PreviousSecretUntil *string        `json:"previousSecretUntil,omitzero"`
+	LastDeliveryAt      *string        `json:"lastDeliveryAt,omitzero"`
+	CreatedAt           *string        `json:"createdAt,omitzero"`
+	UpdatedAt           *string        `json:"updatedAt,omitzero"`
 }
 
 // How to rotate a hook's secret.
@@ -427,6 +433,9 @@ type Agent struct {
 	Tools          Tools    `json:"tools"`
 	AllowedCallers []string `json:"allowedCallers"`
 	Widget         Widget   `json:"widget"`
+	// The schema that answers must match; null: answers are text. `output` of a request takes
+	// precedence.
+	OutputSchema map[string]any `json:"outputSchema"`
 	// Whether the text of answers on `/v1` ends with a list of the cited sources and of the files that
 	// programs made, for clients that ignore annotations.
 	AppendSources bool `json:"appendSources"`
@@ -437,6 +446,11 @@ type Agent struct {
 	LastCheck *AgentCheck `json:"lastCheck"`
 	CreatedAt time.Time   `json:"createdAt"`
 	UpdatedAt time.Time   `json:"updatedAt"`
+}
+
+// The form of the answer. It takes precedence over the agent's `outputSchema`.
+type OutputOptions struct {
+	Schema map[string]any `json:"schema"`
 }
 
 // The results of a check of an agent's connections.
@@ -481,8 +495,9 @@ type NewAgent struct {
 	FallbackModels []string     `json:"fallbackModels,omitzero"`
 	Tools          *ToolsChange `json:"tools,omitzero"`
 	// Default: `["user"]`.
-	AllowedCallers []string      `json:"allowedCallers,omitzero"`
-	Widget         *WidgetChange `json:"widget,omitzero"`
+	AllowedCallers []string       `json:"allowedCallers,omitzero"`
+	Widget         *WidgetChange  `json:"widget,omitzero"`
+	OutputSchema   map[string]any `json:"outputSchema,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
 	AppendSources *bool   `json:"appendSources,omitzero"`
 	TemplateID    *string `json:"templateId,omitzero"`
@@ -491,14 +506,15 @@ type NewAgent struct {
 // Changes to an agent. An omitted field keeps its value, null resets an optional one to its
 // default. Read-only fields may be sent back as they were read.
 type AgentChange struct {
-	Name           *string       `json:"name,omitzero"`
-	SystemPrompt   *string       `json:"systemPrompt,omitzero"`
-	Description    *string       `json:"description,omitzero"`
-	Model          *string       `json:"model,omitzero"`
-	FallbackModels []string      `json:"fallbackModels,omitzero"`
-	Tools          *ToolsChange  `json:"tools,omitzero"`
-	AllowedCallers []string      `json:"allowedCallers,omitzero"`
-	Widget         *WidgetChange `json:"widget,omitzero"`
+	Name           *string        `json:"name,omitzero"`
+	SystemPrompt   *string        `json:"systemPrompt,omitzero"`
+	Description    *string        `json:"description,omitzero"`
+	Model          *string        `json:"model,omitzero"`
+	FallbackModels []string       `json:"fallbackModels,omitzero"`
+	Tools          *ToolsChange   `json:"tools,omitzero"`
+	AllowedCallers []string       `json:"allowedCallers,omitzero"`
+	Widget         *WidgetChange  `json:"widget,omitzero"`
+	OutputSchema   map[string]any `json:"outputSchema,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files.
 	AppendSources *bool `json:"appendSources,omitzero"`
 	// Change the agent only if it has this version.
@@ -769,7 +785,8 @@ type ChatMessage struct {
 	// The person's message, limited only by the size of the body.
 	Message string `json:"message"`
 	// Answer with server-sent events. Default: `false`.
-	Stream *bool `json:"stream,omitzero"`
+	Stream *bool          `json:"stream,omitzero"`
+	Output *OutputOptions `json:"output,omitzero"`
 }
 
 // A trigger of an automation.
@@ -783,7 +800,8 @@ type AutomationTrigger struct {
 	// Seconds to keep the result after the run finishes; at least the default of 86400.
 	TTLOverride *int64 `json:"ttlOverride,omitzero"`
 	// The session to continue. Default: a new session for each run.
-	SessionID *string `json:"sessionId,omitzero"`
+	SessionID *string        `json:"sessionId,omitzero"`
+	Output    *OutputOptions `json:"output,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.
@@ -861,6 +879,9 @@ type Run struct {
 // The answer as data.
 type RunOutput struct {
 	Message string `json:"message"`
+	// The answer as JSON that matches the schema; absent if there was no schema. `message` is its
+	// text.
+	Data any `json:"data,omitzero"`
 }
 
 // A connection of the agent that did not work during the run.
@@ -900,6 +921,8 @@ type Citation struct {
 	// The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of earlier
 	// versions.
 	SourceID *string `json:"sourceId,omitzero"`
+	// The JSON Pointer of the cited value in `output.data`; absent if the answer is text.
+	Path *string `json:"path,omitzero"`
 }
 
 // The decision that the run needs before it continues.
@@ -992,9 +1015,18 @@ type Usage struct {
 type RunError struct {
 	Code    RunErrorCode `json:"code"`
 	Message string       `json:"message"`
+	// For `output_invalid`: what does not match the schema.
+	Errors []OutputMismatch `json:"errors,omitzero"`
 	// Only for admins, in responses with a whole run: what the model's provider responded. Absent if
 	// it did not respond.
 	Provider *ProviderError `json:"provider,omitzero"`
+}
+
+// A part of an answer that does not match its schema.
+type OutputMismatch struct {
+	// A JSON Pointer; empty for the whole answer.
+	Path    string `json:"path"`
+	Message string `json:"message"`
 }
 
 // Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
@@ -1055,6 +1087,8 @@ const (
 	RunErrorCodeByteLimit RunErrorCode = "byte_limit"
 	// The run made too many tool calls.
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
+	// The answer does not match the output schema, also after one correction. `errors` has the paths.
+	RunErrorCodeOutputInvalid RunErrorCode = "output_invalid"
 	// Too many runs of the organization are waiting for a person's decision.
 	RunErrorCodeActionLimit RunErrorCode = "action_limit"
 	// No decision was made on the required action within 24 hours.
@@ -1805,6 +1839,8 @@ const (
 	EventToolCompleted = "tool.completed"
 	// The answer cites a source.
 	EventCitationAdded = "citation.added"
+	// The answer as JSON that matches its schema, complete, once.
+	EventOutputDelta = "output.delta"
 	// The run waits for a person. The stream stays open and continues with `run.restarted` after the
 	// decision.
 	EventRunRequiresAction = "run.requires_action"

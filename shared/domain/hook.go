@@ -40,6 +40,7 @@ type Hook struct {
 	SignatureHeader  string        `json:"signatureHeader"`     // for hmac and token; otherwise ""
 	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the id is derived from the body
 	MessageTemplate  string        `json:"messageTemplate"`
+	OutputSchema     JSONSchema    `json:"outputSchema"` // that the answers must match; nil: the agent's own
 	Filter           []HookFilter  `json:"filter"`
 	Coalesce         *HookCoalesce `json:"coalesce"`
 	Enabled          bool          `json:"enabled"`

@@ -126,6 +126,14 @@ type Output struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
+// JSON returns the answer as JSON, or nil if it had to match no schema.
+func (o *Output) JSON() json.RawMessage {
+	if o == nil {
+		return nil
+	}
+	return o.Data
+}
+
 // Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code points, to
 // the words that support them. In a tool's result, a citation describes a source, and CitedText is
 // the whole text given to the model.

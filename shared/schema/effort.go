@@ -93,8 +93,8 @@ func sizeFor(p jsonschema.Regexp) int {
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts, each after the parts that it refers to, except in a circle
-	unknown  bool // a pattern cannot be checked
-	negative bool // in some places an overly permissive match would reject valid arguments
+	unknown  bool                 // a pattern cannot be checked
+	negative bool                 // in some places an overly permissive match would reject valid arguments
 }
 
 // visit adds a part and everything that it refers to. It returns an error for references that

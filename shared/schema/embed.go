@@ -8,8 +8,9 @@ import (
 
 // Embed returns a schema for use inside another document, at the JSON Pointer at, for example
 // "#/properties/data". References within the schema begin with at. The order of its members is kept.
+// Its $schema is omitted, because only the outermost schema may have one.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
-	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at}
+	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()
 	if e.value(aSchema, "") != nil {
 		return raw // not JSON; callers embed compiled schemas
@@ -22,6 +23,8 @@ type embedding struct {
 	in  *json.Decoder
 	out bytes.Buffer
 	at  string
+
+	root bool // the next object is the schema itself
 }
 
 // position says what a value in a schema is.
@@ -67,23 +70,33 @@ func (e *embedding) value(is position, key string) error {
 
 // inner copies the rest of an object or a list.
 func (e *embedding) inner(is position, opening json.Delim) error {
+	root := e.root
+	e.root = false
 	e.out.WriteByte(byte(opening))
-	for first := true; e.in.More(); first = false {
-		if !first {
-			e.out.WriteByte(',')
-		}
+	comma := ""
+	for e.in.More() {
 		within, key := is, ""
 		if opening == '{' {
 			name, err := e.in.Token()
 			if err != nil {
 				return err //nolint:wrapcheck // Embed drops it
 			}
-			if err := e.write(name); err != nil {
+			key, _ = name.(string)
+			within = is.within(key)
+		}
+		if root && key == "$schema" {
+			if _, err := e.in.Token(); err != nil {
+				return err //nolint:wrapcheck // Embed drops it
+			}
+			continue
+		}
+		e.out.WriteString(comma)
+		comma = ","
+		if opening == '{' {
+			if err := e.write(key); err != nil {
 				return err
 			}
 			e.out.WriteByte(':')
-			key, _ = name.(string)
-			within = is.within(key)
 		}
 		if err := e.value(within, key); err != nil {
 			return err

@@ -3,8 +3,11 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCompileOutput lists schemas that are accepted or refused for answers.
@@ -68,6 +71,94 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
+// TestDecodeReadsJSON compares values with those of encoding/json.
+func TestDecodeReadsJSON(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		`7`, ` -0.5e-3 `, `"a"`, `"\u00e4\n\"\\"`, "\"\xff\"", `""`, `[]`, `{}`, ` [ 1 , [ ] , { } , null , true , false ] `,
+		`{ "a" : { "b\\" : [ "," , ":" , "}" ] } , "ä" : 1 }`, `["\ud83d\ude00","\ud83d"]`, "[\n1\t,\r2]",
+	} {
+		var want any
+		d := json.NewDecoder(strings.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decode([]byte(raw), maxOutput); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %#v, %v, want %#v", raw, got, err, want)
+		}
+	}
+	for _, raw := range []string{``, ` `, `{"a":1,"a":2}`, `[1e500]`, `{`, `[1,]`, `1 2`, strings.Repeat("[", 65) + strings.Repeat("]", 65)} {
+		if got, err := decode([]byte(raw), maxOutput); err == nil {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+// TestEmbed moves the references of schemas.
+func TestEmbed(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"b":1,"a":2}`: `{"b":1,"a":2}`,
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$ref":"#/$defs/x","$defs":{"x":{"$ref":"#"}}}`: `{"$ref":"#/data/$defs/x","$defs":{"x":{"$ref":"#/data"}}}`,
+		`{"properties":{"$ref":{"$ref":"#"},"const":{"$ref":"#"}},"const":{"$ref":"#"},"enum":[{"$ref":"#/a"}]}`:   `{"properties":{"$ref":{"$ref":"#/data"},"const":{"$ref":"#/data"}},"const":{"$ref":"#"},"enum":[{"$ref":"#/a"}]}`,
+		`{"anyOf":[{"$ref":"#/x"},true,1.50]}`: `{"anyOf":[{"$ref":"#/data/x"},true,1.50]}`,
+	} {
+		if got := string(Embed(json.RawMessage(raw), "#/data")); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}
+
+// TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways, and
+// checks large answers that match nowhere.
+func TestHostileSchemasAreReadQuickly(t *testing.T) {
+	t.Parallel()
+	parts := func(n int, part func(i int) string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`"d%d":%s`, i, part(i))
+		}
+		return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(all, ",") + `}}`
+	}
+	list := func(item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", 200_000/len(item)), ",") + "]"
+	}
+	for name, raw := range map[string]string{
+		"a chain": parts(1_500, func(i int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, min(i+1, 1_499)) }),
+		"doubled": parts(30, func(i int) string {
+			return fmt.Sprintf(`{"allOf":[{"$ref":"#/$defs/d%[1]d"},{"$ref":"#/$defs/d%[1]d"}]}`, min(i+1, 29))
+		}),
+		"tripled": `{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}}]}`,
+		"ends far away": parts(700, func(i int) string {
+			return fmt.Sprintf(`{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, (i+1)%700, (i+699)%700)
+		}),
+		"numbers":        `{"type":"array","items":{"type":"string","minLength":3}}`,
+		"unique":         `{"type":"array","uniqueItems":true,"items":{"type":"string"}}`,
+		"alternatives":   `{"type":"array","items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 200), ",") + `]}}`,
+		"long patterns":  `{"type":"array","items":{"pattern":"(a|b|ab)*c{1,40}$"}}`,
+		"extra contents": `{"type":"array","contains":{"type":"object"},"minContains":3,"items":{"not":{"type":"number"}}}`,
+	} {
+		began := time.Now()
+		s, err := CompileOutput(json.RawMessage(raw))
+		compiled := time.Since(began)
+		var checked time.Duration
+		if err == nil {
+			for _, answer := range []string{list(`1`), list(`"` + strings.Repeat("ab", 50) + `"`), list(`{}`), strings.Repeat("[", 60) + strings.Repeat("]", 60)} {
+				began = time.Now()
+				if found := s.Mismatches([]byte(answer)); len(found) > maxMismatches {
+					t.Errorf("%s: %d mismatches", name, len(found))
+				}
+				checked = max(checked, time.Since(began))
+			}
+		}
+		t.Logf("%s: compiled in %v (%v), checked in at most %v", name, compiled, err, checked)
+		if limit := 5 * time.Second; compiled > limit || checked > limit {
+			t.Errorf("%s took longer than %v", name, limit)
+		}
+	}
+}
+
 // BenchmarkMismatches checks an answer of 10 KiB.
 func BenchmarkMismatches(b *testing.B) {
 	s, err := CompileOutput(json.RawMessage(`{"type":"object","properties":{"items":{"type":"array","items":
@@ -76,14 +167,19 @@ func BenchmarkMismatches(b *testing.B) {
 		b.Fatal(err)
 	}
 	var items []string
-	for i := range 240 {
+	for i := range 310 {
 		items = append(items, fmt.Sprintf(`{"name":"lamp %d","price":%d.5}`, i, i))
 	}
 	answer := []byte(`{"items":[` + strings.Join(items, ",") + `]}`)
-	b.ReportMetric(float64(len(answer)), "bytes")
+	var took []time.Duration
 	for b.Loop() {
+		began := time.Now()
 		if found := s.Mismatches(answer); found != nil {
 			b.Fatal(found)
 		}
+		took = append(took, time.Since(began))
 	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64(len(answer)), "bytes")
 }

@@ -59,6 +59,9 @@ type Call struct {
 // Agents are the agents that a request's caller may call.
 type Agents interface {
 	List(ctx context.Context) ([]Agent, error)
+	// Schemas returns the JSON Schemas of the listed agents' answers by the agents' ids. An agent whose
+	// answers are text has none.
+	Schemas(ctx context.Context) (map[string]json.RawMessage, error)
 	// Run returns the run once it has finished or waits for a person. It reports progress in the
 	// meantime.
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
@@ -112,9 +115,13 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	if err != nil {
 		return nil, protocolError(err)
 	}
+	schemas, err := agents.Schemas(ctx)
+	if err != nil {
+		return nil, protocolError(err)
+	}
 	result := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, len(all)), Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	for i, name := range toolNames(all) {
-		result.Tools[i] = tool(all[i], name)
+		result.Tools[i] = tool(all[i], name, schemas[all[i].ID])
 	}
 	return result, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/shared/domain"
+	"parley/shared/schema"
 )
 
 // inputSchema is the input of each tool.
@@ -22,10 +23,21 @@ var inputSchema = json.RawMessage(`{
 	"additionalProperties": false
 }`)
 
-// outputSchema is the structured output of each tool, in addition to the answer's text.
-var outputSchema = json.RawMessage(`{
+// outputSchema returns the schema of a tool's structured output, which it has in addition to the
+// answer's text. data is the schema of the agent's answers; nil: they are text.
+func outputSchema(data json.RawMessage) json.RawMessage {
+	if data == nil {
+		return json.RawMessage(resultHead + resultRest)
+	}
+	return json.RawMessage(resultHead + `"data": ` + string(schema.Embed(data, "#/properties/data")) + "," + resultRest)
+}
+
+// The schema of a structuredResult. The schema of its data stands between the parts.
+const (
+	resultHead = `{
 	"type": "object",
-	"properties": {
+	"properties": {`
+	resultRest = `
 		"runId": {"type": "string"},
 		"sessionId": {"type": "string", "description": "Names the conversation."},
 		"status": {"type": "string", "enum": ["completed", "failed", "cancelled", "timed_out", "requires_action"]},
@@ -36,12 +48,14 @@ var outputSchema = json.RawMessage(`{
 			"properties": {
 				"id": {"type": "integer"}, "type": {"type": "string"}, "title": {"type": "string"}, "url": {"type": "string"},
 				"citedText": {"type": "string"}, "startIndex": {"type": "integer"}, "endIndex": {"type": "integer"},
-				"documentId": {"type": ["string", "null"]}, "page": {"type": ["integer", "null"]}, "sourceId": {"type": ["string", "null"]}
+				"documentId": {"type": ["string", "null"]}, "page": {"type": ["integer", "null"]}, "sourceId": {"type": ["string", "null"]},
+				"path": {"type": "string", "description": "The JSON Pointer of the cited value in data."}
 			}
 		}}
 	},
 	"required": ["runId", "sessionId", "status", "message", "citations"]
-}`)
+}`
+)
 
 // structuredResult is the structured result of a run.
 type structuredResult struct {
@@ -50,17 +64,18 @@ type structuredResult struct {
 	Status       domain.RunStatus     `json:"status"`
 	FinishReason *domain.FinishReason `json:"finishReason"`
 	Message      *string              `json:"message"`
+	Data         json.RawMessage      `json:"data,omitempty"`
 	Citations    []domain.Citation    `json:"citations"`
 }
 
-func tool(a Agent, name string) *mcp.Tool {
+func tool(a Agent, name string, data json.RawMessage) *mcp.Tool {
 	description := a.Description
 	if description == "" {
 		description, _, _ = strings.Cut("Asks the agent "+a.Name, "\n")
 	}
 	open := true
 	return &mcp.Tool{
-		Name: name, Title: a.Name, Description: description, InputSchema: inputSchema, OutputSchema: outputSchema,
+		Name: name, Title: a.Name, Description: description, InputSchema: inputSchema, OutputSchema: outputSchema(data),
 		Annotations: &mcp.ToolAnnotations{OpenWorldHint: &open},
 	}
 }
@@ -69,7 +84,7 @@ func tool(a Agent, name string) *mcp.Tool {
 func resultFor(run *domain.Run) *mcp.CallToolResult {
 	structured := structuredResult{
 		RunID: run.ID, SessionID: run.SessionID, Status: run.Status, FinishReason: run.FinishReason,
-		Message: run.Message, Citations: run.Citations,
+		Message: run.Message, Data: run.Output.JSON(), Citations: run.Citations,
 	}
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}

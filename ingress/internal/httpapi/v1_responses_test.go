@@ -270,7 +270,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 		`{"model":"$","input":"m","tools":[{"type":"web_search"}]}`:                                                   "invalid_request tools",
 		`{"model":"$","input":[{"role":"user","content":[{"type":"input_audio"}]}]}`:                                  "invalid_request input[0].content[0].type",
 		`{"model":"$","input":[{"type":"function_call_output","call_id":"c","output":"o"},{"role":"user"}]}`:          "invalid_request input[0].type",
-		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":{}},"verbosity":"low"}}`: "invalid_request text.format",
+		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":[]},"verbosity":"low"}}`: "invalid_request text.format.schema",
 	} {
 		a.from("POST", "/v1/responses", strings.ReplaceAll(body, "$", agentID), h.key).want(t, body, 400, want)
 	}

@@ -28,16 +28,13 @@ type CompletionRequest struct {
 
 	// AppendSources is the request's choice about a list of sources; set by Conversation.
 	AppendSources *bool
+	// Output is the schema that the answer must match; set by Conversation.
+	Output AskedOutput
 }
 
 // StreamOptions are the options of a stream.
 type StreamOptions struct {
 	IncludeUsage *bool `json:"include_usage"`
-}
-
-// Format is the requested format of the answer.
-type Format struct {
-	Type string `json:"type" required:"true"`
 }
 
 // Stop contains texts at which the answer should stop.
@@ -74,6 +71,7 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	}
 	checkMetadata(metadata, wrong)
 	r.AppendSources = appendSources(metadata, wrong)
+	r.Output = r.ResponseFormat.asked("response_format", wrong)
 	return Converse(Read(r.Messages, "messages", wrong), "messages", wrong)
 }
 
@@ -89,7 +87,6 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", ownTools)
 	unsupported(chooses(r.ToolChoice), "tool_choice", ownTools)
 	unsupported(chooses(r.FunctionCall), "function_call", ownTools)
-	unsupported(r.ResponseFormat != nil && r.ResponseFormat.Type != "text", "response_format", "must be text: agents answer in text")
 	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents give no probabilities")
 	unsupported(r.Stop != nil && (r.Stop.One != "" || len(r.Stop.Many) > 0), "stop", "is not supported: the agent decides where answers end")
 	unsupported(r.Audio != nil, "audio", "is not supported: agents answer in text")

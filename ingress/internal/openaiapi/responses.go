@@ -101,9 +101,7 @@ type reasoning struct {
 }
 
 type textFormat struct {
-	Format struct {
-		Type string `json:"type"`
-	} `json:"format"`
+	Format responseFormat `json:"format"`
 }
 
 // ResponseEcho has the request fields that responses repeat. Those with a JSON name are stored with
@@ -111,6 +109,7 @@ type textFormat struct {
 type ResponseEcho struct {
 	Background         bool              `json:"background,omitempty"`
 	Metadata           map[string]string `json:"metadata,omitempty"`
+	Format             *responseFormat   `json:"format,omitempty"` // nil: text
 	Instructions       string            `json:"-"`
 	PreviousResponseID string            `json:"-"`
 	Unstored           bool              `json:"-"` // the response cannot be retrieved or continued
@@ -125,7 +124,7 @@ func (e ResponseEcho) AppendSources() *bool {
 
 // Stored returns the JSON of the stored fields, or nil if they are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
-	if !e.Background && len(e.Metadata) == 0 {
+	if !e.Background && len(e.Metadata) == 0 && e.Format == nil {
 		return nil, nil
 	}
 	b, err := json.Marshal(e)
@@ -165,7 +164,10 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 		Store: !echo.Unstored, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
-	r.Text.Format.Type = "text"
+	r.Text.Format.Type = formatText
+	if echo.Format != nil {
+		r.Text.Format = *echo.Format
+	}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}
 	}

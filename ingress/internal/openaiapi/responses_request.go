@@ -53,7 +53,7 @@ func (ConversationName) Either() {}
 
 // TextOptions are the options for the answer's text.
 type TextOptions struct {
-	Format *Format `json:"format"`
+	Format *TextFormat `json:"format"`
 }
 
 // ignoredItems lists the types of items other than messages. Clients send such items back with
@@ -72,6 +72,7 @@ type ResponseAsk struct {
 	Previous  string // the run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
+	Output    AskedOutput // the schema that the answer must match
 
 	// WholeHistory means that a history in the request replaces that of the session: the request names
 	// the session in metadata. The protocol's own names of sessions add the request's history instead.
@@ -101,6 +102,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	checkMetadata(ask.Echo.Metadata, wrong)
 	ask.Echo.View.AppendSources = appendSources(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
+	if body.Text != nil {
+		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
+	}
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -167,9 +171,6 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 		wrong("tools", CodeUnsupported, ownTools)
 	} else if chooses(body.ToolChoice) {
 		wrong("tool_choice", CodeUnsupported, ownTools)
-	}
-	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
-		wrong("text.format", CodeUnsupported, "must be text: agents answer in text")
 	}
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")

@@ -92,7 +92,7 @@ func TestValidRequestsForResponses(t *testing.T) {
 		"with options without effect": {
 			ResponseBody{
 				Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
-				Text: &TextOptions{Format: &Format{Type: "text"}},
+				Text: &TextOptions{Format: &TextFormat{Type: "text"}},
 			},
 			ResponseAsk{Conversation: Conversation{Message: "Tea?"}},
 		},
@@ -129,9 +129,9 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 		"unsupported options": {
 			ResponseBody{
 				Input: input("a"), Tools: &[]json.RawMessage{json.RawMessage("{}")}, ToolChoice: raw(`"required"`), Prompt: raw(`{"id":"p"}`),
-				TopLogprobs: new(int64(3)), Text: &TextOptions{Format: &Format{Type: "json_schema"}},
+				TopLogprobs: new(int64(3)), Text: &TextOptions{Format: &TextFormat{Type: "json_schema"}},
 			},
-			[]string{"tools unsupported_parameter", "text.format unsupported_parameter", "top_logprobs unsupported_parameter", "prompt unsupported_parameter"},
+			[]string{"tools unsupported_parameter", "top_logprobs unsupported_parameter", "prompt unsupported_parameter", "text.format.schema required"},
 		},
 		"a choice among no tools": {ResponseBody{Input: input("a"), ToolChoice: raw(`"required"`)}, []string{"tool_choice unsupported_parameter"}},
 		"a session without name":  {ResponseBody{Input: input("a"), Conversation: &ConversationName{}}, []string{"conversation too_short"}},

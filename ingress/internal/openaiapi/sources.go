@@ -46,6 +46,9 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	if v.AppendSources != nil {
 		wanted = *v.AppendSources
 	}
+	if run.Output.JSON() != nil { // a list would break the JSON
+		wanted = false
+	}
 
 	var list strings.Builder
 	if wanted {

@@ -56,6 +56,8 @@ func (d agui) chunks(piece any) []any {
 		}}
 	case cited:
 		return []any{aguiEvent{Type: "CUSTOM", Name: "citation", Value: p.citation}}
+	case outputAdded:
+		return []any{aguiEvent{Type: "CUSTOM", Name: "output", Value: outputValue{p.runID, p.data}}}
 	case awaited:
 		return []any{aguiEvent{Type: "CUSTOM", Name: "required_action", Value: p.action}}
 	case ended:
@@ -108,8 +110,9 @@ func finished(p ended) aguiEvent {
 		Status       domain.RunStatus     `json:"status"`
 		FinishReason *domain.FinishReason `json:"finishReason"`
 		Message      *string              `json:"message"`
+		Data         json.RawMessage      `json:"data,omitempty"`
 		Citations    []domain.Citation    `json:"citations"`
-	}{messageMetadata{run.ID, run.SessionID}, run.Status, run.FinishReason, run.Message, run.Citations}
+	}{messageMetadata{run.ID, run.SessionID}, run.Status, run.FinishReason, run.Message, run.Output.JSON(), run.Citations}
 	if u := run.Usage; u.Model != "" {
 		end.Usage = []tokenUsage{{u.Model, u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}}
 	}

@@ -43,6 +43,12 @@ type messageMetadata struct {
 	SessionID string `json:"sessionId"`
 }
 
+// outputValue is the validated answer of a run.
+type outputValue struct {
+	RunID string          `json:"runId"`
+	Data  json.RawMessage `json:"data"`
+}
+
 func (aisdk) last() string { return "[DONE]" }
 
 func (aisdk) chunks(piece any) []any {
@@ -68,6 +74,8 @@ func (aisdk) chunks(piece any) []any {
 		return []any{toolOutcome(p)}
 	case cited:
 		return sourceChunks(p)
+	case outputAdded:
+		return []any{chunk{Type: "data-output", ID: p.runID, Data: outputValue{p.runID, p.data}}}
 	case awaited:
 		return []any{chunk{Type: "data-required-action", ID: p.action.ToolCallID, Data: p.action}}
 	case ended:

@@ -29,6 +29,10 @@ type (
 		citation domain.Citation
 		first    bool // the first citation of its source
 	}
+	outputAdded struct {
+		runID string
+		data  json.RawMessage
+	}
 	awaited struct{ action domain.RequiredAction }
 	ended   struct {
 		run                  domain.Run
@@ -52,6 +56,7 @@ type eventData struct {
 	Citation       *domain.Citation       `json:"citation"`
 	RequiredAction *domain.RequiredAction `json:"requiredAction"`
 	Run            *domain.Run            `json:"run"`
+	Data           json.RawMessage        `json:"data"`
 }
 
 // digest takes an event and returns the pieces that are new to the reader.
@@ -80,6 +85,8 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 		return e.tool(t.ToolCall, event.Type == domain.EventToolCompleted)
 	case domain.EventCitationAdded:
 		return e.cite(t.Citation)
+	case domain.EventOutputDelta:
+		return e.output(t.Data)
 	case domain.EventRequiresAction:
 		if t.RequiredAction != nil {
 			return append(e.endText(nil), awaited{*t.RequiredAction})
@@ -176,6 +183,15 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 	first := !e.sources[citation.ID]
 	e.cited[string(name)], e.sources[citation.ID] = true, true
 	return []any{cited{*citation, first}}
+}
+
+// output returns the validated answer. An attempt that repeats it adds nothing.
+func (e *Encoder) output(data json.RawMessage) []any {
+	if e.answered || data == nil {
+		return nil
+	}
+	e.answered = true
+	return append(e.endText(nil), outputAdded{e.runID, data})
 }
 
 func (e *Encoder) end(run *domain.Run) []any {

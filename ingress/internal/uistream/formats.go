@@ -53,6 +53,7 @@ type Encoder struct {
 	open      bool            // the last text part has not ended
 	reached   bool            // the log contains the reader's last event
 	lost      bool            // the log lacks events that the reader has received
+	answered  bool            // the validated answer was sent
 	done      bool
 }
 

@@ -7,7 +7,7 @@ import type { Agent } from "./types";
 
 const agent: Agent = {
   id: "ag_1", name: "A", description: "", systemPrompt: "p", model: "", fallbackModels: ["a", "b"], allowedCallers: ["user"], tools: {},
-  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, appendSources: false, version: 1, lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
+  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, outputSchema: null, appendSources: false, version: 1, lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
 };
 
 const draft: Draft = {

@@ -64,6 +64,7 @@ export interface Agent {
   tools: Tools;
   allowedCallers: ("user" | "system")[];
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  outputSchema: Record<string, unknown> | null;
   appendSources: boolean;
   version: number;
   lastCheck: AgentCheck | null;
@@ -116,11 +117,11 @@ export interface Run {
   sessionId: string;
   trigger: { type: string; automationId: string | null };
   message: string | null;
-  output: { message: string } | null;
+  output: { message: string; data?: unknown } | null;
   citations: Citation[];
   toolCalls: ToolCall[];
   usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
-  error: { code: string; message: string; provider?: { status: number; message: string } } | null;
+  error: { code: string; message: string; errors?: { path: string; message: string }[]; provider?: { status: number; message: string } } | null;
   finishReason: "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | "error" | null;
   agentVersion: number | null;
   omittedTurns?: number;

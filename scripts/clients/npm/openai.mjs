@@ -216,7 +216,7 @@ const parts = {
     const nowhere = await refused(OpenAI.APIError, () => client.delete("/models"));
     assert.equal(nowhere.status, 405);
     works("errors");
-    refuses("tools", "structured", "resume");
+    refuses("tools", "resume");
   },
 
   // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent

@@ -171,7 +171,31 @@ with Parley() as client:
         raise SystemExit("a name that is too long was accepted")
     except parley.BadRequestError as error:
         assert error.errors, error
+    # Structured output. A class with these methods is used like one of Pydantic.
+    class Lamp:
+        def __init__(self, watts: int) -> None:
+            self.watts = watts
+
+        @staticmethod
+        def model_json_schema() -> dict:
+            return schema
+
+        @classmethod
+        def model_validate(cls, data: dict) -> "Lamp":
+            return cls(data["watts"])
+
+    schema = {"type": "object", "properties": {"watts": {"type": "integer"}}, "required": ["watts"]}
+    client.agents.update(agent["id"], model="offline")
+    assert client.chat.parse(agent_id=agent["id"], message="a lamp of 7 watts", schema=schema) == {"watts": 7}
+    lamp = client.automations.parse(target=agent["id"], message="9 watts", schema=Lamp)
+    assert isinstance(lamp, Lamp) and lamp.watts == 9
+    client.agents.update(agent["id"], model="offline/echo")
+    try:
+        client.chat.parse(agent_id=agent["id"], message="7", schema=Lamp)
+        raise SystemExit("an answer that does not match was accepted")
+    except parley.RunFailedError as error:
+        assert error.run["error"]["code"] == "output_invalid" and error.run["error"]["errors"], error.run
     client.agents.delete(agent["id"])
-features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "approvals", "errors", "resume")
-features.record("`parley-sdk`, Python", "not offered", "tools", "structured")
+features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "approvals", "errors", "resume", "structured")
+features.record("`parley-sdk`, Python", "not offered", "tools")
 print("all of it")

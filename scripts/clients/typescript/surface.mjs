@@ -159,6 +159,27 @@ async function knowledge() {
   await client.knowledge.delete(other.id);
 }
 
+async function structured() {
+  const agent = await client.agents.create({ name: `${mark}-data`, systemPrompt: "Answer.", model: "offline", allowedCallers: ["user", "system"] });
+  const schema = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"] };
+  const { data, run } = await client.chat.parse({ agentId: agent.id, message: "a lamp of 7 watts", schema });
+  assert.deepEqual([data, run.output.data, run.message], [{ watts: 7 }, { watts: 7 }, '{"watts":7}']);
+  // The object of a schema library, which writes its schema and reads the data.
+  const library = { toJSONSchema: () => schema, parse: ({ watts }) => ({ watts: BigInt(watts) }) };
+  assert.deepEqual((await client.automations.parse({ target: agent.id, message: "9 watts", schema: library })).data, { watts: 9n });
+  const standard = { "~standard": { jsonSchema: { output: ({ target }) => (assert.equal(target, "draft-2020-12"), schema) } } };
+  assert.deepEqual((await client.chat.parse({ agentId: agent.id, message: "11 watts", schema: standard })).data, { watts: 11 });
+  await assert.rejects(client.chat.parse({ agentId: agent.id, message: "m", schema: { _def: {} } }), /toJSONSchema/);
+  await client.agents.update(agent.id, { model: "offline/echo" });
+  await assert.rejects(client.chat.parse({ agentId: agent.id, message: "7", schema }), (error) => {
+    return error instanceof RunFailedError && error.run.error.code === "output_invalid" && error.run.error.errors.length > 0;
+  });
+  let shown = "";
+  for await (const event of client.chat.stream({ agentId: agent.id, message: "7", output: { schema } })) shown += event.event === "message.delta" ? "x" : "";
+  assert.equal(shown, "");
+  await client.agents.delete(agent.id);
+}
+
 async function refusals() {
   await assert.rejects(client.agents.create({ name: "", systemPrompt: "" }), (error) => {
     assert.ok(error instanceof BadRequestError && /^\S+$/.test(error.requestId) && error.message.includes(error.requestId));
@@ -184,8 +205,10 @@ async function demo() {
 const agentId = await agents();
 await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), aborts(), knowledge(), refusals(), demo()]);
 await automations(agentId);
+await structured();
 await client.agents.delete(agentId);
 const { works, lacks } = clientOf("`parley-sdk`, TypeScript");
 works("answers", "streams", "history", "stop", "approvals", "errors");
-lacks("tools", "structured");
+works("structured");
+lacks("tools");
 console.log("done");

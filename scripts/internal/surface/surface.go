@@ -127,7 +127,9 @@ var Operations = []Operation{
 
 // Extra lists the methods of only some SDKs: "go", "python" or "typescript".
 var Extra = map[string][]string{
-	"go": {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
+	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
+	"typescript": {"chat.parse", "automations.parse"},
 }
 
 // Methods returns all methods of an SDK.

@@ -1,6 +1,7 @@
 import { ParleyError } from "./errors.js";
 import { idOf, paramsOf } from "./given.js";
 import { list, type PagePromise } from "./page.js";
+import { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed } from "./output.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { random, type Runs } from "./runs.js";
 import type { RequestOptions, Transport } from "./transport.js";
@@ -46,6 +47,17 @@ export class Automations {
       const call = { method: "POST", path: "/api/internal/run-automation", headers, body } as const;
       return this.#runs.submit(call, body.idempotencyKey, wait ?? true, false, options);
     });
+  }
+
+  /**
+   * Runs an agent and returns the answer as data that matches a schema. It rejects with a
+   * `RunFailedError` if the run does not complete.
+   */
+  async parse<S extends AnySchema>(
+    params: Omit<AutomationParams, "output" | "wait"> & { schema: S }, options?: RequestOptions,
+  ): Promise<Parsed<DataOf<S>>> {
+    const { schema, ...rest } = paramsOf(params, "{ target, message, schema } or { target, input, schema }");
+    return parsed(await this.run({ ...rest, output: { schema: jsonSchemaOf(schema) } } as AutomationParams, options), schema);
   }
 
   /** Reads an automation with its newest run. */

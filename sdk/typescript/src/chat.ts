@@ -1,5 +1,6 @@
 import { ParleyError } from "./errors.js";
 import { paramsOf } from "./given.js";
+import { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed } from "./output.js";
 import { runPromise, type RunPromise } from "./run.js";
 import { RunStream } from "./stream.js";
 import { random, type Runs } from "./runs.js";
@@ -17,6 +18,8 @@ export type ChatParams = ({ agentId: string; templateId?: undefined } | { templa
    * See the run's `sessionId`.
    */
   sessionId?: ChatMessage["sessionId"] | undefined;
+  /** The form of the answer. The default is the agent's `outputSchema`. */
+  output?: ChatMessage["output"] | undefined;
   /**
    * Identifies this message: repeating it with the same key returns the same run. The default is a
    * new key per call. Without a `sessionId`, the key may have at most 124 characters.
@@ -35,6 +38,11 @@ export interface Chat {
    * Returns the events of a message's run as they happen. The message is sent when reading starts.
    */
   stream(params: ChatParams, options?: RequestOptions): RunStream;
+  /**
+   * Sends a message and returns the answer as data that matches a schema. It rejects with a
+   * `RunFailedError` if the run does not complete.
+   */
+  parse<S extends AnySchema>(params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions): Promise<Parsed<DataOf<S>>>;
 }
 
 /**
@@ -52,14 +60,20 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
     const opening = (runId: string | undefined): Call => (runId === undefined || visitor ? call : runs.streamCall(runId));
     return new RunStream(transport, opening, options);
   };
-  return Object.assign(chat, { stream });
+  const parse = async <S extends AnySchema>(
+    params: Omit<ChatParams, "output"> & { schema: S }, options?: RequestOptions,
+  ): Promise<Parsed<DataOf<S>>> => {
+    const { schema, ...rest } = paramsOf(params, "{ agentId, message, schema }");
+    return parsed(await chat({ ...rest, output: { schema: jsonSchemaOf(schema) } } as ChatParams, options), schema);
+  };
+  return Object.assign(chat, { stream, parse });
 }
 
 function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
-  const { agentId, templateId, sessionId, message, attachments, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
+  const { agentId, templateId, sessionId, message, output, attachments, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
   if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
-  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(attachments && { attachments }), ...(stream && { stream }) };
+  const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(output && { output }), ...(attachments && { attachments }), ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }

@@ -3,7 +3,7 @@ export { Agents, Templates, type AgentQuery, type TemplateQuery } from "./agents
 export { Automations, type AutomationParams, type AutomationQuery } from "./automations.js";
 export type { Chat, ChatParams } from "./chat.js";
 export { Knowledge, type DocumentQuery, type NewFile, type SearchOptions } from "./knowledge.js";
-export { Files, Sources } from "./files.js";
+export { Files, Sources, type FileUpload } from "./files.js";
 export { Hooks, type DeliveryQuery, type HookQuery } from "./hooks.js";
 export { Notifications, type EndpointQuery, type NotificationQuery } from "./notifications.js";
 export { Budgets, Keys, UsageReports, type BudgetQuery, type KeyQuery, type UsageQuery } from "./organization.js";
@@ -11,6 +11,7 @@ export { Sessions, type SessionQuery, type SessionSelector } from "./sessions.js
 export { Runs, type RunDecision, type RunQuery } from "./runs.js";
 export { RunStream } from "./stream.js";
 export { orThrow, RunPromise, type CompletedRun } from "./run.js";
+export { jsonSchemaOf, parsed, type AnySchema, type DataOf, type Parsed, type SchemaObject, type StandardSchema } from "./output.js";
 export { Page, PagePromise } from "./page.js";
 export type { RequestOptions } from "./transport.js";
 export {

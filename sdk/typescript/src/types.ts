@@ -126,6 +126,8 @@ export interface Hook {
    */
   deliveryIdHeader: string;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema: OutputSchema | null;
   filter: Array<HookFilter>;
   coalesce: HookCoalesce | null;
   enabled: boolean;
@@ -160,6 +162,8 @@ export interface NewHook {
   /** For `hmac` and `token`. */
   deliveryIdHeader?: string | null;
   messageTemplate: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   /** Default: `true`. */
@@ -176,6 +180,8 @@ export interface HookChange {
   signatureHeader?: string | null;
   deliveryIdHeader?: string | null;
   messageTemplate?: HookTemplate;
+  /** The schema that the answers to deliveries must match; null: the agent's own. */
+  outputSchema?: OutputSchema | null;
   filter?: Array<HookFilter> | null;
   coalesce?: HookCoalesce | null;
   enabled?: boolean;
@@ -516,6 +522,11 @@ export interface Agent {
   allowedCallers: AllowedCallers;
   widget: Widget;
   /**
+   * The schema that answers must match; null: answers are text. `output` of a request takes
+   * precedence.
+   */
+  outputSchema: OutputSchema | null;
+  /**
    * Whether the text of answers on `/v1` ends with a list of the cited sources and of the files
    * that programs made, for clients that ignore annotations.
    */
@@ -529,6 +540,17 @@ export interface Agent {
   lastCheck: AgentCheck | null;
   createdAt: Time;
   updatedAt: Time;
+}
+
+/**
+ * A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+ * documents. See the guide to structured output.
+ */
+export type OutputSchema = Record<string, unknown>;
+
+/** The form of the answer. It takes precedence over the agent's `outputSchema`. */
+export interface OutputOptions {
+  schema: OutputSchema;
 }
 
 /** The results of a check of an agent's connections. */
@@ -600,6 +622,7 @@ export interface NewAgent {
   /** Default: `["user"]`. */
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /**
    * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
    */
@@ -620,6 +643,7 @@ export interface AgentChange {
   tools?: ToolsChange | null;
   allowedCallers?: AllowedCallers | null;
   widget?: WidgetChange | null;
+  outputSchema?: OutputSchema | null;
   /** Whether the text of answers on `/v1` ends with a list of sources and files. */
   appendSources?: boolean | null;
   /** Change the agent only if it has this version. */
@@ -985,6 +1009,7 @@ export interface ChatMessage {
   message: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
+  output?: OutputOptions;
 }
 
 /** A trigger of an automation. */
@@ -999,6 +1024,7 @@ export interface AutomationTrigger {
   ttlOverride?: number;
   /** The session to continue. Default: a new session for each run. */
   sessionId?: SessionId;
+  output?: OutputOptions;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1083,6 +1109,11 @@ export interface Run {
 /** The answer as data. */
 export interface RunOutput {
   message: string;
+  /**
+   * The answer as JSON that matches the schema; absent if there was no schema. `message` is its
+   * text.
+   */
+  data?: unknown;
 }
 
 /** A time in UTC with milliseconds, or null. */
@@ -1127,6 +1158,8 @@ export interface Citation {
    * versions.
    */
   sourceId?: string | null;
+  /** The JSON Pointer of the cited value in `output.data`; absent if the answer is text. */
+  path?: string;
 }
 
 /** The decision that the run needs before it continues. */
@@ -1229,11 +1262,20 @@ export interface Usage {
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** For `output_invalid`: what does not match the schema. */
+  errors?: Array<OutputMismatch>;
   /**
    * Only for admins, in responses with a whole run: what the model's provider responded. Absent if
    * it did not respond.
    */
   provider?: ProviderError;
+}
+
+/** A part of an answer that does not match its schema. */
+export interface OutputMismatch {
+  /** A JSON Pointer; empty for the whole answer. */
+  path: string;
+  message: string;
 }
 
 /**
@@ -1293,6 +1335,10 @@ export type RunErrorCode =
   | "byte_limit"
   /** The run made too many tool calls. */
   | "tool_call_limit"
+  /**
+   * The answer does not match the output schema, also after one correction. `errors` has the paths.
+   */
+  | "output_invalid"
   /** Too many runs of the organization are waiting for a person's decision. */
   | "action_limit"
   /** No decision was made on the required action within 24 hours. */
@@ -1662,6 +1708,7 @@ export type RunEvent =
   | MessageDeltaEvent
   | ToolEvent
   | CitationAddedEvent
+  | OutputDeltaEvent
   | RequiresActionEvent
   | RunEndedEvent;
 
@@ -1688,6 +1735,7 @@ export interface AiSdkEventData2 {
     | "source-document"
     | "data-run"
     | "data-citation"
+    | "data-output"
     | "data-required-action"
     | "finish-step"
     | "finish"
@@ -1879,6 +1927,19 @@ export interface CitationAddedEvent {
 export interface CitationAddedEventData {
   runId: RunId;
   citation: Citation;
+}
+
+/** The answer as JSON that matches its schema, complete, once. */
+export interface OutputDeltaEvent {
+  id: EventId;
+  event: "output.delta";
+  data: OutputDeltaEventData;
+}
+
+export interface OutputDeltaEventData {
+  runId: RunId;
+  /** As `output.data` of the run. */
+  data: unknown;
 }
 
 /**
@@ -2724,6 +2785,11 @@ export interface OpenAiCompletionRequest {
   functions?: Array<unknown> | null;
   tool_choice?: "none" | "auto" | null;
   function_call?: "none" | "auto" | null;
+  /**
+   * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+   * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+   * agent's own `outputSchema` applies, if it has one.
+   */
   response_format?: OpenAiCompletionRequestResponse_format | null;
   logprobs?: false | null;
   stop?: "" | Array<unknown> | null;
@@ -2750,8 +2816,22 @@ export interface OpenAiCompletionRequestMetadata {
   [key: string]: unknown;
 }
 
+/**
+ * `json_schema`: the answer is JSON that matches the schema, or the run fails with
+ * `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`: the
+ * agent's own `outputSchema` applies, if it has one.
+ */
 export interface OpenAiCompletionRequestResponse_format {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: OpenAiCompletionRequestResponse_formatJson_schema;
+  [key: string]: unknown;
+}
+
+export interface OpenAiCompletionRequestResponse_formatJson_schema {
+  name?: string;
+  description?: string;
+  schema: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -2912,12 +2992,18 @@ export interface OpenAiResponseRequestConversation3 {
 }
 
 export interface OpenAiResponseRequestText {
+  /** As `response_format` of `/v1/chat/completions`. */
   format?: OpenAiResponseRequestTextFormat | null;
   [key: string]: unknown;
 }
 
+/** As `response_format` of `/v1/chat/completions`. */
 export interface OpenAiResponseRequestTextFormat {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean | null;
   [key: string]: unknown;
 }
 
@@ -2966,6 +3052,7 @@ export interface OpenAiResponse {
   reasoning: OpenAiResponseReasoning;
   store: boolean;
   temperature: null;
+  /** The requested format. */
   text: OpenAiResponseText;
   tool_choice: "auto";
   tools: Array<unknown>;
@@ -2989,12 +3076,17 @@ export interface OpenAiResponseReasoning {
   summary?: null;
 }
 
+/** The requested format. */
 export interface OpenAiResponseText {
   format?: OpenAiResponseTextFormat;
 }
 
 export interface OpenAiResponseTextFormat {
-  type?: "text";
+  type: "text" | "json_object" | "json_schema";
+  name?: string;
+  description?: string;
+  schema?: OutputSchema;
+  strict?: boolean;
 }
 
 /** The run's usage, in tokens. */

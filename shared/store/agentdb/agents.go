@@ -195,7 +195,7 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
-			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0) + octet_length(answer_settings::text) + 500`+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)

@@ -34,6 +34,7 @@ type NewHook struct {
 // HookChange is a change of a hook. Nil fields leave the hook's value unchanged.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
+	OutputSchema                          *domain.JSONSchema // pointer to nil: none
 	Filter                                *[]domain.HookFilter
 	Coalesce                              **domain.HookCoalesce // pointer to nil: no coalescing, one run per delivery
 	SignatureHeader, DeliveryIDHeader     *string
@@ -64,6 +65,7 @@ type hookRow struct {
 	SignatureHeader  string       `db:"signature_header"`
 	DeliveryIDHeader string       `db:"delivery_id_header"`
 	MessageTemplate  string       `db:"message_template"`
+	OutputSchema     []byte       `db:"output_schema"` // nil: none
 	Filter           []byte       `db:"filter"`
 	Coalesce         []byte       `db:"coalescing"` // nil: no coalescing
 	Enabled          bool         `db:"enabled"`
@@ -75,7 +77,7 @@ type hookRow struct {
 // hookColumns are the columns of a hookRow, from hooks h. The end of the previous secret is null
 // once it has passed.
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
-	h.signature_header, h.delivery_id_header, h.message_template, h.filter, h.coalescing, h.enabled,
+	h.signature_header, h.delivery_id_header, h.message_template, h.output_schema, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status <> 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at,
 	h.created_at, h.updated_at`
 
@@ -84,7 +86,8 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	out := domain.Hook{
 		ID: row.ID, Name: row.Name, AgentID: row.AgentID, KeyID: row.KeyID, Source: domain.HookSource(row.Source), Secret: "***",
 		PreviousUntil: domain.AtPtr(row.PreviousUntil.Time), SignatureHeader: row.SignatureHeader, DeliveryIDHeader: row.DeliveryIDHeader,
-		MessageTemplate: row.MessageTemplate, Enabled: row.Enabled, LastDeliveryAt: row.LastDeliveryAt,
+		MessageTemplate: row.MessageTemplate, OutputSchema: row.OutputSchema,
+		Enabled: row.Enabled, LastDeliveryAt: row.LastDeliveryAt,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if err := json.Unmarshal(row.Filter, &out.Filter); err != nil {
@@ -120,10 +123,10 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 			return err
 		}
 		return tx.GetContext(ctx, &row, `INSERT INTO hooks AS h (id, org_id, name, agent_id, key_id, source, secret, signature_header,
-			  delivery_id_header, message_template, filter, coalescing, enabled)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING `+hookColumns,
+			  delivery_id_header, message_template, filter, coalescing, enabled, output_schema)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING `+hookColumns,
 			h.ID, h.OrganizationID, h.Name, h.AgentID, h.KeyID, string(h.Source), h.SealedSecret, h.SignatureHeader,
-			h.DeliveryIDHeader, h.MessageTemplate, filter, coalesce, h.Enabled)
+			h.DeliveryIDHeader, h.MessageTemplate, filter, coalesce, h.Enabled, []byte(h.OutputSchema))
 	})
 	if err != nil {
 		return domain.Hook{}, fmt.Errorf("creating hook: %w", err)
@@ -209,7 +212,7 @@ const hooksFrom = ` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL AN
 func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (bytes []int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
-		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(h.name) + octet_length(h.message_template) + octet_length(h.filter::text) + 500`+
+		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(h.name) + octet_length(h.message_template) + octet_length(h.filter::text) + coalesce(octet_length(h.output_schema::text), 0) + 500`+
 			hooksFrom, org, after, limit)
 	})
 	if err != nil {
@@ -278,6 +281,11 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 		}
 	}
 
+	var schema []byte
+	if change.OutputSchema != nil {
+		schema = *change.OutputSchema
+	}
+
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := lockHook(ctx, tx, org, id); err != nil {
@@ -294,12 +302,14 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
 			  signature_header = coalesce($10, signature_header), delivery_id_header = coalesce($11, delivery_id_header),
 			  enabled = coalesce($12, enabled), secret = coalesce($13, secret),
+			  output_schema = CASE WHEN $15 THEN $16::json ELSE output_schema END,
 			  previous_secret = CASE WHEN $13 IS NULL THEN previous_secret WHEN $14 > 0 THEN secret ELSE '' END,
 			  previous_until = CASE WHEN $13 IS NULL THEN previous_until WHEN $14 > 0 THEN clock_timestamp() + make_interval(secs => $14) END,
 			  updated_at = clock_timestamp()
 			WHERE h.id = $1 AND h.org_id = $2 RETURNING `+hookColumns,
 			id, org, change.Name, change.AgentID, change.KeyID, change.MessageTemplate, filter, change.Coalesce != nil, coalesce,
-			change.SignatureHeader, change.DeliveryIDHeader, change.Enabled, change.SealedSecret, change.KeepPrevious.Seconds())
+			change.SignatureHeader, change.DeliveryIDHeader, change.Enabled, change.SealedSecret, change.KeepPrevious.Seconds(),
+			change.OutputSchema != nil, schema)
 	})
 	return oneHook(&row, err, "updating hook")
 }
@@ -358,7 +368,7 @@ type receivingRow struct {
 // gone. A disabled hook is returned with Enabled false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
-		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
+		message_template, output_schema, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
 		senders FROM receiving_hook($1, $2)`)
 	if err != nil {
 		return ReceivingHook{}, err

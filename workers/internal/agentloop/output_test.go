@@ -2,6 +2,7 @@ package agentloop_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,5 +102,50 @@ func TestValuesAreCited(t *testing.T) {
 	request := model.Requests()[1]
 	if !strings.Contains(string(request.Output), `"citations"`) || !strings.Contains(request.System, "JSON Pointer") {
 		t.Errorf("schema %s, system %s", request.Output, request.System)
+	}
+}
+
+// TestARepairIsDoneAgain loses the worker between an answer that does not match and its correction.
+// The next attempt continues after the recorded steps and has a correction of its own.
+func TestARepairIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	_, tools := searching(t)
+	use := llm.Usage{InputTokens: 1, OutputTokens: 1}
+	search := scripted.Call{ToolCalls: []llm.ToolCall{{ID: "a", Name: "webSearch", Arguments: json.RawMessage(`{}`)}}, Usage: use}
+	wrong := scripted.Call{Deltas: []string{`{"data":{"name":"Luna"},"citations":[]}`}, Usage: use}
+	right := scripted.Call{Deltas: []string{`{"data":{"name":"Luna","watts":330},"citations":[{"path":"/watts","source":1}]}`}, Usage: use}
+	lost := scripted.Call{Err: errors.New("the worker is gone")}
+
+	journal := newMemory()
+	in := agentloop.Input{Message: "m", Tools: tools, Contract: contract(t, lampSchema), Model: scripted.New("scripted", search, wrong, lost)}
+	if _, err := newLoop().Run(t.Context(), in, journal, nil); err == nil {
+		t.Fatal("the first attempt completed")
+	}
+	if len(journal.steps) != 2 {
+		t.Fatalf("%d steps are recorded, want the model's turn and its tool call", len(journal.steps))
+	}
+
+	// The correction itself may use tools.
+	again := scripted.Call{ToolCalls: []llm.ToolCall{{ID: "b", Name: "webSearch", Arguments: json.RawMessage(`{"q":1}`)}}, Usage: use}
+	model := scripted.New("scripted", wrong, again, right)
+	var h eventLog
+	in.Model = model
+	out, err := newLoop().Run(t.Context(), in, journal, h.add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(out.Data) != `{"name":"Luna","watts":330}` || len(out.Citations) != 1 || len(out.ToolCalls) != 2 || out.Turns != 4 || !out.Turn.Whole() {
+		t.Errorf("data %s, citations %v, %d calls, %d turns, %+v", out.Data, out.Citations, len(out.ToolCalls), out.Turns, out.Turn)
+	}
+	for _, m := range out.Turn.Messages {
+		if strings.Contains(m.Text, "does not match") || m.Text == wrong.Deltas[0] {
+			t.Errorf("the session's history has the rejected answer: %+v", m)
+		}
+	}
+	if all := strings.Join(h.lines, "; "); strings.Count(all, "output.delta") != 1 || strings.Contains(all, `"Luna"},`) {
+		t.Errorf("events %s", all)
+	}
+	if last := model.Requests()[1].Messages; !model.Requests()[1].Correction || !strings.Contains(last[len(last)-1].Text, "the whole answer") {
+		t.Errorf("the request for a correction is %+v", last)
 	}
 }

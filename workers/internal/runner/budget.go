@@ -223,6 +223,9 @@ func promptBound(req *llm.Request) int64 {
 	for _, t := range req.Tools {
 		n += perMessage + len(t.Name) + len(t.Description) + len(t.Schema)
 	}
+	if len(req.Output) > 0 {
+		n += perMessage + len(req.Output)
+	}
 	for _, m := range req.Messages {
 		n += perMessage * (1 + len(m.ToolCalls))
 		switch {

@@ -28,6 +28,7 @@ const (
 // Chat talks to an agent or a template.
 type Chat struct {
 	Service
+	Output
 	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
 	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
@@ -110,7 +111,7 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 	}
 
 	return &talk{
-		service: service, query: query, target: target, json: c.JSON, demo: c.Demo,
+		service: service, query: query, target: target, output: c.Output, json: c.JSON, demo: c.Demo,
 		session: cmp.Or(c.Session, "cli_"+strings.ToLower(rand.Text())),
 	}, strings.Join(words, " "), nil
 }
@@ -138,6 +139,7 @@ type talk struct {
 	query      url.Values
 	target     string
 	session    string
+	output     Output
 	json, demo bool
 }
 
@@ -192,8 +194,12 @@ func (t *talk) say(ctx context.Context, message string) error {
 	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
 		Header: map[string]string{"Idempotency-Key": "cli-" + rand.Text()},
-		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
 	}
+	body := map[string]any{"sessionId": t.session, "message": message, "stream": true}
+	if err := t.output.addTo(body); err != nil {
+		return err
+	}
+	request.Body = body
 
 	turn := &turn{talk: t, answer: answerWriter{out: t.con.Out}}
 	turn.answer.onRestart = func() { t.con.Notef("(the run was restarted, and its answer differs)") }

@@ -25,6 +25,7 @@ const longestPoll = 50 * time.Second
 // Trigger runs an agent as a scheduler or a webhook does.
 type Trigger struct {
 	Service
+	Output
 	Target         string            `arg:"" help:"Agent (ID or name); it must allow system callers."`
 	Words          []string          `arg:"" optional:"" name:"message" help:"The message; default: standard input."`
 	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Identifies this run: triggering again with the same key does not run the agent again. Default: a generated key, which is printed."`
@@ -139,8 +140,12 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 		w.con.Notef("idempotency key %s", w.key)
 	}
 
+	request, err := w.request(target, message)
+	if err != nil {
+		return err
+	}
 	w.sent = true
-	answer, err := w.service.Call(ctx, w.request(target, message))
+	answer, err := w.service.Call(ctx, request)
 	if err != nil {
 		return describeNotFound(err, "agent", target)
 	}
@@ -166,7 +171,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 
 // request builds an asynchronous request, because the user should see the run's ID before it
 // finishes.
-func (w *wait) request(target, message string) parley.Request {
+func (w *wait) request(target, message string) (parley.Request, error) {
 	input := map[string]any{}
 	for name, value := range w.Input {
 		input[name] = value
@@ -180,6 +185,9 @@ func (w *wait) request(target, message string) parley.Request {
 	if w.TTL != 0 {
 		body["ttlOverride"] = w.TTL
 	}
+	if err := w.Output.addTo(body); err != nil {
+		return parley.Request{}, err
+	}
 
 	header := map[string]string{"Prefer": "respond-async"}
 	if w.Automation != "" {
@@ -188,7 +196,7 @@ func (w *wait) request(target, message string) parley.Request {
 	if w.Type != "" {
 		header["X-Trigger-Type"] = w.Type
 	}
-	return parley.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
+	return parley.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}, nil
 }
 
 // printStarted prints the run without waiting for it.

@@ -33,6 +33,7 @@ type hookFields struct {
 	SignatureHeader  httpx.Removable[string]           `json:"signatureHeader"`
 	DeliveryIDHeader httpx.Removable[string]           `json:"deliveryIdHeader"`
 	MessageTemplate  httpx.Optional[string]            `json:"messageTemplate"`
+	OutputSchema     httpx.Removable[json.RawMessage]  `json:"outputSchema"`
 	Filter           httpx.Removable[[]hookFilterBody] `json:"filter"`
 	Coalesce         httpx.Optional[*hookCoalesceBody] `json:"coalesce"`
 	Enabled          httpx.Optional[bool]              `json:"enabled"`
@@ -119,6 +120,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.MaxTemplate)
 	}
 
+	httpx.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
 	p.Count("filter", len(f.Filter.Value), webhookin.MaxFilters)
 	if by := f.Coalesce.Value; by != nil {
 		p.Text("coalesce.key", by.Key, 1, maxKeyText)
@@ -190,6 +192,7 @@ func (b *newHookBody) hook() domain.Hook {
 	h := domain.Hook{
 		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,
 		MessageTemplate: b.MessageTemplate.Value, Filter: b.filter(), Coalesce: b.coalesce(), Enabled: b.Enabled.Or(true),
+		OutputSchema: domain.JSONSchema(b.OutputSchema.Value),
 	}
 	if h.SignatureHeader = b.SignatureHeader.Value; h.SignatureHeader == "" {
 		h.SignatureHeader = defaultHeader(b.Source)

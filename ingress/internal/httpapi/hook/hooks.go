@@ -172,6 +172,10 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
 		SignatureHeader: b.SignatureHeader.Pointer(), DeliveryIDHeader: b.DeliveryIDHeader.Pointer(), Enabled: b.Enabled.Pointer(),
 	}
+	if b.OutputSchema.Set {
+		schema := domain.JSONSchema(b.OutputSchema.Value)
+		change.OutputSchema = &schema
+	}
 	if b.Filter.Set {
 		filter := b.filter()
 		change.Filter = &filter

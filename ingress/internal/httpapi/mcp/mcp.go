@@ -26,7 +26,10 @@ import (
 	"parley/shared/store/rundb"
 )
 
-const maxTools = 200 // maximum number of agents listed: clients pass all of them to a model
+const (
+	maxTools   = 200       // maximum number of agents listed: clients pass all of them to a model
+	maxSchemas = 512 << 10 // bytes of the output schemas of all listed agents
+)
 
 // Deps contains the dependencies of the Handler.
 type Deps struct {
@@ -144,6 +147,17 @@ func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
 		agents[i] = agenttools.Agent{ID: agent.ID, Name: agent.Name, Description: agent.Description}
 	}
 	return agents, nil
+}
+
+// Schemas returns the output schemas of the agents that List returns.
+func (t *agentTools) Schemas(context.Context) (map[string]json.RawMessage, error) {
+	org := httpx.Caller(t.c).OrganizationID
+	schemas, err := t.h.AgentsDB.OutputSchemas(t.c.Request.Context(), org, domain.CallerUser, maxTools, maxSchemas) //nolint:contextcheck // as in List
+	if err != nil {
+		t.out.failure = t.coded(err)
+		return nil, t.out.failure
+	}
+	return schemas, nil
 }
 
 // toolArguments is the input of a tool call.

@@ -37,6 +37,7 @@ func readCompletion(c *gin.Context) (*dispatch.Submission, *openaiapi.Completion
 	}
 	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
 	s.Attempt, s.Attachments = attempt(), attachments(body.Attachments(found.Add))
+	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
 		s.Previous = new("") // the request's history replaces that of the session
 	}

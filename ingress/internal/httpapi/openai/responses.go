@@ -52,6 +52,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
 	s.Attachments = attachments(body.Attachments(found.Add))
+	s.Options.Output = outputFor(found, request.Output)
 	if err := found.Err(); err != nil {
 		return nil, nil, err
 	}

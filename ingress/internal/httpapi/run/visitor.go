@@ -87,7 +87,8 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		Run            json.RawMessage        `json:"run,omitempty"`
 	}
 	switch e.Type {
-	case domain.EventRunCreated, domain.EventRunStarted, domain.EventRunRestarted, domain.EventMessageDelta, domain.EventCitationAdded:
+	case domain.EventRunCreated, domain.EventRunStarted, domain.EventRunRestarted, domain.EventMessageDelta, domain.EventCitationAdded,
+		domain.EventOutputDelta:
 		return e.Data, nil
 	case domain.EventToolStarted, domain.EventToolCompleted, domain.EventRequiresAction,
 		domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:

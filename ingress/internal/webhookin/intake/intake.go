@@ -233,6 +233,9 @@ func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparen
 	s.Message, s.Data, s.Traceparent = message, deliveryData(hook.Source, e), traceparent
 	s.Key, s.KeyScope = e.ID, "hook:"+hook.ID
 	s.TriggerType, s.AutomationID = triggerWebhook, hook.Name
+	if hook.OutputSchema != nil {
+		s.Options.Output = &domain.OutputContract{Schema: hook.OutputSchema}
+	}
 	return s.NewRun(i.RunDeadline)
 }
 

@@ -9,7 +9,7 @@ import asyncio
 import functools
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -20,7 +20,7 @@ from ._events import Source, Told
 from ._group import Group
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._transport import CURRENT, Call
-from .types import Run, RunEvent
+from .types import NewAttachment, OutputOptions, Run, RunEvent
 
 _T = TypeVar("_T")
 _G = TypeVar("_G", bound=Group)
@@ -258,6 +258,8 @@ class AsyncTemplates(AsyncGroup[Templates]):
 class AsyncChat(AsyncGroup[Chat]):
     """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
 
+    parse = _Call(Chat.parse)
+
     async def __call__(
         self,
         *,
@@ -265,6 +267,7 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         attachments: Sequence[NewAttachment] | None = None,
         wait: bool = True,
@@ -274,7 +277,7 @@ class AsyncChat(AsyncGroup[Chat]):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
         """
         return await self._workers.run(
             lambda: self._group(
@@ -282,6 +285,7 @@ class AsyncChat(AsyncGroup[Chat]):
                 agent_id=agent_id,
                 template_id=template_id,
                 session_id=session_id,
+                output=output,
                 idempotency_key=idempotency_key,
                 attachments=attachments,
                 wait=wait,
@@ -296,6 +300,7 @@ class AsyncChat(AsyncGroup[Chat]):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         attachments: Sequence[NewAttachment] | None = None,
     ) -> AsyncStream:
@@ -308,6 +313,7 @@ class AsyncChat(AsyncGroup[Chat]):
             agent_id=agent_id,
             template_id=template_id,
             session_id=session_id,
+            output=output,
             idempotency_key=idempotency_key,
             attachments=attachments,
         )
@@ -318,6 +324,7 @@ class AsyncAutomations(AsyncGroup[Automations]):
     """Runs of agents by schedulers, webhooks and services."""
 
     run = _Call(Automations.run)
+    parse = _Call(Automations.parse)
     get = _Call(Automations.get)
     list = _List(Automations.list)
 

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal, cast
 from ._errors import ParleyError, WaitEndedError
 from ._events import Source
 from ._group import Group, require_id
+from ._output import json_schema, parsed
 from ._reading import Page, Stream
 from ._requests import form_request, json_request, read_file
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
@@ -28,7 +29,9 @@ from .types import (
     DocumentPassages,
     FoundList,
     ImportedEndpoints,
+    NewAttachment,
     OpenApiImport,
+    OutputOptions,
     Run,
     RunSummary,
     RunStatus,
@@ -139,6 +142,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         attachments: Sequence[NewAttachment] | None = None,
         wait: bool = True,
@@ -148,10 +152,30 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, attachments, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, attachments, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(
+        self,
+        *,
+        message: str,
+        schema: Any,
+        agent_id: str | None = None,
+        template_id: str | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a message and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. If
+        the run does not complete, `RunFailedError` is raised.
+        """
+        output: OutputOptions = {"schema": json_schema(schema)}
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, None, stream=False)
+        return parsed(self._client.runs._submitted(request, True, timeout), schema)
 
     def stream(
         self,
@@ -160,6 +184,7 @@ class Chat(Group):
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         attachments: Sequence[NewAttachment] | None = None,
     ) -> Stream:
@@ -167,7 +192,7 @@ class Chat(Group):
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, attachments, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, attachments, stream=True)
         return self._client.runs._events(request)
 
     def _request(
@@ -177,6 +202,7 @@ class Chat(Group):
         template_id: str | None,
         session_id: str | None,
         key: str | None,
+        output: OutputOptions | None,
         attachments: Sequence[NewAttachment] | None,
         *,
         stream: bool,
@@ -191,7 +217,7 @@ class Chat(Group):
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
         attached = None if attachments is None else [*attachments]
-        body = {"sessionId": session_id, "message": message, "stream": stream or None, "attachments": attached}
+        body = {"sessionId": session_id, "message": message, "output": output, "stream": stream or None, "attachments": attached}
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key})
 
@@ -209,6 +235,7 @@ class Automations(Group):
         trigger_type: str | None = None,
         ttl_override: int | None = None,
         session_id: str | None = None,
+        output: OutputOptions | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -219,17 +246,26 @@ class Automations(Group):
         Its key `message`, or the argument `message`, is the text. Calls with the same
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
+        `output` is the form of the answer.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
-        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id, "output": output}
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
             if value is not None:
                 headers[name] = value
         request = json_request("POST", "/api/internal/run-automation", {}, body, headers)
         return self._client.runs._submitted(request, wait, timeout)
+
+    def parse(self, *, schema: Any, **trigger: Any) -> Any:
+        """Run an agent and return the answer as data that matches a schema.
+
+        `schema` is a JSON Schema, or a Pydantic model or `TypeAdapter`, whose object is returned. The
+        other arguments are those of `run`. If the run does not complete, `RunFailedError` is raised.
+        """
+        return parsed(self.run(**trigger, output={"schema": json_schema(schema)}, wait=True), schema)
 
     def get(self, automation_id: str) -> Automation:
         """Read an automation with its newest run."""

@@ -308,6 +308,7 @@ __all__ = [
     "OpenAiCompletionRequest",
     "OpenAiCompletionRequestMetadata",
     "OpenAiCompletionRequestResponse_format",
+    "OpenAiCompletionRequestResponse_formatJson_schema",
     "OpenAiCompletionRequestStream_options",
     "OpenAiContent",
     "OpenAiContent3Item",
@@ -362,6 +363,11 @@ __all__ = [
     "OrganizationId",
     "OrganizationName",
     "Origins",
+    "OutputDeltaEvent",
+    "OutputDeltaEventData",
+    "OutputMismatch",
+    "OutputOptions",
+    "OutputSchema",
     "OwnInvitation",
     "OwnInvitationList",
     "Passage",
@@ -659,6 +665,12 @@ MaybeTime: TypeAlias = str | None
 """A time in UTC with milliseconds, or null."""
 
 
+OutputSchema: TypeAlias = dict[str, Any]
+"""A JSON Schema of 2020-12, at most 64 KiB and 16 levels deep, without references to other
+documents. See the guide to structured output.
+"""
+
+
 class Hook(TypedDict):
     """A URL that receives a source's deliveries; each delivery starts a run of an agent."""
 
@@ -692,6 +704,10 @@ class Hook(TypedDict):
     """
 
     messageTemplate: HookTemplate
+
+    outputSchema: OutputSchema | None
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: list[HookFilter]
     coalesce: HookCoalesce | None
     enabled: bool
@@ -742,6 +758,10 @@ class NewHook(TypedDict):
     """For `hmac` and `token`."""
 
     messageTemplate: HookTemplate
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
 
@@ -760,6 +780,10 @@ class HookChange(TypedDict):
     signatureHeader: NotRequired[str | None]
     deliveryIdHeader: NotRequired[str | None]
     messageTemplate: NotRequired[HookTemplate]
+
+    outputSchema: NotRequired[OutputSchema | None]
+    """The schema that the answers to deliveries must match; null: the agent's own."""
+
     filter: NotRequired[list[HookFilter] | None]
     coalesce: NotRequired[HookCoalesce | None]
     enabled: NotRequired[bool]
@@ -1415,6 +1439,11 @@ class Agent(TypedDict):
     allowedCallers: AllowedCallers
     widget: Widget
 
+    outputSchema: OutputSchema | None
+    """The schema that answers must match; null: answers are text. `output` of a request takes
+    precedence.
+    """
+
     appendSources: bool
     """Whether the text of answers on `/v1` ends with a list of the cited sources and of the
     files that programs made, for clients that ignore annotations.
@@ -1430,6 +1459,12 @@ class Agent(TypedDict):
 
     createdAt: Time
     updatedAt: Time
+
+
+class OutputOptions(TypedDict):
+    """The form of the answer. It takes precedence over the agent's `outputSchema`."""
+
+    schema: OutputSchema
 
 
 class AgentList(TypedDict):
@@ -1576,6 +1611,7 @@ class NewAgent(TypedDict):
     """Default: `["user"]`."""
 
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files. Default:
@@ -1598,6 +1634,7 @@ class AgentChange(TypedDict):
     tools: NotRequired[ToolsChange | None]
     allowedCallers: NotRequired[AllowedCallers | None]
     widget: NotRequired[WidgetChange | None]
+    outputSchema: NotRequired[OutputSchema | None]
 
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files."""
@@ -1729,6 +1766,8 @@ class ChatMessage(TypedDict):
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
 
+    output: NotRequired[OutputOptions]
+
 
 class AutomationTriggerInput(TypedDict):
     """`message` is the text for the agent; all other keys are passed to it as data."""
@@ -1753,6 +1792,8 @@ class AutomationTrigger(TypedDict):
 
     sessionId: NotRequired[SessionId]
     """The session to continue. Default: a new session for each run."""
+
+    output: NotRequired[OutputOptions]
 
 
 RunStatus: TypeAlias = Literal[
@@ -1785,6 +1826,11 @@ class RunOutput(TypedDict):
 
     message: str
 
+    data: NotRequired[Any]
+    """The answer as JSON that matches the schema; absent if there was no schema. `message` is
+    its text.
+    """
+
 
 class Citation(TypedDict):
     """Ties a part of the answer to the source text that supports it."""
@@ -1814,6 +1860,9 @@ class Citation(TypedDict):
     """The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of
     earlier versions.
     """
+
+    path: NotRequired[str]
+    """The JSON Pointer of the cited value in `output.data`; absent if the answer is text."""
 
 
 class ToolCall(TypedDict):
@@ -1879,6 +1928,9 @@ RunErrorCode: TypeAlias = Literal[
     "byte_limit",
     # The run made too many tool calls.
     "tool_call_limit",
+    # The answer does not match the output schema, also after one correction. `errors` has the
+    # paths.
+    "output_invalid",
     # Too many runs of the organization are waiting for a person's decision.
     "action_limit",
     # No decision was made on the required action within 24 hours.
@@ -1905,6 +1957,15 @@ the request succeeded, the agent did not. More codes may be added.
 """
 
 
+class OutputMismatch(TypedDict):
+    """A part of an answer that does not match its schema."""
+
+    path: str
+    """A JSON Pointer; empty for the whole answer."""
+
+    message: str
+
+
 class ProviderError(TypedDict):
     """The response with which a model provider refused a call."""
 
@@ -1920,6 +1981,9 @@ class RunError(TypedDict):
 
     code: RunErrorCode
     message: str
+
+    errors: NotRequired[list[OutputMismatch]]
+    """For `output_invalid`: what does not match the schema."""
 
     provider: NotRequired[ProviderError]
     """Only for admins, in responses with a whole run: what the model's provider responded.
@@ -2624,6 +2688,21 @@ class CitationAddedEvent(TypedDict):
     data: CitationAddedEventData
 
 
+class OutputDeltaEventData(TypedDict):
+    runId: RunId
+
+    data: Any
+    """As `output.data` of the run."""
+
+
+class OutputDeltaEvent(TypedDict):
+    """The answer as JSON that matches its schema, complete, once."""
+
+    id: EventId
+    event: Literal["output.delta"]
+    data: OutputDeltaEventData
+
+
 class RequiresActionEventData(TypedDict):
     runId: RunId
     requiredAction: RequiredAction
@@ -2659,6 +2738,7 @@ RunEvent: TypeAlias = (
     | MessageDeltaEvent
     | ToolEvent
     | CitationAddedEvent
+    | OutputDeltaEvent
     | RequiresActionEvent
     | RunEndedEvent
 )
@@ -2681,6 +2761,7 @@ class AiSdkEventData2(TypedDict):
         "source-document",
         "data-run",
         "data-citation",
+        "data-output",
         "data-required-action",
         "finish-step",
         "finish",
@@ -3760,8 +3841,21 @@ class OpenAiCompletionRequestMetadata(TypedDict):
     """Whether the text ends with a list of sources and files."""
 
 
+class OpenAiCompletionRequestResponse_formatJson_schema(TypedDict):
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: OutputSchema
+    strict: NotRequired[bool | None]
+
+
 class OpenAiCompletionRequestResponse_format(TypedDict):
-    type: NotRequired[Literal["text"]]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NotRequired[OpenAiCompletionRequestResponse_formatJson_schema | dict[str, Any]]
 
 
 class OpenAiCompletionRequest(TypedDict):
@@ -3793,7 +3887,13 @@ class OpenAiCompletionRequest(TypedDict):
     functions: NotRequired[list[Any] | None]
     tool_choice: NotRequired[Literal["none", "auto"] | None]
     function_call: NotRequired[Literal["none", "auto"] | None]
+
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
+    """`json_schema`: the answer is JSON that matches the schema, or the run fails with
+    `output_invalid`; `strict` makes no difference. `json_object`: any JSON object. `text`:
+    the agent's own `outputSchema` applies, if it has one.
+    """
+
     logprobs: NotRequired[Literal[False] | None]
     stop: NotRequired[Literal[""] | list[Any] | None]
     audio: NotRequired[None]
@@ -3942,11 +4042,18 @@ class OpenAiResponseRequestConversation3(TypedDict):
 
 
 class OpenAiResponseRequestTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
+    """As `response_format` of `/v1/chat/completions`."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool | None]
 
 
 class OpenAiResponseRequestText(TypedDict):
     format: NotRequired[OpenAiResponseRequestTextFormat | dict[str, Any] | None]
+    """As `response_format` of `/v1/chat/completions`."""
 
 
 class OpenAiResponseRequest(TypedDict):
@@ -4145,10 +4252,16 @@ class OpenAiResponseReasoning(TypedDict):
 
 
 class OpenAiResponseTextFormat(TypedDict):
-    type: NotRequired[Literal["text"]]
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    schema: NotRequired[OutputSchema]
+    strict: NotRequired[bool]
 
 
 class OpenAiResponseText(TypedDict):
+    """The requested format."""
+
     format: NotRequired[OpenAiResponseTextFormat]
 
 
@@ -4204,7 +4317,10 @@ class OpenAiResponse(TypedDict):
     reasoning: OpenAiResponseReasoning
     store: bool
     temperature: None
+
     text: OpenAiResponseText
+    """The requested format."""
+
     tool_choice: Literal["auto"]
     tools: list[Any]
     top_p: None

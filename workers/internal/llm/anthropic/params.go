@@ -48,6 +48,9 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	specs := req.Tools
 	if len(req.Output) > 0 {
 		specs = append(slices.Clip(specs), answerSpec(req))
+		if len(req.Tools) == 0 && !m.size.adaptive { // a model that thinks rejects the choice of a tool
+			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
+		}
 	}
 	for _, spec := range specs {
 		tool, err := newTool(spec, m.provider.official)

@@ -52,3 +52,42 @@ func TestNamesOfOtherAlphabets(t *testing.T) {
 		t.Errorf("got %q, %q", a, b)
 	}
 }
+
+// TestAnAnswerToolCarriesTheSchema checks the tool with which a model writes an answer that must match
+// a schema. Without other tools, the model must call it.
+func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}}}`)
+	for name, c := range map[string]struct {
+		req  llm.Request
+		want string
+	}{
+		"alone":            {llm.Request{Output: schema}, `"tool_choice":{"name":"write_final_answer","type":"tool"}`},
+		"beside a tool":    {llm.Request{Output: schema, Tools: []llm.ToolSpec{{Name: "now"}}}, `"name":"now"`},
+		"without a schema": {llm.Request{}, `"messages":[]`},
+	} {
+		m := &Model{provider: &Provider{}}
+		p, err := m.params(c.req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := strings.Contains(string(raw), `"properties":{"a":{"type":"integer"}}`)
+		if !strings.Contains(string(raw), c.want) || has != (c.req.Output != nil) || strings.Contains(string(raw), "tool_choice") != (name == "alone") {
+			t.Errorf("%s: %s", name, raw)
+		}
+	}
+
+	// The arguments of the call are the answer. A call beside others is dropped: the model answers again.
+	r := llm.Response{Text: "so", StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool, Arguments: json.RawMessage(`{"a":1}`)}}}
+	if useAnswer(&r); r.Text != `{"a":1}` || r.StopReason != llm.StopEnd || r.ToolCalls != nil {
+		t.Errorf("answer %+v", r)
+	}
+	r = llm.Response{StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool}, {ID: "2", Name: "now"}}}
+	if useAnswer(&r); len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "now" || r.StopReason != llm.StopToolCalls {
+		t.Errorf("answer beside a call %+v", r)
+	}
+}

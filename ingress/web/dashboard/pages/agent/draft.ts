@@ -61,6 +61,7 @@ export interface Draft {
   "widget.enabled": boolean;
   "widget.allowedOrigins": string[];
   "widget.identitySecret": string;
+  outputSchema: string;
   appendSources: boolean;
 }
 
@@ -102,6 +103,7 @@ export function draftOf(agent: Agent): Draft {
     "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+    outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
     appendSources: agent.appendSources,
   };
 }
@@ -158,6 +160,7 @@ function valueOf(draft: Draft, field: Field): unknown {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
     case "tools.mcp.servers": return draft[field].map(serverBody);
     case "tools.knowledge.metadata": return draft[field].length === 0 ? null : object(draft[field]);
+    case "outputSchema": return draft[field].trim() === "" ? null : (JSON.parse(draft[field]) as unknown);
     case "widget.identitySecret": return draft[field] === "" ? null : draft[field];
     default: return draft[field];
   }
@@ -201,6 +204,8 @@ export function faultsOf(draft: Draft): FieldError[] {
     if (fault !== "") add(`${at}.inputSchema`, fault);
   });
   draft["tools.mcp.servers"].forEach((s, i) => pairFaults(`tools.mcp.servers[${i}].headers`, s.headers, add));
+  const schema = draft.outputSchema.trim() === "" ? "" : jsonFault(draft.outputSchema);
+  if (schema !== "") add("outputSchema", schema);
   pairFaults("tools.knowledge.metadata", draft["tools.knowledge.metadata"], add);
   return found;
 }
@@ -228,7 +233,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
-  appendSources: "List of sources in the text",
+  outputSchema: "JSON Schema", appendSources: "List of sources in the text",
 };
 
 /** Returns the labels of fields, each once. */

@@ -9,9 +9,10 @@ import { DeleteWords } from "../agents/delete";
 import { Basics, Callers, Models } from "./basics";
 import { Connections } from "./connections";
 import type { Editor } from "./editor";
+import { Answers } from "./output";
 import { Tools } from "./tools";
 
-const parts = [["basics", "Basics"], ["model", "Model"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
+const parts = [["basics", "Basics"], ["model", "Model"], ["answers", "Answers"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
 
 export function Settings({ editor }: { editor: Editor }) {
   const { agent } = editor;
@@ -29,6 +30,7 @@ export function Settings({ editor }: { editor: Editor }) {
           <legend class="visually-hidden">Settings of {agent.name}</legend>
           <div id="basics"><Basics editor={editor} /></div>
           <div id="model"><Models editor={editor} /></div>
+          <div id="answers"><Answers editor={editor} /></div>
           <div id="callers"><Callers editor={editor} /></div>
           <div id="tools"><Tools editor={editor} /></div>
         </fieldset>

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Output is the form of the answer that a command asks for.
+type Output struct {
+	Schema string `name:"schema" type:"existingfile" placeholder:"FILE" help:"JSON Schema that the answer must match; the answer is then JSON."`
+}
+
+// addTo adds the schema to the body of a request.
+func (o Output) addTo(body map[string]any) error {
+	if o.Schema == "" {
+		return nil
+	}
+	schema, err := os.ReadFile(o.Schema)
+	if err != nil {
+		return fmt.Errorf("reading schema: %w", err)
+	}
+	if !json.Valid(schema) {
+		return fmt.Errorf("reading schema: %s is not JSON", o.Schema)
+	}
+	body["output"] = map[string]any{"schema": json.RawMessage(schema)}
+	return nil
+}

@@ -1,0 +1,17 @@
+package openai
+
+import (
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/domain"
+)
+
+// outputFor checks the schema that a request asks of the answer. It returns nil if the request asks
+// for none.
+func outputFor(found *httpx.Problems, asked openaiapi.AskedOutput) *domain.OutputContract {
+	if asked.Schema == nil {
+		return nil
+	}
+	httpx.CheckOutputSchema(found, asked.Field, asked.Schema)
+	return &domain.OutputContract{Schema: domain.JSONSchema(asked.Schema)}
+}

@@ -1,0 +1,113 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+const maxFormatName = 64 // characters
+
+// Types of the formats of answers.
+const (
+	formatText   = "text"
+	formatObject = "json_object"
+	formatSchema = "json_schema"
+)
+
+// anyObject is the schema for the format json_object.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// AskedOutput is the schema that a request asks of the answer. Field is the name of the request's
+// field that contains it. Schema is nil if the request asks for text: then the agent's own schema, if
+// any, applies.
+type AskedOutput struct {
+	Field  string
+	Schema json.RawMessage
+}
+
+// Format is the requested format of an answer of chat completions.
+type Format struct {
+	Type       string      `json:"type" required:"true"`
+	JSONSchema *JSONFormat `json:"json_schema"`
+}
+
+// JSONFormat is a JSON Schema and its name. Whether it is strict makes no difference: each answer is
+// checked.
+type JSONFormat struct {
+	Name        *string          `json:"name"`
+	Description *string          `json:"description"`
+	Schema      *json.RawMessage `json:"schema"`
+	Strict      *bool            `json:"strict"`
+}
+
+// TextFormat is the requested format of a response.
+type TextFormat struct {
+	Type        string           `json:"type" required:"true"`
+	Name        *string          `json:"name"`
+	Description *string          `json:"description"`
+	Schema      *json.RawMessage `json:"schema"`
+	Strict      *bool            `json:"strict"`
+}
+
+// asked returns the schema that a format asks for.
+func (f *Format) asked(field string, wrong Wrong) AskedOutput {
+	if f == nil {
+		return AskedOutput{}
+	}
+	if f.Type == formatSchema && f.JSONSchema == nil {
+		wrong(field+".json_schema", codeRequired, "is required for a format of this type")
+		return AskedOutput{}
+	}
+	return askedSchema(f.Type, value(f.JSONSchema), field, field+".json_schema", wrong)
+}
+
+// asked returns the schema that a format asks for.
+func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
+	if f == nil {
+		return AskedOutput{}
+	}
+	return askedSchema(f.Type, JSONFormat{Name: f.Name, Description: f.Description, Schema: f.Schema, Strict: f.Strict}, field, field, wrong)
+}
+
+// askedSchema returns the schema of a format. at is the field that contains the schema's fields.
+func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
+	switch kind {
+	case formatText:
+		return AskedOutput{}
+	case formatObject:
+		return AskedOutput{Field: field, Schema: anyObject}
+	case formatSchema:
+	default:
+		wrong(field+".type", codeInvalidValue, "must be text, json_object or json_schema")
+		return AskedOutput{}
+	}
+	if n := utf8.RuneCountInString(deref(f.Name)); n > maxFormatName {
+		wrong(at+".name", codeTooLong, "must have at most %d characters, not %d", maxFormatName, n)
+	}
+	if f.Schema == nil {
+		wrong(at+".schema", codeRequired, "is required for a format of this type")
+		return AskedOutput{}
+	}
+	return AskedOutput{Field: at + ".schema", Schema: *f.Schema}
+}
+
+// responseFormat is the format of an answer as a response repeats it.
+type responseFormat struct {
+	Type        string          `json:"type"`
+	Name        *string         `json:"name,omitempty"`
+	Description *string         `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// echo returns the format as a response repeats it, or nil for text.
+func (f *TextFormat) echo() *responseFormat {
+	if f == nil || f.Type != formatObject && f.Type != formatSchema {
+		return nil
+	}
+	out := &responseFormat{Type: f.Type}
+	if f.Type == formatSchema {
+		out.Name, out.Description, out.Schema, out.Strict = f.Name, f.Description, value(f.Schema), f.Strict
+	}
+	return out
+}

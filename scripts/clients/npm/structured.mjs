@@ -1,0 +1,74 @@
+// Asks for answers that match a schema, as each client does it: OpenAI's client, the AI SDK, LangChain
+// and OpenAI's Agents SDK. The agents are offline, so each answer is known.
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateObject, streamObject } from "ai";
+import { ChatOpenAI } from "@langchain/openai";
+import { Agent, OpenAIProvider, Runner } from "@openai/agents";
+import { z } from "zod";
+import { clientOf } from "./features.mjs";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, LAMPS_ID, ECHO_ID, KNOWS_ID, FIXED_ID } = process.env;
+const baseURL = `${PARLEY_BASE_URL}/v1`;
+const openai = new OpenAI({ apiKey: PARLEY_API_KEY, baseURL });
+const Person = z.object({ name: z.string(), age: z.number().int(), city: z.string().nullable() });
+const message = "My name is Ada Lovelace, I am 36 and live in London.";
+const person = { name: "Ada Lovelace", age: 36, city: "London" };
+const messages = [{ role: "user", content: message }];
+
+// OpenAI's client, with Zod.
+const parsed = await openai.chat.completions.parse({ model: LAMPS_ID, messages, response_format: zodResponseFormat(Person, "person") });
+assert.deepEqual(parsed.choices[0].message.parsed, person);
+const response = await openai.responses.parse({ model: LAMPS_ID, input: message, text: { format: zodTextFormat(Person, "person") } });
+assert.deepEqual(response.output_parsed, person);
+assert.equal(response.text.format.name, "person");
+const stream = openai.chat.completions.stream({ model: LAMPS_ID, messages, response_format: zodResponseFormat(Person, "person") });
+assert.deepEqual((await stream.finalChatCompletion()).choices[0].message.parsed, person);
+const object = await openai.chat.completions.create({ model: LAMPS_ID, messages: [{ role: "user", content: "watts: 7" }], response_format: { type: "json_object" } });
+assert.deepEqual(JSON.parse(object.choices[0].message.content), { watts: "7" });
+
+// An agent with its own schema answers every client with JSON.
+const fixed = await openai.chat.completions.create({ model: FIXED_ID, messages });
+assert.deepEqual(JSON.parse(fixed.choices[0].message.content), { age: 36 });
+
+// A model that answers with text fails, and nothing of it is shown.
+const invalid = { model: ECHO_ID, messages, response_format: zodResponseFormat(Person, "person") };
+for (const request of [() => openai.chat.completions.parse(invalid), () => openai.chat.completions.stream(invalid).finalChatCompletion()]) {
+  await assert.rejects(request, (error) => error.code === "output_invalid");
+}
+await assert.rejects(openai.chat.completions.create({ ...invalid, response_format: { type: "json_schema", json_schema: { name: "n", schema: { type: "x" } } } }), (error) => {
+  return error instanceof OpenAI.BadRequestError && error.param === "response_format.json_schema.schema";
+});
+
+// With tools, values are cited.
+const Days = z.object({ days: z.number().int() });
+const cited = await openai.chat.completions.parse({
+  model: KNOWS_ID, messages: [{ role: "user", content: process.env.QUESTION }], response_format: zodResponseFormat(Days, "days"),
+});
+assert.deepEqual(cited.choices[0].message.parsed, { days: 30 });
+assert.equal(cited.choices[0].message.annotations[0].type, "file_citation");
+clientOf("`openai`, JavaScript").works("structured");
+
+// The AI SDK.
+const provider = createOpenAI({ apiKey: PARLEY_API_KEY, baseURL });
+for (const model of [provider.chat(LAMPS_ID), provider.responses(LAMPS_ID)]) {
+  assert.deepEqual((await generateObject({ model, schema: Person, prompt: message, maxRetries: 0 })).object, person);
+  assert.deepEqual(await streamObject({ model, schema: Person, prompt: message, maxRetries: 0 }).object, person);
+}
+
+// LangChain.
+const chat = new ChatOpenAI({ model: LAMPS_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, maxRetries: 0 });
+for (const method of ["jsonSchema", "jsonMode"]) {
+  const found = await chat.withStructuredOutput(Person, { method, name: "person" }).invoke(method === "jsonSchema" ? message : "Use this: " + JSON.stringify(person));
+  assert.deepEqual(found, person);
+}
+clientOf("`@langchain/openai`").works("structured");
+
+// OpenAI's Agents SDK.
+const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true });
+const agent = new Agent({ name: "Parley", model: LAMPS_ID, instructions: "Answer.", outputType: Person });
+assert.deepEqual((await runner.run(agent, message)).finalOutput, person);
+
+console.log(JSON.stringify({ done: true }));
