@@ -779,14 +779,39 @@ type TemplateList struct {
 	NextCursor *string    `json:"nextCursor"`
 }
 
+// An image or document beside a message. Exactly one of `fileId`, `url` and `data`.
+type NewAttachment struct {
+	// An uploaded file, or a file of a run that the caller may read.
+	FileID *string `json:"fileId,omitzero"`
+	// A public URL, fetched when the run is accepted.
+	URL *string `json:"url,omitzero"`
+	// Base64. The body has at most 2 MiB; upload larger files.
+	Data *string `json:"data,omitzero"`
+	// The type of `data`, if it has no signature; for example `text/csv`.
+	MediaType *string `json:"mediaType,omitzero"`
+	// The file's name.
+	Name *string `json:"name,omitzero"`
+}
+
+// An attachment of a run, as it was sent. `GET /api/files` returns the content; images without
+// metadata once the run has started.
+type Attachment struct {
+	FileID    string `json:"fileId"`
+	Name      string `json:"name"`
+	MediaType string `json:"mediaType"`
+	Bytes     int64  `json:"bytes"`
+}
+
 // A message to an agent or a template.
 type ChatMessage struct {
 	SessionID string `json:"sessionId"`
 	// The person's message, limited only by the size of the body.
 	Message string `json:"message"`
 	// Answer with server-sent events. Default: `false`.
-	Stream *bool          `json:"stream,omitzero"`
-	Output *OutputOptions `json:"output,omitzero"`
+	Stream *bool `json:"stream,omitzero"`
+	// Images and documents beside the message.
+	Attachments []NewAttachment `json:"attachments,omitzero"`
+	Output      *OutputOptions  `json:"output,omitzero"`
 }
 
 // A trigger of an automation.
@@ -800,8 +825,10 @@ type AutomationTrigger struct {
 	// Seconds to keep the result after the run finishes; at least the default of 86400.
 	TTLOverride *int64 `json:"ttlOverride,omitzero"`
 	// The session to continue. Default: a new session for each run.
-	SessionID *string        `json:"sessionId,omitzero"`
-	Output    *OutputOptions `json:"output,omitzero"`
+	SessionID *string `json:"sessionId,omitzero"`
+	// Images and documents beside the message.
+	Attachments []NewAttachment `json:"attachments,omitzero"`
+	Output      *OutputOptions  `json:"output,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.
@@ -839,6 +866,8 @@ type Run struct {
 	// has the history of its request.
 	PreviousRunID *string `json:"previousRunId,omitzero"`
 	Trigger       Trigger `json:"trigger"`
+	// The images and documents of the request; absent if there were none.
+	Attachments []Attachment `json:"attachments,omitzero"`
 	// The answer; null until there is one.
 	Message *string `json:"message"`
 	// The answer as data.

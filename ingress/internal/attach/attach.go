@@ -162,7 +162,10 @@ func named(name, kind string) string {
 
 // Resolve stores the attachments of a submission. The error names the field of the attachment.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
-	if s.Caller.Kind == domain.CallerDemo && s.Caller.Visitor.ID == "" {
+	switch {
+	case s.Caller.Visitor.ID != "":
+		return nil, apierr.New(apierr.PermissionDenied, "visitors cannot send attachments")
+	case s.Caller.Kind == domain.CallerDemo:
 		return nil, apierr.New(apierr.DemoRestricted, "the demo takes no attachments")
 	}
 	if len(s.Attachments) > domain.MaxAttachments {

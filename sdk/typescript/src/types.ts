@@ -30,7 +30,7 @@ export type LoginSessionId = string;
 /** The id of a budget. */
 export type BudgetId = string;
 
-/** The id of a file that a run made. */
+/** The id of a file. */
 export type FileId = string;
 
 /** Raw bytes. */
@@ -1002,6 +1002,47 @@ export interface TemplateList {
   nextCursor: NextCursor;
 }
 
+/** A form with one file. `name` and `sessionId` precede it. */
+export interface FileForm {
+  name?: string;
+  sessionId?: string;
+  file: Bytes;
+}
+
+/** An uploaded file. */
+export interface UploadedFile {
+  id: FileId;
+  name: string;
+  /** The type as detected from the content. */
+  mimeType: string;
+  bytes: number;
+}
+
+/** An image or document beside a message. Exactly one of `fileId`, `url` and `data`. */
+export interface NewAttachment {
+  /** An uploaded file, or a file of a run that the caller may read. */
+  fileId?: string;
+  /** A public URL, fetched when the run is accepted. */
+  url?: string;
+  /** Base64. The body has at most 2 MiB; upload larger files. */
+  data?: string;
+  /** The type of `data`, if it has no signature; for example `text/csv`. */
+  mediaType?: string;
+  /** The file's name. */
+  name?: string;
+}
+
+/**
+ * An attachment of a run, as it was sent. `GET /api/files` returns the content; images without
+ * metadata once the run has started.
+ */
+export interface Attachment {
+  fileId: FileId;
+  name: string;
+  mediaType: string;
+  bytes: number;
+}
+
 /** A message to an agent or a template. */
 export interface ChatMessage {
   sessionId: SessionId;
@@ -1009,6 +1050,8 @@ export interface ChatMessage {
   message: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
+  /** Images and documents beside the message. */
+  attachments?: Array<NewAttachment>;
   output?: OutputOptions;
 }
 
@@ -1024,6 +1067,8 @@ export interface AutomationTrigger {
   ttlOverride?: number;
   /** The session to continue. Default: a new session for each run. */
   sessionId?: SessionId;
+  /** Images and documents beside the message. */
+  attachments?: Array<NewAttachment>;
   output?: OutputOptions;
 }
 
@@ -1063,6 +1108,8 @@ export interface Run {
    */
   previousRunId?: RunId;
   trigger: Trigger;
+  /** The images and documents of the request; absent if there were none. */
+  attachments?: Array<Attachment>;
   /** The answer; null until there is one. */
   message: string | null;
   /** The answer as data. */
@@ -2743,13 +2790,32 @@ export interface OpenAiModelList {
   data: Array<OpenAiModel>;
 }
 
-/** The content of a message: a string, or text parts. */
+/**
+ * The content of a message: a string, or parts with text, images and files. Images and files are
+ * possible only in messages of the user.
+ */
 export type OpenAiContent = string | Array<OpenAiContent3Item> | null;
 
 export interface OpenAiContent3Item {
-  type: "text" | "input_text" | "output_text" | "refusal";
+  type:
+    | "text"
+    | "input_text"
+    | "output_text"
+    | "refusal"
+    | "image_url"
+    | "input_image"
+    | "file"
+    | "input_file";
   text?: string;
   refusal?: string;
+  /** An image: a data URL or a public URL, or an object with the `url`. */
+  image_url?: unknown;
+  /** Of the type `file`: `file_data`, `file_id` and `filename`. */
+  file?: Record<string, unknown>;
+  file_data?: string;
+  file_url?: string;
+  file_id?: string;
+  filename?: string;
   [key: string]: unknown;
 }
 
@@ -3902,6 +3968,29 @@ export interface GetFilesHeaders {
 
 /** The response to `GET /api/files`: Download a file that a run made. */
 export type GetFilesAnswer = Bytes;
+
+/** The query parameters of `POST /api/files`: Upload a file to attach to a message. */
+export interface PostFilesQuery {
+  /** The file's name. Default: that of the form, or one that suits the type. */
+  name?: string;
+  /** The only session in which the file can be attached. The file is erased with it. */
+  sessionId?: SessionId;
+}
+
+/** The headers of `POST /api/files`: Upload a file to attach to a message. */
+export interface PostFilesHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /api/files`: Upload a file to attach to a message. */
+export type PostFilesBody = Bytes | FileForm;
+
+/** The response to `POST /api/files`: Upload a file to attach to a message. */
+export type PostFilesAnswer = UploadedFile;
 
 /** The query parameters of `GET /files`: Open a link to a file. */
 export interface OpenFileLinkQuery {

@@ -27,6 +27,7 @@ __all__ = [
     "AnswerInvitationQuery",
     "AnsweredInvitation",
     "Approval",
+    "Attachment",
     "Automation",
     "AutomationLastRun",
     "AutomationList",
@@ -134,6 +135,7 @@ __all__ = [
     "FallbackModels",
     "FieldError",
     "FieldErrorCode",
+    "FileForm",
     "FileId",
     "FinishOidcQuery",
     "FinishReason",
@@ -274,6 +276,7 @@ __all__ = [
     "Model",
     "Name",
     "NewAgent",
+    "NewAttachment",
     "NewBudget",
     "NewDocument",
     "NewHook",
@@ -384,6 +387,10 @@ __all__ = [
     "PostDeliveriesAnswer",
     "PostDeliveriesHeaders",
     "PostDeliveriesQuery",
+    "PostFilesAnswer",
+    "PostFilesBody",
+    "PostFilesHeaders",
+    "PostFilesQuery",
     "PostHooksAnswer",
     "PostHooksBody",
     "PostHooksHeaders",
@@ -520,6 +527,7 @@ __all__ = [
     "ToolsMcp",
     "ToolsVoice",
     "Trigger",
+    "UploadedFile",
     "Url",
     "UrlTemplate",
     "Usage",
@@ -577,7 +585,7 @@ BudgetId: TypeAlias = str
 
 
 FileId: TypeAlias = str
-"""The id of a file that a run made."""
+"""The id of a file."""
 
 
 Bytes: TypeAlias = bytes
@@ -1755,6 +1763,56 @@ class TemplateList(TypedDict):
     nextCursor: NextCursor
 
 
+class FileForm(TypedDict):
+    """A form with one file. `name` and `sessionId` precede it."""
+
+    name: NotRequired[str]
+    sessionId: NotRequired[str]
+    file: Bytes
+
+
+class UploadedFile(TypedDict):
+    """An uploaded file."""
+
+    id: FileId
+    name: str
+
+    mimeType: str
+    """The type as detected from the content."""
+
+    bytes: int
+
+
+class NewAttachment(TypedDict):
+    """An image or document beside a message. Exactly one of `fileId`, `url` and `data`."""
+
+    fileId: NotRequired[str]
+    """An uploaded file, or a file of a run that the caller may read."""
+
+    url: NotRequired[str]
+    """A public URL, fetched when the run is accepted."""
+
+    data: NotRequired[str]
+    """Base64. The body has at most 2 MiB; upload larger files."""
+
+    mediaType: NotRequired[str]
+    """The type of `data`, if it has no signature; for example `text/csv`."""
+
+    name: NotRequired[str]
+    """The file's name."""
+
+
+class Attachment(TypedDict):
+    """An attachment of a run, as it was sent. `GET /api/files` returns the content; images
+    without metadata once the run has started.
+    """
+
+    fileId: FileId
+    name: str
+    mediaType: str
+    bytes: int
+
+
 class ChatMessage(TypedDict):
     """A message to an agent or a template."""
 
@@ -1765,6 +1823,9 @@ class ChatMessage(TypedDict):
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
+
+    attachments: NotRequired[list[NewAttachment]]
+    """Images and documents beside the message."""
 
     output: NotRequired[OutputOptions]
 
@@ -1792,6 +1853,9 @@ class AutomationTrigger(TypedDict):
 
     sessionId: NotRequired[SessionId]
     """The session to continue. Default: a new session for each run."""
+
+    attachments: NotRequired[list[NewAttachment]]
+    """Images and documents beside the message."""
 
     output: NotRequired[OutputOptions]
 
@@ -2059,6 +2123,9 @@ class Run(TypedDict):
     """
 
     trigger: Trigger
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none."""
 
     message: str | None
     """The answer; null until there is one."""
@@ -3803,13 +3870,35 @@ class OpenAiModelList(TypedDict):
 
 
 class OpenAiContent3Item(TypedDict):
-    type: Literal["text", "input_text", "output_text", "refusal"]
+    type: Literal[
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "image_url",
+        "input_image",
+        "file",
+        "input_file",
+    ]
     text: NotRequired[str]
     refusal: NotRequired[str]
 
+    image_url: NotRequired[Any]
+    """An image: a data URL or a public URL, or an object with the `url`."""
+
+    file: NotRequired[dict[str, Any]]
+    """Of the type `file`: `file_data`, `file_id` and `filename`."""
+
+    file_data: NotRequired[str]
+    file_url: NotRequired[str]
+    file_id: NotRequired[str]
+    filename: NotRequired[str]
+
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""The content of a message: a string, or text parts."""
+"""The content of a message: a string, or parts with text, images and files. Images and files
+are possible only in messages of the user.
+"""
 
 
 class OpenAiMessage(TypedDict):
@@ -5144,6 +5233,35 @@ GetFilesAnswer: TypeAlias = Bytes
 """The response to `GET /api/files`: Download a file that a run made."""
 
 
+class PostFilesQuery(TypedDict):
+    """The query parameters of `POST /api/files`: Upload a file to attach to a message."""
+
+    name: NotRequired[str]
+    """The file's name. Default: that of the form, or one that suits the type."""
+
+    sessionId: NotRequired[SessionId]
+    """The only session in which the file can be attached. The file is erased with it."""
+
+
+PostFilesHeaders = TypedDict(
+    "PostFilesHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/files`: Upload a file to attach to a message."""
+
+
+PostFilesBody: TypeAlias = Bytes | FileForm
+"""The body of `POST /api/files`: Upload a file to attach to a message."""
+
+
+PostFilesAnswer: TypeAlias = UploadedFile
+"""The response to `POST /api/files`: Upload a file to attach to a message."""
+
+
 class OpenFileLinkQuery(TypedDict):
     """The query parameters of `GET /files`: Open a link to a file."""
 
@@ -6349,6 +6467,9 @@ class CompletedRun(TypedDict):
     """
 
     trigger: Trigger
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none."""
 
     message: str
     """The answer; null until there is one."""
