@@ -779,6 +779,22 @@ type TemplateList struct {
 	NextCursor *string    `json:"nextCursor"`
 }
 
+// A form with one file. `name` and `sessionId` precede it.
+type FileForm struct {
+	Name      *string `json:"name,omitzero"`
+	SessionID *string `json:"sessionId,omitzero"`
+	File      []byte  `json:"file"`
+}
+
+// An uploaded file.
+type UploadedFile struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// The type as detected from the content.
+	MimeType string `json:"mimeType"`
+	Bytes    int64  `json:"bytes"`
+}
+
 // An image or document beside a message. Exactly one of `fileId`, `url` and `data`.
 type NewAttachment struct {
 	// An uploaded file, or a file of a run that the caller may read.

@@ -20,7 +20,7 @@ func upload(ctx context.Context, service *connection, session string, paths []st
 		if err != nil {
 			return nil, err //nolint:wrapcheck // explained by the command
 		}
-		out = append(out, parley.NewAttachment{FileID: file.ID})
+		out = append(out, parley.NewAttachment{FileID: &file.ID})
 	}
 	return out, nil
 }
