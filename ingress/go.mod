@@ -145,9 +145,12 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/grpc v1.84.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	parley/docs v0.0.0
 	parley/migrations v0.0.0 // indirect
 )
 
 replace parley/shared => ../shared
 
 replace parley/migrations => ../migrations
+
+replace parley/docs => ../docs

@@ -96,7 +96,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		}
 		// The file is gone; a migration drops the function.
 		if _, err := tx.ExecContext(ctx, `DELETE FROM function_files WHERE name = $1`, name); err != nil {
-			return fmt.Errorf("forgetting function %s: %w", name, err)
+			return fmt.Errorf("removing the record of function %s: %w", name, err)
 		}
 	}
 	if len(changed) == 0 {

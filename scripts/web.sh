@@ -13,7 +13,8 @@ export NODE_PATH=$PWD/third_party
 bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2022,chrome111,firefox115,safari16.4 --legal-comments=none --charset=utf8 --banner:js="/* Licences: /assets/licences.txt */" "$@"; }
 
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
-	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css
+	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
+	docs-console=reference/console.ts
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
 # The audio worklet and the highlighter are separate files, so that only pages that use them load them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts

@@ -191,3 +191,5 @@ replace parley/shared => ../../shared
 replace parley/migrations => ../../migrations
 
 replace parley/sdk/go => ../../sdk/go
+
+replace parley/docs => ../../docs

@@ -5,8 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"slices"
+	"strings"
 	text "text/template"
 
+	"parley/ingress/internal/guides"
 	"parley/ingress/internal/openapi"
 )
 
@@ -14,6 +17,24 @@ import (
 type Docs struct {
 	openapi.Reference
 	BaseURL string
+}
+
+// Guides is the data for the documentation's first page and for its pages. Page is nil on the first
+// page, which shows the results of a search if Query is not empty.
+type Guides struct {
+	Title, Version string
+	Chapters       []guides.Chapter
+	Page           *guides.Page
+	Query          string
+	Results        []guides.Result
+}
+
+// At returns the path of the page that is shown.
+func (g Guides) At() string {
+	if g.Page == nil {
+		return ""
+	}
+	return g.Page.Path
 }
 
 // Errors is the data for the page of error codes. Example is a problem document as JSON.
@@ -35,7 +56,15 @@ var documents embed.FS
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
 // functions are the functions that templates can call.
-var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
+var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "tries": tries}
+
+// slug returns the anchor of a chapter.
+func slug(title string) string { return strings.ToLower(title) }
+
+// tries reports whether a browser may send an operation's requests: with a session, or without a credential.
+func tries(credentials []string) bool {
+	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
+}
 
 // credential returns the name that the pages show for a security scheme's credential.
 func credential(scheme string) string {
@@ -47,6 +76,14 @@ func credential(scheme string) string {
 
 // RenderDocs returns the API reference as HTML.
 func RenderDocs(data Docs) ([]byte, error) { return render("docs.html", data) }
+
+// RenderGuides returns the documentation's first page, or one of its pages, as HTML.
+func RenderGuides(data Guides) ([]byte, error) {
+	if data.Page == nil {
+		return render("guides.html", data)
+	}
+	return render("guide.html", data)
+}
 
 // RenderErrors returns the page of error codes as HTML.
 func RenderErrors(data Errors) ([]byte, error) { return render("errors.html", data) }
@@ -60,8 +97,10 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows only the page's own style sheet.
-const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows style sheets and scripts from this host, the
+// form of the search, and requests to this host.
+const DocsSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Favicon returns the service's icon, as SVG.
 func Favicon() ([]byte, error) {

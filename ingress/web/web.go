@@ -43,10 +43,11 @@ type Accept struct {
 // Reset is the data for the page that sets a new password.
 type Reset struct{ Token, Email, Problem string }
 
-// Notice is the data for a page with a single message. Problem is true if the message reports a failure.
+// Notice is the data for a page with a single message. Problem is true if the message reports a failure, and Missing if the
+// page does not exist.
 type Notice struct {
-	Title, Words string
-	Problem      bool
+	Title, Words     string
+	Problem, Missing bool
 }
 
 // Boot is the data that the dashboard's page contains before its first request. Session is the response to GET

@@ -70,3 +70,22 @@ func TestLater(t *testing.T) {
 	p.is("heading", "Organization")
 	p.isNot("button", "Try again")
 }
+
+// TestListsThatDoNotLoad opens pages whose list of agents does not load. They report the failure and do not say that there are
+// no agents.
+func TestListsThatDoNotLoad(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.agent(t, "Reporter", nil)
+	for _, path := range []string{"/dashboard/automations/new", "/dashboard/automations"} {
+		away := a.s.lossyProxy(t, map[string]int{"/api/agents": 2}) // agents, and templates where the page needs them
+		p := open(t).signIn(a)
+		p.watch.talksTo(strings.TrimPrefix(away, "http://"))
+		p.watch.expect(http.StatusServiceUnavailable)
+		p.visitURL(away + path)
+		p.in("alert", "").sees("Try again")
+		if p.has("heading", "No agents yet") || p.has("link", "Create an agent") {
+			t.Errorf("%s says that there are no agents", path)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package browser
 import (
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,7 +15,10 @@ func TestPublicPages(t *testing.T) {
 	for name, at := range map[string]place{
 		"login":  {"/login", "Sign in"},
 		"signup": {"/signup", "Sign up"},
-		"docs":   {"/docs", "Parley…"},
+		"docs":   {"/docs", "Documentation"},
+		"guide":  {"/docs/webhooks", "Webhooks…"},
+		"search": {"/docs?q=idempotency", "Results…"},
+		"api":    {"/docs/api", "Parley…"},
 		"errors": {"/docs/errors", "…rrors…"},
 		"demo":   {"/dashboard/templates?token=demo", "Templates"},
 	} {
@@ -166,29 +168,47 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestCurrentPageInSight opens pages on a phone. The navigation bar scrolls to the current page's link.
-func TestCurrentPageInSight(t *testing.T) {
+// TestMenuOnAPhone opens the menu of a phone, goes to another page, changes the theme, and signs out.
+func TestMenuOnAPhone(t *testing.T) {
 	t.Parallel()
-	p := open(t).signIn(signUp(t))
+	a := signUp(t)
+	p := open(t).signIn(a)
 	p.resize(phone)
-	for path, name := range map[string]string{"": "Agents", "/automations": "Automations", "/org": "Organization"} {
-		p.visit("/dashboard" + path)
-		p.is("heading", name)
-		p.until(name+" is in sight", func() error {
-			var at []float64
-			err := p.try(&at, `() => {
-				const [link, nav] = ["a[aria-current]", "nav"].map((s) => document.querySelector(".rail " + s).getBoundingClientRect());
-				return [link.left - nav.left, nav.right - link.right];
-			}`)
-			if err == nil && (at[0] < 0 || at[1] < 30) {
-				err = fmt.Errorf("distances from the left and right edges = %v; the right edge fades", at)
-			}
-			return err
-		})
-		p.shot("strip-"+name, phone, "light")
+	p.visit("/dashboard")
+	if p.has("link", "Runs") {
+		t.Error("the menu is open")
+	}
+	p.click("button", "Menu")
+	p.sees("Organization")
+	p.shot("menu", phone, "light")
+	p.click("link", "Runs")
+	p.is("heading", "Runs")
+	if p.has("link", "Knowledge") {
+		t.Error("the menu is open on the next page")
 	}
 
-	p.inspect("strip")
+	p.click("button", "Menu")
+	p.click("button", "Account…")
+	p.choose("Theme", "Dark theme")
+	background := func() (color string) {
+		p.js(&color, `() => getComputedStyle(document.body).backgroundColor`)
+		return color
+	}
+	dark := background()
+	p.inspect("menu-dark")
+	p.resize(phone)
+	p.reload()
+	if got := background(); got != dark {
+		t.Errorf("the background after a reload is %s, want %s", got, dark)
+	}
+	p.click("button", "Menu")
+	p.click("button", "Account…")
+	p.choose("Theme", "Light theme")
+	if background() == dark {
+		t.Error("the light theme has the background of the dark one")
+	}
+	p.click("button", "Sign out")
+	p.arrives("/login")
 }
 
 // nameOfDocument is the name of a document that is uploaded with a hostile path: the path's last element.

@@ -24,6 +24,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.is("heading", "Agents")
 	p.sees("Grace Example")
 
+	p.click("button", "Account: Grace Example")
 	p.click("button", "Sign out")
 	p.arrives("/login")
 	p.visit("/dashboard/runs") // nothing is shown after a logout

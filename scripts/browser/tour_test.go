@@ -49,7 +49,12 @@ func TestTour(t *testing.T) {
 	turn.click("link", "Run details")
 	p.is("heading", "Timeline…")
 	p.sees("waiting for a worker")
-	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Tool calls")).scrollIntoView({ block: "end" })`)
+	p.click("button", "Knowledge…")
+	span := p.in("region", "Knowledge")
+	span.sees("Input")
+	span.sees("returns-and-refunds.md")
+	p.inspect("run-span")
+	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).scrollIntoView()`)
 	p.screenshot("timeline")
 }
 

@@ -28,7 +28,7 @@ type load struct {
 	seed     uint64
 
 	numbers atomic.Int64
-	again   sync.Map // from number to asked: keys to request again soon
+	again   sync.Map // keys to request again soon: values of type asked, by number
 	asked   sync.Map // from key to asked: all keys
 	group   sync.WaitGroup
 }

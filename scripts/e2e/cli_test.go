@@ -458,7 +458,7 @@ func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	for _, args := range [][]string{{"chat", "x"}, {"runs", "tail"}, {"agents", "list"}, {"trigger", s.stub, "--retries", "2", "x"}} {
 		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "service unreachable at", "Start it with: parley up --data-dir "+dir)
 	}
-	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run with", "parley up")
+	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no Parley service has used", "parley up")
 }
 
 // cliCompletion tests completion in real shells.

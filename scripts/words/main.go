@@ -32,7 +32,7 @@ func main() {
 	out := bufio.NewWriter(os.Stdout)
 	clean := true
 	if *sample != 0 {
-		printSample(out, texts, *sample)
+		printSample(out, *root, texts, *sample)
 	} else {
 		clean = report(out, texts)
 	}

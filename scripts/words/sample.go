@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +13,7 @@ import (
 
 // printSample prints a sample for a reader to judge: 30 comment blocks, 10 documents, and 40 interface strings and messages. In
 // the same commit, the same seed draws the same sample.
-func printSample(out io.Writer, texts []text, seed uint64) {
+func printSample(out io.Writer, root string, texts []text, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample, not a secret
 	for _, group := range []struct {
 		title string
@@ -32,10 +34,26 @@ func printSample(out io.Writer, texts []text, seed uint64) {
 				fmt.Fprintf(out, "%d. %s\n", i+1, t.file) // the reader opens the whole document
 				continue
 			}
-			fmt.Fprintf(out, "%d. (%s:%d)\n%s\n\n", i+1, t.file, t.line, strings.TrimSpace(t.content))
+			fmt.Fprintf(out, "%d. (%s:%d)\n%s%s\n\n", i+1, t.file, t.line, declared(root, t), strings.TrimSpace(t.content))
 		}
 		fmt.Fprintln(out)
 	}
+}
+
+// declared returns the code that precedes a comment on its line, because such a comment is a phrase about this code. It returns ""
+// for other texts.
+func declared(root string, t text) string {
+	content, err := os.ReadFile(filepath.Join(root, t.file))
+	if t.kind != comment || err != nil {
+		return ""
+	}
+	lines := strings.Split(string(content), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(t.content), "\n")
+	before, _, _ := strings.Cut(lines[t.line-1], first)
+	if before = strings.TrimSpace(before); before == "" {
+		return ""
+	}
+	return before + " "
 }
 
 // code matches strings that are not sentences.

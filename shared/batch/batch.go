@@ -218,7 +218,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // the last batch may have sent the result just before Run returned
+		select { // Run may have sent this call's result just before it returned
 		case r := <-answer:
 			return r.val, r.err
 		default:

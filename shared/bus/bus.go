@@ -22,9 +22,9 @@ const (
 	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20        // about 700,000 job messages; further runs wait as rows
+	maxStreamBytes   = 256 << 20        // room for about 700,000 job messages; the sweeper publishes the others later
 	minStreamBytes   = 8 << 20          // for a server with little space
-	ackWait          = 30 * time.Second // after which an unacknowledged job message is delivered again
+	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
 	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // published but not acknowledged, per process
@@ -55,7 +55,7 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // no reconnect buffer: its messages would be published too late
+		nats.ReconnectBufSize(-1), // no buffer during a reconnection: buffered messages would be published too late
 		// A dead server is noticed after three pings.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
@@ -368,7 +368,7 @@ func (b *Bus) reply(runID, replyTo string, result []byte) {
 		return
 	}
 	if int64(len(result)) > b.nc.MaxPayload() {
-		result = nil // too large for a message; the ingress reads the row
+		result = nil // the result is too large for a message, so the ingress reads it from the database
 	}
 	b.publish(replyTo+"."+runID, result)
 }
@@ -419,6 +419,6 @@ func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)             // the number of waiting runs bounds the replies
+	_ = sub.SetPendingLimits(-1, -1)             // no limit is needed: there are at most as many replies as waiting runs
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }

@@ -40,7 +40,7 @@ type changes struct {
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	tracked map[change]bool // due, or published within the last changeInterval; true: due
+	tracked map[change]bool // true: due; false: published within the last changeInterval
 	dueNow  []change        // due immediately
 
 	published []publishedChange // published changes, oldest first; used only by run
@@ -90,7 +90,7 @@ func (c *changes) markDue(of change) {
 
 	select {
 	case c.wake <- struct{}{}:
-	default: // run is about to check the due changes anyway
+	default: // wake has a value already, so run is about to check the due changes
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *changes) due(now time.Time) []change {
 	}
 
 	for _, of := range due {
-		c.tracked[of] = false // forgotten before the publication, so that a later change counts as new
+		c.tracked[of] = false // removed before the publication, so that a change during the publication is published again
 	}
 
 	return due

@@ -40,7 +40,7 @@ const (
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
 	clockLeeway    = 5 * time.Second         // how far a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that it was too late
-	maxAbsence     = 500 * time.Millisecond  // how long workers may be missing; long enough for them to reconnect
+	maxAbsence     = 500 * time.Millisecond  // a call waits this long for a worker to appear; workers reconnect within this time
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
 	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
 	silenceTimeout = 6 * time.Second         // three missed beats

@@ -66,7 +66,7 @@ func (b *Bus) ServeTool(
 		cancel()
 		return nil, fmt.Errorf("subscribing to calls of %s: %w", kind, err)
 	}
-	_ = b.flush(work) // callers find this worker once it has reported ready or, without a connection, once the connection is restored
+	_ = b.flush(work) // callers find this worker as soon as the server has processed the subscription
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 

@@ -22,7 +22,7 @@ import (
 // add calls. For later owners, the queue may therefore grow to twice its configured length.
 type slotPool struct {
 	slots, queue, limit int
-	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers
+	observe             func(running, waiting int) // called while mu is held, so that the calls are in the order of the changes
 
 	mu      sync.Mutex
 	closed  bool

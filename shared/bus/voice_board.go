@@ -26,7 +26,7 @@ type voiceBoard[In voiceControl] struct {
 	log      zerolog.Logger
 	inbox    string
 	sub      *nats.Subscription
-	patience int           // checks for which a session may be silent; delayed checks count as one, in case the process was frozen
+	patience int           // a session may be silent for this number of checks; after a freeze of the process, the delayed checks count as one
 	pings    bool          // this end must send pings
 	closes   func(In) bool // reports whether the other end closes the session with this frame
 	last     atomic.Uint64 // last token
@@ -43,9 +43,9 @@ func (v *voiceBoard[In]) start() error {
 	v.inbox, v.wires, v.stopped = v.nc.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
 	sub, err := v.nc.Subscribe(v.inbox+".*", v.handleMessage)
 	if err != nil {
-		return fmt.Errorf("subscribing for voice frames: %w", err)
+		return fmt.Errorf("subscribing to voice frames: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1) // bounded per session instead: a session whose reader lags is lost
+	_ = sub.SetPendingLimits(-1, -1) // no limit here, because each session has one: a session whose reader lags is lost
 	v.sub = sub
 	go v.watch()
 	return nil
@@ -85,7 +85,7 @@ func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
-	case w == nil: // the session ended here and the other end does not know, or a worker accepted an expired offer
+	case w == nil: // no such session here: it has ended and the other end has not noticed, or a worker accepted an expired offer
 		v.sendStage(m.Reply, "", contract.StageEnded)
 	case m.Header == nil:
 		if over, reason := w.take(m.Data); over || reason != "" {
@@ -173,7 +173,7 @@ func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	}
 
 	v.mu.Unlock()
-	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read after the sessions, so that none of them is newer
+	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, so that no session is newer than this value
 	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)

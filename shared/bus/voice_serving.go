@@ -57,7 +57,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 	if err != nil {
 		cancel()
 		s.board.close()
-		return nil, fmt.Errorf("subscribing to voice lines: %w", err)
+		return nil, fmt.Errorf("subscribing to voice sessions: %w", err)
 	}
 
 	_ = b.flush(work) // callers find this worker once it has reported ready or, without a connection, once the connection is restored

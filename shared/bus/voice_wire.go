@@ -58,7 +58,7 @@ type voiceWire[In voiceControl] struct {
 	// in guards the fields of the receiving direction.
 	in     sync.Mutex
 	due    uint32 // number of the next frame
-	unread []int  // sizes of the frames in the channel, and perhaps of some frames that were already read
+	unread []int  // sizes of the frames in the channel; may include frames that were just read
 	bytes  int    // sum of unread
 	over   bool   // finish was called
 

@@ -42,7 +42,7 @@ const (
 // run in the ordinary way. A rendered run is a JSON object, so it never has these texts.
 const (
 	Declined      = "declined"       // this run
-	DeclinedAgent = "declined agent" // all runs of the agent, as long as it does not change
+	DeclinedAgent = "declined agent" // the worker declines all runs of the agent until the agent changes
 )
 
 // Shards is the number of subjects among which a lane's organizations are divided. An operator can

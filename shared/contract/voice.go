@@ -112,7 +112,7 @@ func areSamples(samples ...int64) bool {
 // Types of commands.
 const (
 	VoiceConfigure = "configure" // Config applies from now on
-	VoiceCommit    = "commit"    // transcribe the samples From to To, which were already sent, as Item; detection restarts after these
+	VoiceCommit    = "commit"    // transcribe the sent samples from From to To as Item; speech detection restarts after To
 	VoiceClear     = "clear"     // discard the input before the sample From
 	VoiceSay       = "say"       // speak Text, at byte Start of Answer and, if Last is set, its end; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer

@@ -44,4 +44,6 @@ type Budget struct {
 	ResetsAt  Time         `json:"resetsAt"`
 	CreatedAt Time         `json:"createdAt"`
 	UpdatedAt Time         `json:"updatedAt"`
+
+	SubjectName *string `json:"-"` // name of the agent or key, for messages
 }

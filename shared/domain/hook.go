@@ -68,14 +68,14 @@ type HookCoalesce struct {
 // DeliveryStatus is the result of a delivery.
 type DeliveryStatus string
 
-// The results of deliveries. Only the signatures of rejected ones are not valid.
+// The results of deliveries. A rejected delivery has no valid signature; all others have one.
 const (
 	DeliveryAccepted  DeliveryStatus = "accepted"  // it has started a run
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
 	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
 	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
 	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the delivery's error says why
-	DeliveryRejected  DeliveryStatus = "rejected"  // it has no valid signature; repetitions share an entry, and few entries are kept
+	DeliveryRejected  DeliveryStatus = "rejected"  // the signature is not valid; repeated rejections share an entry of the log
 )
 
 // Delivery is an entry of a hook's log.

@@ -57,7 +57,7 @@ type Run struct {
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
 	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
 	CitationsRemoved int `json:"citationsRemoved,omitempty"`
-	// Warnings are connections of the agent that did not work, although the run went on.
+	// Warnings are connections of the agent that did not work, although the run continued.
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`

@@ -30,7 +30,7 @@ const (
 type Span struct {
 	Kind         SpanKind   `json:"kind"`
 	Name         string     `json:"name"`
-	Attempt      int        `json:"attempt"` // number of the attempt; for "queue" that of the next attempt, for "wait" that of the previous one
+	Attempt      int        `json:"attempt"` // number of the attempt; the next attempt for "queue", the previous one for "wait"
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
 	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress

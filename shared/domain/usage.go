@@ -76,5 +76,5 @@ type AutomationRun struct {
 	Status     RunStatus `json:"status"`
 	CreatedAt  Time      `json:"createdAt"`
 	FinishedAt *Time     `json:"finishedAt"`
-	Kept       bool      `json:"kept"` // false: the run was removed after its retention, and only these fields are known
+	Kept       bool      `json:"kept"` // false: the run was deleted after its retention period
 }

@@ -22,7 +22,7 @@ type armed struct {
 	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // how many more times the point must be reached; the action is taken only once
+	left int // the action is taken once, when the point has been reached this many more times
 }
 
 // table is parsed once. An invalid value ends the process, because a test would pass without its
@@ -51,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // wait for the signal, which freezes all threads, although this thread not immediately
+		time.Sleep(a.pause) // wait for the signal: it freezes all threads, but this thread may run for a moment longer
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)

@@ -30,7 +30,7 @@ func CollectSeldom(ctx context.Context) {
 	go func() {
 		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
-		// These metrics sum up the memory to which the collector applies the percentage.
+		// GOGC is a percentage of the memory that these metrics count.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		for {
 			select {

@@ -42,7 +42,7 @@ func LockFile(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// flock calls flock(2), and repeats the call if a signal interrupts it.
+// flock calls flock(2). It repeats the call if a signal interrupts it.
 func flock(file *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), how)

@@ -53,7 +53,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one extra byte shows that there is more
+		p = p[:b.left+1] // one byte more than the limit, to detect a body above the limit
 	}
 
 	n, err := b.decoded.Read(p)

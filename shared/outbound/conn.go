@@ -12,7 +12,7 @@ type conn struct {
 	sendState atomic.Pointer[sendState]
 }
 
-// Write writes a part of the request that uses the connection.
+// Write writes a part of the current request. Before the first part it calls the request's hook.
 func (c *conn) Write(p []byte) (int, error) {
 	if w := c.sendState.Load(); w != nil {
 		if err := w.begin(); err != nil {

@@ -93,7 +93,7 @@ func hostFor(name string) (string, error) {
 	}
 
 	ascii, err := idna.Lookup.ToASCII(name)
-	if isASCII(name) { // the lookup profile rejects some existing names, for example with underscores
+	if isASCII(name) { // the profile idna.Lookup rejects some names that exist, such as names with underscores
 		ascii, err = strings.ToLower(name), nil
 	}
 

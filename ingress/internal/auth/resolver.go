@@ -21,7 +21,7 @@ type Need int
 // The needs of endpoints.
 const (
 	NeedUser    Need = iota // a user or a key
-	NeedDemo                // the same, or a visitor of the demo or a widget
+	NeedDemo                // a user, a key, or a visitor of the demo or a widget
 	NeedPublic              // anyone, but an invalid credential is rejected
 	NeedNobody              // credentials are ignored: sign-up and login
 	NeedKey                 // an API key, and no browser: the caller is a system

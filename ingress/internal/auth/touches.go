@@ -41,7 +41,7 @@ func (t *touches) note(name string, now time.Time) {
 		return
 	}
 	if len(t.last) >= touchSize {
-		clear(t.last) // each credential is written at most once more than necessary
+		clear(t.last) // emptying the map costs at most one extra write for each credential
 	}
 
 	t.last[name], t.pending[name] = now, now

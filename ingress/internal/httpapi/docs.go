@@ -3,13 +3,16 @@ package httpapi
 import (
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/guides"
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/web"
+	"parley/shared/apierr"
 )
 
 // Media types of the documents other than JSON.
@@ -35,10 +38,15 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			return
 		}
 
-		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
-		c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
-		serve(c, made, "no-cache") // clients may cache the document but must revalidate it
+		showDocument(c, made)
 	}
+}
+
+// showDocument responds with a document.
+func showDocument(c *gin.Context, made web.Asset) {
+	c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
+	c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
+	serve(c, made, "no-cache") // clients may cache the document but must revalidate it
 }
 
 // matches reports whether a list of entity tags contains etag or *. The comparison is weak (RFC
@@ -58,6 +66,60 @@ func openAPIDocument() ([]byte, error) { return openapi.Document(), nil }
 // docsPage renders the API reference with the service's public address in its examples.
 func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
+}
+
+// guidesPage handles GET /docs: the list of pages, or the results of a search.
+func guidesPage(c *gin.Context) {
+	query := httpx.StateFor(c).Query.Get("q")
+	if utf8.RuneCountInString(query) > guides.MaxQuery {
+		httpx.Fail(c, apierr.Invalid("q", httpx.CodeTooLong, "must have at most %d characters", guides.MaxQuery))
+		return
+	}
+	guide, err := guides.Read()
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	showGuide(c, web.Guides{Chapters: guide.Chapters, Query: strings.TrimSpace(query), Results: guide.Search(query)})
+}
+
+// guidePage returns a handler that shows a page of the documentation. prefix is the beginning of its
+// path.
+func guidePage(prefix string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		guide, err := guides.Read()
+		if err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+		page := guide.Page(prefix + c.Param("page"))
+		if page == nil {
+			showMissing(c)
+			return
+		}
+		showGuide(c, web.Guides{Chapters: guide.Chapters, Page: page})
+	}
+}
+
+// showGuide responds with a page of the documentation.
+func showGuide(c *gin.Context, data web.Guides) {
+	data.Title, data.Version = openapi.Title(), openapi.Version()
+	body, err := web.RenderGuides(data)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	made, err := web.NewAsset(contentHTML, body)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	showDocument(c, made)
+}
+
+// showMissing responds to a request for a path that does not exist with a page for people.
+func showMissing(c *gin.Context) {
+	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
 // errorsPage renders the list of error codes, which the type of each error response links to.

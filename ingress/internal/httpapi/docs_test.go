@@ -71,7 +71,8 @@ func TestDocs(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	for path, want := range map[string]struct{ contentType, part string }{
 		"/openapi.json": {"application/json", `{"openapi":"3.1.0",`},
-		"/docs":         {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
+		"/docs":         {"text/html; charset=utf-8", `href="/docs/quickstart"`},
+		"/docs/api":     {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
 		"/docs/errors":  {"text/html; charset=utf-8", ` id="rate_limited"`},
 		"/llms.txt":     {"text/plain; charset=utf-8", "http://parley.test/openapi.json"},
 	} {
@@ -93,6 +94,57 @@ func TestDocs(t *testing.T) {
 		w.do("GET", path+"?zz=1", "").want(t, path+" with a parameter", 400, "invalid_request zz:unknown_field")
 		w.do("GET", path+"?%zz", "").want(t, path+" with a malformed query", 400, "invalid_request query:invalid_value")
 	}
+}
+
+// TestGuides reads and searches the pages of the documentation.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	for path, part := range map[string]string{
+		"/docs":                               `<a href="/docs/guides/cron">Cron</a>`,
+		"/docs?q=cron":                        `<a href="/docs/guides/cron`,
+		"/docs?q=%3Cnothing%3E":               "No page contains all of these words",
+		"/docs/webhooks":                      "<h1>Webhooks that start runs<",
+		"/docs/guides/cron":                   `aria-current="page">Cron</a>`,
+		"/docs/quickstart":                    `href="/docs/webhooks"`,
+		"/docs/security?q=":                   "",
+		"/docs/nope":                          "Page not found",
+		"/docs/guides/nope":                   "Page not found",
+		"/docs?q=" + strings.Repeat("a", 201): "at most 200 characters",
+		"/docs/guides/cron?zz=1":              "",
+	} {
+		want := 200
+		switch {
+		case strings.Contains(path, "nope"):
+			want = 404
+		case part == "" || strings.HasPrefix(path, "/docs?q=aaa"):
+			want = 400
+		}
+		a := w.do("GET", path, "")
+		if a.status != want || !bytes.Contains(a.body, []byte(part)) || bytes.Contains(a.body, []byte("<script")) {
+			t.Errorf("%s: status %d, want %d with %q: %.300s", path, a.status, want, part, a.body)
+		}
+	}
+}
+
+// A browser gets a page for a path that does not exist, and a program gets a problem.
+func TestMissingPages(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	page := "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+	if a := w.do("GET", "/nope", "", page); a.status != 404 || !bytes.Contains(a.body, []byte("Page not found")) {
+		t.Errorf("status %d: %.200s", a.status, a.body)
+	}
+	for _, path := range []string{"/nope", "/api/nope", "/v1/nope"} {
+		accept := page
+		if path == "/nope" {
+			accept = "Accept: */*"
+		}
+		if a := w.do("GET", path, "", accept); a.status != 404 || bytes.Contains(a.body, []byte("<html")) {
+			t.Errorf("%s: status %d: %.200s", path, a.status, a.body)
+		}
+	}
+	w.do("POST", "/nope", "", page).want(t, "POST", 404, "not_found")
 }
 
 // Load balancers add parameters to probes so that no cache responds to them.

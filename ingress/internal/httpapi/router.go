@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -48,7 +49,10 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/widget.js", Handle: widgetScript},
 		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
 		{Method: "GET", Path: "/favicon.svg", Handle: document("image/svg+xml", web.Favicon)},
-		{Method: "GET", Path: "/docs", Handle: strictQuery(document(contentHTML, a.docsPage), httpx.Fail)},
+		{Method: "GET", Path: "/docs", Handle: strictQuery(guidesPage, httpx.Fail, "q")},
+		{Method: "GET", Path: "/docs/:page", Handle: strictQuery(guidePage(""), httpx.Fail)},
+		{Method: "GET", Path: "/docs/guides/:page", Handle: strictQuery(guidePage("guides/"), httpx.Fail)},
+		{Method: "GET", Path: "/docs/api", Handle: strictQuery(document(contentHTML, a.docsPage), httpx.Fail)},
 		{Method: "GET", Path: "/docs/errors", Handle: strictQuery(document(contentHTML, errorsPage), httpx.Fail)},
 		{Method: "GET", Path: "/llms.txt", Handle: strictQuery(document(contentText, a.llmsText), httpx.Fail)},
 		{Method: "GET", Path: "/openapi.json", Handle: strictQuery(document(httpx.ContentJSON, openAPIDocument), httpx.Fail)},
@@ -100,6 +104,10 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.Use(a.observe(m))
 	missing, missingV1 := a.noRoute(apierr.New(apierr.NotFound, "no such resource")), a.noRoute(openai.NoSuchPath(a.routes()))
 	e.NoRoute(func(c *gin.Context) {
+		if wantsPage(c) {
+			showMissing(c)
+			return
+		}
 		if openai.OfV1(c) {
 			missingV1(c)
 			return
@@ -116,6 +124,14 @@ func (a *api) engine(m *metrics) *gin.Engine {
 		e.Handle(group[0].Method, group[0].Path, a.byAction(group))
 	}
 	return e
+}
+
+// wantsPage reports whether a browser navigates to a path that is not one of the API.
+func wantsPage(c *gin.Context) bool {
+	at := c.Request.URL.Path
+	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&
+		!strings.HasPrefix(at, "/api/") && !openai.OfV1(c) && !strings.HasPrefix(at, "/mcp") &&
+		slices.ContainsFunc(httpx.ReadAccept(c.Request.Header), func(r httpx.MediaRange) bool { return r.Media == "text/html" })
 }
 
 // groupRoutes groups the routes by method and path and keeps the table's order.

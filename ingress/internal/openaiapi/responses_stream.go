@@ -233,7 +233,7 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.write("response.output_text.done", doneEvent{s.part(), answer.Content[0].Text, []struct{}{}})
 	s.write("response.content_part.done", partEvent{s.part(), answer.Content[0]})
 	s.close(s.message, answer)
-	for i, told := range s.items { // calls of a void attempt that no later attempt has made
+	for i, told := range s.items { // close the calls of abandoned attempts that no later attempt repeated
 		if !told.done {
 			s.close(i, abandoned(told.item))
 		}

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -109,6 +110,19 @@ func (s Sample) Target() string {
 		return s.Path
 	}
 	return s.Path + "?" + strings.Join(parts, "&")
+}
+
+// OwnHeaders returns the headers that a browser with a session must set, as a JSON object: all except credentials of programs
+// and the type of the body.
+func (s Sample) OwnHeaders() string {
+	own := map[string]string{}
+	for _, h := range s.Headers {
+		if !strings.Contains(h[1], "$PARLEY_") && h[0] != "Content-Type" {
+			own[h[0]] = h[1]
+		}
+	}
+	raw, _ := json.Marshal(own) //nolint:errchkjson // strings always have a JSON form
+	return string(raw)
 }
 
 // Curl returns the sample as a curl command for a service at the base address.

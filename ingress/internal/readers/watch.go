@@ -56,7 +56,7 @@ type Watch struct {
 	mu       sync.Mutex
 	left     map[string]*leftRun
 	bytes    int  // of the shown texts in left
-	full     bool // a run was not watched since left was last empty
+	full     bool // left was full, so a run was not watched; reset when left is empty
 	calls    map[string]*Reading
 	next     memory[string]  // ids of runs by session, of messages that wait for an earlier run
 	attempts memory[attempt] // by request
@@ -121,7 +121,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		}
 		for _, run := range due {
 			cancels.Go(func() {
-				w.slots <- struct{}{} // here, because the loop must go on asking
+				w.slots <- struct{}{} // waits in this goroutine, because the loop must continue to ask
 				defer func() { <-w.slots }()
 				w.cancel(ctx, run)
 			})

@@ -174,7 +174,7 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 		return
 	}
 	if done, _ := a.spoken.done(); r.End <= done {
-		return // the segment ended earlier; a worker that starts after the segment does not report it
+		return // the segment has ended already
 	}
 	g := a.spoken.segment(r.Start, r.End)
 	g.whole = true

@@ -199,7 +199,7 @@ func (r *Reader) takeReceived() []domain.Event {
 		}
 		if gap {
 			r.putBack(messages[i:])
-			if !r.gap { // read immediately after finding the gap, then less and less often
+			if !r.gap { // a new gap: read the log immediately, and later at increasing intervals
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
 			return out
@@ -232,7 +232,7 @@ func (r *Reader) takeLook() bool {
 
 // lookAgain reads the log during a stream. A failed read is retried.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // a request from now on causes another read
+	r.takeLook() // clear the request first, so that a later request causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:

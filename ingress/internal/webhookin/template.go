@@ -15,7 +15,7 @@ import (
 // Limits of templates, in characters.
 const (
 	MaxTemplate = 32_000
-	maxName     = 4000 // of the event's name and the delivery's id in a message
+	maxName     = 4000 // maximum length of the event's name and of the delivery's id in a message
 	maxPath     = 256
 	pathDeep    = 16 // names in a path
 	maxPlaces   = 200
@@ -27,7 +27,7 @@ const (
 	// ownText is the part of a message that may exceed the size of its delivery: the template's text,
 	// and values that it repeats. So a small delivery cannot become a large message.
 	ownText      = 128 << 10
-	maxPayload   = 8000    // of the whole payload as a value; the run gets more of it as data
+	maxPayload   = 8000    // maximum length of the whole payload as a value; the run gets more of it as data
 	charBytes    = 12      // bytes of a character in JSON at most: two escapes
 	escapeBytes  = 6       // bytes of JSON for a byte of text at most
 	maxCompacted = 4 << 20 // bytes of an object or list that are read

@@ -26,7 +26,7 @@ var (
 )
 
 const (
-	tolerance     = 5 * time.Minute // between the signature's time and ours, in both directions
+	tolerance     = 5 * time.Minute // maximum difference between the signature's time and the local clock, in both directions
 	maxSignatures = 16              // signatures checked in one header
 	bearer        = "Bearer "
 )
@@ -55,7 +55,7 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 		return err
 	}
 	good := 0
-	for _, secret := range secrets { // all of them, so the time reveals nothing
+	for _, secret := range secrets { // check all secrets, so that the duration does not reveal which one matched
 		good |= signed.by(source, secret, body)
 	}
 	if good != 1 {

@@ -1,14 +1,13 @@
 // The frame around all pages, and the table of pages.
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { chooseOrganization, chosenOrganization, enterDemo, post } from "./api";
+import { chooseOrganization, chosenOrganization, enterDemo } from "./api";
 import { later } from "./later";
 import { BootContext } from "./state";
 import { match, usePlace } from "./router";
-import type { Boot, Role, Session } from "./types";
+import { Rail, VisitorRail } from "./rail";
+import type { Boot, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
-import { Curl } from "./ui/curl";
-import { Icon, Mark, type IconName } from "./ui/icon";
 import { Empty, PageHeader } from "./ui/parts";
 import { Toasts } from "./ui/toasts";
 import { AgentPage } from "./pages/agent";
@@ -50,22 +49,6 @@ const pages: Page[] = [
   { path: "/dashboard/org/:tab", show: OrgPage },
 ];
 
-interface Link {
-  href: string;
-  words: string;
-  icon: IconName;
-  least: Role;
-}
-
-const links: Link[] = [
-  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
-  { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
-  { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
-  { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
-  { href: "/dashboard/automations", words: "Automations", icon: "automations", least: "admin" },
-  { href: "/dashboard/org", words: "Organization", icon: "org", least: "member" },
-];
-
 export function App({ boot }: { boot: Boot }) {
   const place = usePlace();
   const session = boot.session === null ? null : chosen(boot.session);
@@ -86,10 +69,7 @@ export function App({ boot }: { boot: Boot }) {
     <BootContext.Provider value={{ ...boot, session: demo ? null : session }}>
       <a class="skip" href="#content">Skip to content</a>
       <div class="frame">
-        <header class="rail">
-          <a class="brand" href={demo ? "/dashboard/templates?token=demo" : "/dashboard"}><Mark />Parley</a>
-          {demo ? <Visitor signedIn={session !== null} /> : <><Navigation path={place.path} role={session?.caller.role ?? "member"} /><Who session={session} /></>}
-        </header>
+        {demo ? <VisitorRail signedIn={session !== null} /> : <Rail path={place.path} session={session} />}
         <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
           <Boundary key={JSON.stringify([found?.page.path.replace(/\/:tab$/, ""), found?.params["id"], demo])}>
             {Shown && found ? <Shown {...found.params} /> : <Nowhere demo={demo} />}
@@ -147,69 +127,6 @@ function chosen(session: Session): Session {
     return session;
   }
   return { ...session, organization: other, caller: { ...session.caller, organizationId: other.id, role: other.role } };
-}
-
-function Navigation({ path, role }: { path: string; role: Role }) {
-  const strip = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const nav = strip.current;
-    const now = nav?.querySelector("[aria-current]");
-    if (!nav || !now) return;
-    const sized = new ResizeObserver(() => { // also called immediately; a wide window does not scroll
-      const [around, link] = [nav.getBoundingClientRect(), now.getBoundingClientRect()];
-      nav.scrollLeft += link.left + link.width / 2 - around.left - around.width / 2;
-    });
-    sized.observe(nav);
-    return () => sized.disconnect();
-  }, [path]);
-  const current = (href: string) => (href === "/dashboard" ? path === href || path.startsWith("/dashboard/agents") : path.startsWith(href));
-  return (
-    <nav aria-label="Pages" ref={strip}>
-      <ul>
-        {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
-          <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}</a></li>
-        ))}
-      </ul>
-    </nav>
-  );
-}
-
-function Who({ session }: { session: Session | null }) {
-  if (!session) return null;
-  const leave = async () => {
-    await post("/api/auth/logout");
-    chooseOrganization(null);
-    location.assign("/login");
-  };
-  const choose = (id: string) => {
-    chooseOrganization(id === session.organizations[0]?.id ? null : id);
-    location.assign("/dashboard");
-  };
-  return (
-    <div class="who">
-      {session.organizations.length > 1 ? (
-        <select class="input" aria-label="Organization" value={session.organization.id} onChange={(e) => choose(e.currentTarget.value)}>
-          {session.organizations.map((o) => <option key={o.id} value={o.id} selected={o.id === session.organization.id}>{o.name}</option>)}
-        </select>
-      ) : <span class="organization">{session.organization.name}</span>}
-      <span class="who-name">{session.user?.name || session.user?.email}</span>
-      <Button look="bare" icon="out" onClick={leave}>Sign out</Button>
-      <Curl what="Sign out" request={{ method: "POST", path: "/api/auth/logout", credential: "session" }} />
-    </div>
-  );
-}
-
-function Visitor({ signedIn }: { signedIn: boolean }) {
-  return (
-    <div class="who">
-      {signedIn ? <LinkButton href="/dashboard/templates">Leave the demo</LinkButton> : (
-        <>
-          <a class="button" href="/login">Sign in</a>
-          <a class="button primary" href="/signup">Sign up</a>
-        </>
-      )}
-    </div>
-  );
 }
 
 function Nowhere({ demo }: { demo: boolean }) {

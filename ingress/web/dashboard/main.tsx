@@ -1,6 +1,9 @@
 import { render } from "preact";
 import { App } from "./app";
+import { applyTheme, theme } from "./theme";
 import type { Boot } from "./types";
+
+if (theme() !== "system") applyTheme(theme());
 
 const root = document.getElementById("app");
 if (root) {

@@ -39,7 +39,7 @@ export const tests: Test[] = [
     name: "overlapping work counts once",
     run: () => {
       const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), span("wait", 400, 500), span("tool", 390, 520, "c"));
-      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, tool: 315 });
+      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, tool: 315, lost: 0 });
     },
   },
   {

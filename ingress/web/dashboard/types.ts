@@ -157,6 +157,8 @@ export interface Span {
   outputTokens?: number;
   costMicros?: number;
   message?: string;
+  /** Only for admins: the refusal of the provider that ended the work of an attempt. */
+  provider?: { status: number; message: string };
 }
 
 export interface Timeline {

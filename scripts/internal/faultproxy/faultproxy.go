@@ -146,7 +146,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := p.doors[name]
 	p.mu.Unlock()
 	if d == nil {
-		http.Error(w, "faultproxy: no such door: "+name, http.StatusNotFound)
+		http.Error(w, "faultproxy: no such listener: "+name, http.StatusNotFound)
 		return
 	}
 	d.serve(w, r, "/"+rest)

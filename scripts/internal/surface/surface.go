@@ -122,6 +122,7 @@ var Operations = []Operation{
 	{ID: "metrics", None: monitor},
 	{ID: "openapi", None: document},
 	{ID: "docs", None: document},
+	{ID: "docsApi", None: document},
 	{ID: "docsErrors", None: document},
 	{ID: "llms", None: document},
 }

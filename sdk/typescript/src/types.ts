@@ -4950,8 +4950,17 @@ export interface OpenapiHeaders {
 /** The response to `GET /openapi.json`: Get this document. */
 export type OpenapiAnswer = OpenApiDocument;
 
-/** The response to `GET /docs`: Get this document as a web page. */
+/** The query parameters of `GET /docs`: Read or search the documentation. */
+export interface DocsQuery {
+  /** The words to search for. Without words the page lists all pages. */
+  q?: string;
+}
+
+/** The response to `GET /docs`: Read or search the documentation. */
 export type DocsAnswer = string;
+
+/** The response to `GET /docs/api`: Get this document as a web page. */
+export type DocsApiAnswer = string;
 
 /** The response to `GET /docs/errors`: List all error codes. */
 export type DocsErrorsAnswer = string;

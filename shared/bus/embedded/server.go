@@ -78,7 +78,7 @@ func Start(config Config) (*Server, error) {
 
 	log := &logger{log: config.Log}
 	server.SetLoggerV2(log, false, false, false)
-	server.Start() // returns when the streams are read and the port is open
+	server.Start() // Start returns when the streams are read and the port is open
 	if err := log.failure(); err != nil {
 		server.Shutdown()
 		server.WaitForShutdown()

@@ -138,7 +138,7 @@ func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (boo
 func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET email_proven_at = clock_timestamp()
 		WHERE id = $1 AND displaced_at IS NULL AND email_proven_at IS NULL`, userID)
-	return wrap("recording a proven address", err)
+	return wrap("recording a verified address", err)
 }
 
 // holderFor locks and returns the account that has an email address. It returns false if there is none.
@@ -149,7 +149,7 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, false, nil
 	}
-	return row, err == nil, wrap("reading the holder of an address", err)
+	return row, err == nil, wrap("reading the account with an address", err)
 }
 
 // actAs sets the user whose rows the transaction can see.

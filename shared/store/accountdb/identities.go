@@ -151,7 +151,7 @@ func mayTakeOver(holder userRow, confirmed bool) error {
 func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
 		WHERE id = $1`, userID)
-	return wrap("recording a proven address", err)
+	return wrap("recording a verified address", err)
 }
 
 // wrap adds doing as context to an error. If err is nil, it returns nil.

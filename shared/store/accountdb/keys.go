@@ -195,7 +195,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
 		if err != nil {
-			return fmt.Errorf("ending API key: %w", err)
+			return fmt.Errorf("revoking an API key: %w", err)
 		}
 
 		if n, err := done.RowsAffected(); err == nil && n == 0 {

@@ -153,7 +153,7 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
 		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
 	if err != nil {
-		return fmt.Errorf("ending password resets: %w", err)
+		return fmt.Errorf("invalidating password resets: %w", err)
 	}
 
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {

@@ -39,6 +39,8 @@ type budgetRow struct {
 	StartsOn  time.Time    `db:"starts_on"` // the first day of the current period, in UTC
 	CreatedAt *domain.Time `db:"created_at"`
 	UpdatedAt *domain.Time `db:"updated_at"`
+
+	SubjectName *string `db:"subject_name"` // of an agent or a key; nil: none, or it is deleted
 }
 
 // unit returns the number of database units in one unit of the metric.
@@ -55,6 +57,7 @@ func (row budgetRow) budget() domain.Budget {
 	b := domain.Budget{
 		ID: row.ID, Scope: domain.BudgetScope(row.Scope), SubjectID: row.SubjectID, Metric: domain.BudgetMetric(row.Metric),
 		Period: domain.BudgetPeriod(row.Period), CreatedAt: *row.CreatedAt, UpdatedAt: *row.UpdatedAt,
+		SubjectName: row.SubjectName,
 	}
 
 	each := unit(b.Metric)
@@ -71,7 +74,9 @@ func (row budgetRow) budget() domain.Budget {
 // budgetSelect reads budgets k with their current counts. If budget_counts has no row for a period,
 // its usage counts as 0; see openBudgets.
 const budgetSelect = `SELECT k.id, k.scope, k.subject_id, k.metric, k.period, k.most, k.created_at, k.updated_at, p.starts_on,
-	coalesce(c.used, 0) AS used, coalesce(c.reserved, 0) AS reserved
+	coalesce(c.used, 0) AS used, coalesce(c.reserved, 0) AS reserved,
+	CASE k.scope WHEN 'agent' THEN (SELECT a.name FROM agents a WHERE a.id = k.subject_id AND a.org_id = k.org_id)
+	  WHEN 'key' THEN (SELECT ak.name FROM api_keys ak WHERE ak.id = k.subject_id AND ak.org_id = k.org_id) END AS subject_name
 	FROM budgets k CROSS JOIN LATERAL (SELECT budget_start(k.period, clock_timestamp()) AS starts_on) p
 	LEFT JOIN budget_counts c ON c.budget_id = k.id AND c.starts_on = p.starts_on WHERE k.org_id = $1 `
 
@@ -256,11 +261,15 @@ func UsedUp(b domain.Budget) *apierr.Error {
 	return e
 }
 
-// exhaustedMessage is the error message for an exhausted budget.
+// exhaustedMessage is the error message for an exhausted budget. It names the budget's subject.
 func exhaustedMessage(b domain.Budget) string {
-	whose := "the organization's"
-	if b.SubjectID != nil {
-		whose = fmt.Sprintf("the %s's (%s)", b.Scope, *b.SubjectID)
+	whose := "the organization"
+	switch {
+	case b.SubjectID == nil:
+	case b.SubjectName != nil:
+		whose = fmt.Sprintf("the %s %s (%s)", b.Scope, *b.SubjectName, *b.SubjectID)
+	default:
+		whose = fmt.Sprintf("the %s %s", b.Scope, *b.SubjectID)
 	}
 
 	what := map[domain.BudgetMetric]string{
@@ -273,8 +282,8 @@ func exhaustedMessage(b domain.Budget) string {
 		state = fmt.Sprintf("has no room for another call (%d used)", b.Used)
 	}
 
-	return fmt.Sprintf("%s budget of %d %s per %s %s; its next period starts at %s (%s)",
-		whose, b.Limit, what, b.Period, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
+	return fmt.Sprintf("the budget of %d %s per %s of %s %s; its next period starts at %s (%s)",
+		b.Limit, what, b.Period, whose, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
 // WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID and

@@ -88,7 +88,7 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender s
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
 	if err != nil {
-		return false, fmt.Errorf("keeping outcome of effect: %w", err)
+		return false, fmt.Errorf("storing outcome of effect: %w", err)
 	}
 	return out.done, nil
 }

@@ -138,7 +138,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
 		held.RunID, action.ToolCallID, held.OrganizationID)
 	if err != nil {
-		return fmt.Errorf("letting effect wait: %w", err)
+		return fmt.Errorf("parking effect: %w", err)
 	}
 
 	// The higher fence makes every later write of the worker ineffective. The delay keeps the run out of
@@ -148,7 +148,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
 	if err != nil {
-		return fmt.Errorf("letting run wait: %w", err)
+		return fmt.Errorf("parking run: %w", err)
 	}
 
 	return nil

@@ -36,9 +36,9 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 // Times and numbers of the estimate of free slots.
 const (
 	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
-	slotsFull    = 50 * time.Millisecond // with a lane that has no free slot, the slots are counted again after this
+	slotsFull    = 50 * time.Millisecond // maximum age of a count that found no free slot in a lane
 	slotsDuty    = 20                    // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                     // up to this many free slots, a process may fill all of them
+	slotsFew     = 8                     // a process may fill all free slots if there are at most this many
 
 	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
 	// taken, and only for organizations that have less than their share.
@@ -298,7 +298,7 @@ func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[L
 		org := waiting[fewest]
 		if !free(l) {
 			if !s.mayUseReserve(l, org) {
-				return taken // the others have at least as many runs
+				return taken // the other organizations have at least as many runs, so none may use the reserve either
 			}
 			l.reserved--
 		}

@@ -33,12 +33,12 @@ const (
 type grammarState int
 
 const (
-	atNumber    grammarState = iota // a number must follow; after a number, a quote may follow, too
+	atNumber    grammarState = iota // a number must follow, or a quote if a number precedes
 	inNumber                        // in the digits of a number
 	afterNumber                     // in the white space after a number
 	atQuote                         // after a colon; only a quote may follow
 	inQuote
-	afterQuote // after a mark that may close the quote
+	afterQuote // after a quotation mark that may close the quote
 )
 
 // item is a number in a marker and the quotes that follow it.

@@ -14,7 +14,7 @@ import (
 const (
 	maxRetries    = 2           // of model calls, over a whole run
 	maxRetryDelay = time.Second // maximum delay of one retry, so two retries take at most 2 s
-	smallestReply = 4096        // tokens: below this, the run's remaining budget limits the answer
+	smallestReply = 4096        // in tokens; an answer is limited to what is left of the run's tokens if less than this is left
 )
 
 // retryDelays are the mean delays before the first and second retry.

@@ -114,7 +114,7 @@ func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("sending the order to the reader: %w", err)
+		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
 		Args:   []string{programPath},

@@ -31,7 +31,7 @@ func Main() {
 func runReader() error {
 	text, err := os.ReadFile(orderPath)
 	if err != nil {
-		return fmt.Errorf("reading the order from the worker: %w", err)
+		return fmt.Errorf("reading the request from the worker: %w", err)
 	}
 	var o order
 	if err := json.Unmarshal(text, &o); err != nil {

@@ -17,25 +17,25 @@ import (
 
 // outcomes maps hostile PDFs to the failures that they may cause.
 var outcomes = map[string][]document.Code{
-	"a page tree that is its own child": {document.NoText},
-	"two trees, each the other's child": {document.Damaged},
-	"an object that is itself":          {document.Damaged},
-	"a form that draws itself":          {},
-	"contents that are in themselves":   {document.NoText},
-	"a length that is its own stream":   {document.NoText},
-	"previous tables without end":       {},
-	"arrays in arrays":                  {document.NoText},
-	"dictionaries in dictionaries":      {document.NoText},
-	"a tree of a thousand storeys":      {},
-	"forms of forms":                    {document.LimitReached},
-	"a decompression bomb":              {document.LimitReached},
-	"a nested decompression bomb":       {document.LimitReached},
-	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // depends on which occurs first
-	"a page of kilometres":              {document.NoOCR},
-	"only its head":                     {document.Damaged},
-	"its beginning":                     {document.Damaged},
-	"noise":                             {document.Damaged},
-	"a million null pages":              {document.Damaged},
+	"a page tree that is its own child":    {document.NoText},
+	"two trees, each a child of the other": {document.Damaged},
+	"an object that refers to itself":      {document.Damaged},
+	"a form that draws itself":             {},
+	"contents that contain themselves":     {document.NoText},
+	"a length that is its own stream":      {document.NoText},
+	"previous tables without end":          {},
+	"arrays in arrays":                     {document.NoText},
+	"dictionaries in dictionaries":         {document.NoText},
+	"a page tree of 1,000 levels":          {},
+	"forms of forms":                       {document.LimitReached},
+	"a decompression bomb":                 {document.LimitReached},
+	"a nested decompression bomb":          {document.LimitReached},
+	"an image of terabytes":                {document.NoOCR, document.LimitReached}, // depends on which occurs first
+	"a page of kilometres":                 {document.NoOCR},
+	"only its head":                        {document.Damaged},
+	"its beginning":                        {document.Damaged},
+	"noise":                                {document.Damaged},
+	"a million null pages":                 {document.Damaged},
 }
 
 func TestHostilePDFsEndWithAReason(t *testing.T) {

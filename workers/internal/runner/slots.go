@@ -81,7 +81,7 @@ func (r *Runner) announce(ctx, work context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTime)
 		defer cancel()
 		if err := r.queue.AnnounceSlots(ctx, worker, n, lease.Lease); err != nil {
-			r.log.Warn().Err(err).Msg("cannot announce the worker's slots, retrying")
+			r.log.Warn().Err(err).Msg("cannot publish the worker's free slots, retrying")
 			r.database.close()
 			return time.Second
 		}

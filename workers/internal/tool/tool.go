@@ -51,8 +51,8 @@ type Tool interface {
 type Error struct {
 	Message   string // shown to models and callers
 	Retryable bool
-	NotSent   bool  // of a call with a side effect: certainly nothing was sent
-	Answered  bool  // of a call with a side effect: the receiver answered, so the outcome is known
+	NotSent   bool  // nothing was sent; set only for calls with a side effect
+	Answered  bool  // the receiver answered, so the outcome is known; set only for calls with a side effect
 	Err       error // internal cause; may be nil
 	// Output is the failed call's output for models and callers. It is a JSON object with a string
 	// under the key "error". Nil means {"error": Message}.

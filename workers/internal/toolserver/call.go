@@ -39,9 +39,9 @@ type call struct {
 type sent int
 
 const (
-	sentNothing sent = iota // not sent, and the ledger does not claim that it was
-	sentUnsure              // it has not, but the ledger may say so: BeginSend failed
-	sentPerhaps             // it may have: the ledger says so, and the backend continued
+	sentNothing sent = iota // nothing was sent, and the ledger does not record a sending
+	sentUnsure              // nothing was sent, but the ledger may record a sending, because BeginSend failed
+	sentPerhaps             // the call may have been sent: the ledger records a sending, and the backend continued
 )
 
 var errPanic = errors.New("the backend panicked")

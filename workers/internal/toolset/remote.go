@@ -133,7 +133,7 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 
 	done, err := r.run.Code(ctx)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("asking for time in a sandbox: %w", err)
+		return tool.Result{}, fmt.Errorf("reserving time in a sandbox: %w", err)
 	}
 
 	// The time includes the wait for a sandbox, because the reply does not contain the run time.
@@ -220,7 +220,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 	var answer contract.ToolReply
 	if err := json.Unmarshal(kept, &answer); err != nil {
-		return tool.Result{}, fmt.Errorf("reading kept outcome: %w", err)
+		return tool.Result{}, fmt.Errorf("reading stored outcome: %w", err)
 	}
 	return r.outcomeFor(answer, tool.Call{})
 }

@@ -65,7 +65,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 		at = known.BaseURL
 	}
 	if at == "" {
-		return nil, exit(ExitFailure, "no parley has run with the data directory %s: start it with `parley up`, or give a URL with --url", s.DataDir)
+		return nil, exit(ExitFailure, "no Parley service has used the data directory %s: start it with `parley up`, or give a URL with --url", s.DataDir)
 	}
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID

@@ -121,7 +121,7 @@ func (r *ResetPassword) complete() (err error) {
 			return err
 		}
 		if r.PublicURL = made.BaseURL; r.PublicURL == "" {
-			return fmt.Errorf("no parley has run with the data directory %s: set DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
+			return fmt.Errorf("no Parley service has used the data directory %s: set DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
 		}
 	}
 	if r.DatabaseURL == "" {

@@ -198,6 +198,12 @@ func ShowNotice(c *gin.Context, status int, words string) {
 	showRendered(c, status, page, err)
 }
 
+// ShowMissing responds with 404 and a page for people.
+func ShowMissing(c *gin.Context, words string) {
+	page, err := web.RenderNotice(web.Notice{Title: "Page not found", Words: words, Missing: true})
+	showRendered(c, http.StatusNotFound, page, err)
+}
+
 // showRendered responds with a rendered page, or with the error that occurred while it was rendered.
 func showRendered(c *gin.Context, status int, page []byte, err error) {
 	if err != nil {

@@ -106,7 +106,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // first, so that the response does not reveal whether the address is proven
+	case fault != nil: // report this first, so that the response does not reveal whether the address is proven
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err

@@ -311,7 +311,7 @@ func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 		case slices.Contains(ownHeaders, lower):
 			p.Add(here, httpx.CodeInvalidValue, "is set by the service")
 		case seen[lower]:
-			p.Add(here, httpx.CodeDuplicate, "is given twice: header names ignore case")
+			p.Add(here, httpx.CodeDuplicate, "is given twice: header names are case-insensitive")
 		case value == "":
 			p.Add(here, httpx.CodeTooShort, "must not be empty")
 		case len(value) > maxHeaderValue:

@@ -69,7 +69,7 @@ func (c *Contract) event(schema, block string) error {
 	}
 	value["data"] = data
 	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
-		schema = one // the intended choice, so that the error is only about this schema
+		schema = one // check only the schema of this event type, so that the error names no other schemas
 	}
 	return c.valid(schema, value)
 }

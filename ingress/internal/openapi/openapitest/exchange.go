@@ -129,11 +129,25 @@ func isPreflight(e Exchange) bool {
 }
 
 // pages lists the prefixes of page paths.
-var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg"}
+var pages = []string{
+	"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg",
+}
+
+// documented are the pages of the documentation that openapi.yaml describes.
+var documented = []string{"/docs/api", "/docs/errors"}
 
 // IsPage reports whether a path is a page for browsers and not part of the API.
 func IsPage(path string) bool {
+	if strings.HasPrefix(path, "/docs/") {
+		return !slices.Contains(documented, path)
+	}
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
+}
+
+// isMissingPage reports whether a response tells the person at a browser that a page does not exist.
+func isMissingPage(e Exchange) bool {
+	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
+		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")
 }
 
 func isProblem(header http.Header) bool {
@@ -145,6 +159,9 @@ func isProblem(header http.Header) bool {
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.HasPrefix(e.URL.Path+"/", openAI) {
 		return c.strayOpenAI(e)
+	}
+	if isMissingPage(e) {
+		return nil
 	}
 	if !isProblem(e.Header) {
 		return fmt.Errorf("the document lacks this path or method, but the response is %q", e.Header.Get("Content-Type"))

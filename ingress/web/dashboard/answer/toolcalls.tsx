@@ -33,11 +33,18 @@ function Call({ call }: { call: ToolCall }) {
           {call.status === "completed" ? <span class="quiet small">completed</span> : <Status of={call.status} />}
         </span>
       </summary>
-      <div class="call-body stack">
-        <Arguments name={call.name} input={call.input} />
-        <Output call={call} />
-      </div>
+      <CallBody call={call} />
     </details>
+  );
+}
+
+/** Shows the complete input and output of a tool call. */
+export function CallBody({ call }: { call: ToolCall }) {
+  return (
+    <div class="call-body stack">
+      <Arguments name={call.name} input={call.input} />
+      <Output call={call} />
+    </div>
   );
 }
 

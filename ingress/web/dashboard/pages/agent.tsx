@@ -48,7 +48,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader title={agent.name} above={<a href="/dashboard">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
       <nav class="tabs" aria-label="Agent">

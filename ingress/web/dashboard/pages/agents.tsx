@@ -31,7 +31,7 @@ export function AgentsPage() {
   const some = before.current !== undefined && !none;
   return (
     <>
-      <PageHeader title="Agents" actions={mayEdit && some && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
+      <PageHeader guide="tools" title="Agents" actions={mayEdit && some && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
         Each agent has instructions, a model, and the tools that it may use.
       </PageHeader>
       <div class="stack">

@@ -8,7 +8,7 @@ import type { Automation, List, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
 import { Curl } from "../ui/curl";
-import { Empty, Loaded, More, PageHeader, Section, Status, Time } from "../ui/parts";
+import { Empty, Loaded, More, PageHeader, Problem, Section, Status, Time } from "../ui/parts";
 import { SetUp } from "./automations/setup";
 import { HookList, useHooks } from "./hooks/list";
 import { useNames, type Names } from "./runs/names";
@@ -19,7 +19,7 @@ export function AutomationsPage() {
   if (!useMay("admin")) {
     return (
       <>
-        <PageHeader title="Automations" />
+        <PageHeader guide="guides/cron" title="Automations" />
         <Empty title="Automations are for admins">
           Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.
         </Empty>
@@ -37,7 +37,7 @@ function Automations() {
   const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all parts appear together, so that nothing moves down
   return (
     <>
-      <PageHeader title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
+      <PageHeader guide="guides/cron" title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
         Agents that run on a schedule, or when another service sends a request.
       </PageHeader>
       <div class="stack">
@@ -55,7 +55,7 @@ function Automations() {
             </Section>
           )}
         </Loaded>
-        {known && <SetUp agents={names.agents} reload={names.reload} />}
+        {known && (names.error ? <Problem error={names.error} retry={names.reload} /> : <SetUp agents={names.agents} reload={names.reload} />)}
       </div>
     </>
   );

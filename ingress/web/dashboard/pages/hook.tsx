@@ -53,7 +53,7 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
+      <PageHeader guide="webhooks" title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
         <span class="id"><code>{hook.id}</code><Copy text={hook.id} label="Copy the webhook’s id" /><Curl what="Read this webhook" request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
         <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">Last delivery: <Time at={hook.lastDeliveryAt} /></span></span>
       </PageHeader>
@@ -93,8 +93,8 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
 }
 
 function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => void }) {
-  const { agents, loaded: named, reload } = useAgents();
-  const { keys, loaded } = useKeys();
+  const { agents, loaded: named, error: unnamed, reload } = useAgents();
+  const { keys, loaded, error: unloaded, reload: reloadKeys } = useKeys();
   const sample = useNewestPayload(hook.id);
   const [draft, setDraft] = useState(() => draftOf(hook));
   const [error, setError] = useState<ApiError>();
@@ -102,6 +102,8 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
 
   if (!named || !loaded || !sample.loaded) return <Waiting />;
+  if (unnamed) return <Problem error={unnamed} retry={reload} />;
+  if (unloaded) return <Problem error={unloaded} retry={reloadKeys} />;
 
   const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
   const agent = agents.find((a) => a.id === draft.agentId);

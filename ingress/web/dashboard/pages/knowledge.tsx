@@ -23,7 +23,7 @@ export function KnowledgePage() {
   const [adding, setAdding] = useState(false);
   return (
     <>
-      <PageHeader title="Knowledge" actions={may && (
+      <PageHeader guide="knowledge" title="Knowledge" actions={may && (
         <>
           <Curl what="Upload a document" request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
           <Button onClick={() => setAdding(true)}>Add text or a URL</Button>

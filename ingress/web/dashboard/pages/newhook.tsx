@@ -25,16 +25,18 @@ export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
+      <PageHeader guide="webhooks" title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
       {admin ? <New /> : <Empty title="Webhooks are for admins">Webhooks use the organization’s API keys. Ask an admin to set one up.</Empty>}
     </>
   );
 }
 
 function New() {
-  const { agents, loaded: named, reload } = useAgents();
-  const { keys, loaded } = useKeys();
+  const { agents, loaded: named, error: unnamed, reload } = useAgents();
+  const { keys, loaded, error, reload: reloadKeys } = useKeys();
   if (!named || !loaded) return <Waiting />;
+  if (unnamed) return <Problem error={unnamed} retry={reload} />;
+  if (error) return <Problem error={error} retry={reloadKeys} />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
   if (!first) {
     return <Empty title="No agents yet" action={<LinkButton href="/dashboard" look="primary">Create an agent</LinkButton>}>A webhook runs one of your agents. Create an agent first.</Empty>;

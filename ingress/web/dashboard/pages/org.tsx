@@ -32,7 +32,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   const current = open.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader title="Organization" actions={
+      <PageHeader guide="dashboard" title="Organization" actions={
         <>
           {owner && <Button onClick={() => setNaming("rename")}>Rename</Button>}
           <Button onClick={() => setNaming("create")}>New organization</Button>

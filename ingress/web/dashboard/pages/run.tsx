@@ -6,7 +6,7 @@ import { ToolCalls } from "../answer/toolcalls";
 import { Advice } from "../chat/trouble";
 import type { Run } from "../types";
 import { LinkButton } from "../ui/button";
-import { Snippet } from "../ui/copy";
+import { Copy, Snippet } from "../ui/copy";
 import { Confirm } from "../ui/confirm";
 import { count, Empty, many, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
 import { Commands } from "./run/commands";
@@ -47,9 +47,10 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   const cancel = () => cancelRun(run.id).then(decided);
   return (
     <>
-      <PageHeader title={`Run of ${name}`} above={back} actions={
+      <PageHeader guide="traces" title={`Run of ${name}`} above={back} actions={
         <>
           <span role="status"><Status of={run.status} /></span>
+          <Copy text={location.origin + "/dashboard/runs/" + encodeURIComponent(run.id)} label="Copy the link to this run" words="Link" />
           {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling}
             request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }} onConfirm={cancel} />}
         </>
@@ -64,11 +65,13 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         )}
         {run.warnings && (
           <div class="note warn">
-            <p>The run went on without these connections:</p>
+            <p>The run continued without these connections:</p>
             <ul>{run.warnings.map((w) => <li key={w.kind + w.name}>MCP server <code>{w.name}</code>: {w.message}</li>)}</ul>
           </div>
         )}
         <Measures run={run} />
+        {followed.trace.data && <Timeline trace={followed.trace.data} status={run.status} calls={run.toolCalls} />}
+        {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
         <div class="run-halves">
           <div class="stack">
             <Section title="Message">
@@ -79,8 +82,6 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
           </div>
           <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
         </div>
-        {followed.trace.data && <Timeline trace={followed.trace.data} status={run.status} />}
-        {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
         {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
         <div class="sheet run-more">
           <Commands run={run} />

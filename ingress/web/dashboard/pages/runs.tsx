@@ -39,7 +39,7 @@ export function RunsPage() {
   };
   return (
     <>
-      <PageHeader title="Runs" actions={
+      <PageHeader guide="traces" title="Runs" actions={
         <>
           <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? "Paused" : connected ? "Live" : "Reconnecting"}</span>
           <Button pressed={paused} onClick={resume}>{paused ? "Resume" : "Pause"}</Button>

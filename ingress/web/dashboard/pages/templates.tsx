@@ -40,7 +40,7 @@ function List({ templates }: { templates: ReturnType<typeof useQuery<Template[]>
   return (
     <>
       {demo && <DemoBar />}
-      <PageHeader title="Templates" actions={<Curl what="List templates" request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
+      <PageHeader guide="quickstart" title="Templates" actions={<Curl what="List templates" request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
         {demo ? "Agents that are ready to use. Choose one and ask it something." : "Agents that are ready to use. Try one here, or create your own agent from it."}
       </PageHeader>
       <Loaded query={templates}>{(list) => <ul class="templates">{list.map((t) => <Card key={t.id} template={t} />)}</ul>}</Loaded>

@@ -5,8 +5,11 @@ import type { ApiError } from "../api";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 
-/** The header of a page. It contains the page's only h1, whose text is also the window's title. */
-export function PageHeader({ title, above, children, actions }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren }) {
+/**
+ * The header of a page. It contains the page's only h1, whose text is also the window's title. guide is the page of the
+ * documentation about the subject, such as "webhooks".
+ */
+export function PageHeader({ title, above, children, actions, guide }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string }) {
   useEffect(() => {
     document.title = `${title} · Parley`;
   }, [title]);
@@ -15,7 +18,7 @@ export function PageHeader({ title, above, children, actions }: { title: string;
       <div>
         {above && <p class="above">{above}</p>}
         <h1>{title}</h1>
-        {children && <p>{children}</p>}
+        {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>Read the guide</a>}</p>}
       </div>
       {actions && <div class="actions">{actions}</div>}
     </header>

@@ -18,9 +18,9 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// Overrides are the settings that differ from the defaults: rate limits would end a measurement.
+// Overrides are the settings that differ from the defaults: limits would end a measurement.
 var Overrides = map[string]string{
-	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000",
+	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "CONNECTIONS_PER_ADDRESS": "0",
 }
 
 // Completed counts the runs whose result is on disk.

@@ -110,7 +110,9 @@ __all__ = [
     "DeliveryStatus",
     "DeliveryWithBody",
     "DocsAnswer",
+    "DocsApiAnswer",
     "DocsErrorsAnswer",
+    "DocsQuery",
     "Document",
     "DocumentBatch",
     "DocumentChange",
@@ -6434,8 +6436,19 @@ OpenapiAnswer: TypeAlias = OpenApiDocument | dict[str, Any]
 """The response to `GET /openapi.json`: Get this document."""
 
 
+class DocsQuery(TypedDict):
+    """The query parameters of `GET /docs`: Read or search the documentation."""
+
+    q: NotRequired[str]
+    """The words to search for. Without words the page lists all pages."""
+
+
 DocsAnswer: TypeAlias = str
-"""The response to `GET /docs`: Get this document as a web page."""
+"""The response to `GET /docs`: Read or search the documentation."""
+
+
+DocsApiAnswer: TypeAlias = str
+"""The response to `GET /docs/api`: Get this document as a web page."""
 
 
 DocsErrorsAnswer: TypeAlias = str

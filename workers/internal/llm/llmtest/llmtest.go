@@ -29,14 +29,14 @@ type Subject struct {
 // Run tests an implementation against the contract of [llm.Model].
 func Run(t *testing.T, s Subject) {
 	t.Helper()
-	t.Run("deltas put together are the text", s.deltas)
+	t.Run("the concatenated deltas are the text", s.deltas)
 	t.Run("info and usage", s.infoAndUsage)
-	t.Run("a done context ends the call", s.doneContext)
+	t.Run("a cancelled context ends the call", s.doneContext)
 	t.Run("cancelling while streaming", s.cancelStreaming)
 	t.Run("cancelling while waiting", s.cancelWaiting)
 	t.Run("the same request twice", s.deterministic)
-	t.Run("many calls at once", s.concurrent)
-	t.Run("the request is left as it was", s.requestUntouched)
+	t.Run("many simultaneous calls", s.concurrent)
+	t.Run("the request is unchanged", s.requestUntouched)
 }
 
 // Request returns a prompt with everything that a model must support: history, tool results and

@@ -38,7 +38,7 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 }
 
 func enter(titles map[string]string, part, title string) {
-	if titles[part] == "" { // of several entries for a part, the first is its beginning
+	if titles[part] == "" { // the first of several entries for a part names the part's beginning
 		titles[part] = title
 	}
 }

@@ -109,7 +109,7 @@ func pieces(t *testing.T, p Pair) {
 		return nil
 	})
 	if seconds := size / speech.BytesPerSecond; err != nil || count < 2 || seconds < 4 || seconds > 60 {
-		t.Errorf("%d pieces of together %d seconds, %v", count, seconds, err)
+		t.Errorf("%d pieces with a total of %d seconds, %v", count, seconds, err)
 	}
 }
 

@@ -29,14 +29,14 @@ const (
 	hasAttached  = "Files that the user attached to the message are in the folder, under their names. "
 	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
 		"original in the folder, under the document's name. "
-	orDocuments = " Documents to have there too, by documentId."
+	orDocuments = " Documents that the folder must also contain, by documentId."
 )
 
 // Spec returns the tool's description for models. It mentions all limits that are not 0. documents
 // reports that the agent has documents that code may read. If the agent keeps files, calls are made
 // one after the other, because they share a folder.
 func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
-	memory, files := keepsNothing, "Files of earlier calls to have in the working folder, by name or id."
+	memory, files := keepsNothing, "Files of earlier calls that the working folder must contain, by name or ID."
 	if options.KeepFiles {
 		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
 	}

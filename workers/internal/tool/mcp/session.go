@@ -123,7 +123,7 @@ func originFor(at *url.URL) string {
 // explain converts an error of a session in which no call was sent.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
+		return fmt.Errorf("communicating with server: %w", context.Cause(ctx))
 	}
 
 	httpErr := w.lastHTTPErr()

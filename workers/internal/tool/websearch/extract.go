@@ -52,7 +52,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	left := pruner{hidden: head.hidden, nodes: maxNodes}
 	left.prune(doc, position{})
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("taking page apart: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("reading page: %w", context.Cause(ctx))
 	}
 
 	// Prefer the article if it contains most of the running text. Otherwise the page is no article.

@@ -17,7 +17,7 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are examined for the onset of speech
-	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice counts as one, possible voice as a half
+	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice 1, possible voice 0.5
 	onsetSure    = 3                        // how many of these frames must surely be voice
 	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // length of the silence after which speech may have ended
@@ -25,7 +25,7 @@ const (
 	warmUp       = rate                     // length of the preceding audio that a new detector needs to estimate the noise
 	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // dB between the frames of a steady tone
-	steadyCross  = framesPerSecond          // and the difference between their crossings per second: one per frame
+	steadyCross  = framesPerSecond          // difference between the zero crossings per second of two such frames: one crossing a frame
 	minCrossings = 320                      // minimum number of zero crossings per second in a voice; hum has fewer
 	maxCrossings = 4200                     // and more are hiss
 	minVowel     = 500                      // range of most vowels

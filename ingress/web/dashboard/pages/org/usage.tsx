@@ -94,7 +94,7 @@ function Shown({ of: u }: { of: Usage }) {
           { name: "failed", value: p.failed + p.timedOut },
           { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
         ] }))} />
-        <Lines title="Time to the answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
+        <Lines title="Time to answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
       </div>
       <details class="fold">
         <summary>Show as a table</summary>

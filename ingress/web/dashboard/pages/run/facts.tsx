@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { address } from "../../api";
 import type { Run } from "../../types";
 import { Copy } from "../../ui/copy";
-import { Section, Time } from "../../ui/parts";
+import { exactTime, Section, Time } from "../../ui/parts";
 
 export function Facts({ run, name, known }: { run: Run; name: string; known: boolean }) {
   const { type, automationId } = run.trigger;
@@ -20,13 +20,18 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
         {automationId !== null && <Fact name="Automation"><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
         {run.usage.model !== "" && <Fact name="Model"><span class="code">{run.usage.model}</span></Fact>}
         {run.idempotencyKey !== null && <Fact name="Idempotency key"><Id text={run.idempotencyKey} of="idempotency key" /></Fact>}
-        <Fact name="Accepted"><Time at={run.createdAt} /></Fact>
-        {run.startedAt !== null && <Fact name="Started"><Time at={run.startedAt} /></Fact>}
-        {run.finishedAt !== null && <Fact name="Finished"><Time at={run.finishedAt} /></Fact>}
-        {run.expiresAt !== null && <Fact name="Stored until"><Time at={run.expiresAt} /></Fact>}
+        <Fact name="Accepted"><When at={run.createdAt} /></Fact>
+        {run.startedAt !== null && <Fact name="Started"><When at={run.startedAt} /></Fact>}
+        {run.finishedAt !== null && <Fact name="Finished"><When at={run.finishedAt} /></Fact>}
+        {run.expiresAt !== null && <Fact name="Stored until"><When at={run.expiresAt} /></Fact>}
       </dl>
     </Section>
   );
+}
+
+/** Shows an exact time, and how long ago it was. */
+function When({ at }: { at: string }) {
+  return <span class="when">{exactTime(at)} <span class="quiet">(<Time at={at} />)</span></span>;
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {

@@ -1,5 +1,5 @@
 // The names and notes of the parts of a run.
-import type { Span, Timeline } from "../../types";
+import type { Span, Timeline, ToolCall } from "../../types";
 import { count, duration, money } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
@@ -19,6 +19,8 @@ export interface Part {
   notes: string[];
   /** The reason why an attempt or a tool call failed. */
   why: string | undefined;
+  /** The call that the part shows, if it is a tool call whose record the run has. */
+  call: ToolCall | undefined;
 }
 
 const decisions: Record<string, string> = {
@@ -49,16 +51,20 @@ function notesOf(s: Span): string[] {
   return notes;
 }
 
-/** Returns the parts of a run in order. An attempt is followed by its parts. */
-export function partsOf(t: Timeline, now: number): Part[] {
+/**
+ * Returns the parts of a run in order. An attempt is followed by its parts. A tool call takes as long as
+ * its record in calls says, so that a call has one duration everywhere.
+ */
+export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[] {
   if (t.spans.length === 0) return [];
   const start = beginning(t);
   return t.spans.map((span, i) => {
     const from = Date.parse(span.startedAt) - start;
+    const call = span.kind === "tool" ? calls.find((c) => c.id === span.toolCallId) : undefined;
     return {
       key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from,
       within: span.kind === "turn" || span.kind === "tool",
-      took: overAt(span, now) - start - from, status: span.kind === "wait" && span.status === "completed" ? "decided" : span.status, notes: notesOf(span),
+      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" ? "decided" : span.status, notes: notesOf(span),
       why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
@@ -88,12 +94,18 @@ export function momentsOf(all: number[]): string[] {
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
 }
 
+/** The kind of work on which the time of a part was spent. Nobody knows what a lost worker did. */
+function workOf(p: Part): "queue" | "turn" | "wait" | "tool" | "lost" | null {
+  if (p.span.status === "lost") return "lost";
+  return p.span.kind === "attempt" ? null : p.span.kind;
+}
+
 /** Returns the total time for each kind of work. Overlapping work counts once. */
-export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number } {
+export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number; lost: number } {
   let counted: Interval[] = [];
-  const spent = { queue: 0, turn: 0, wait: 0, tool: 0 };
-  for (const kind of ["queue", "turn", "wait", "tool"] as const) {
-    const all = union([...counted, ...parts.filter((p) => p.span.kind === kind).map((p): Interval => [p.from, p.from + p.took])]);
+  const spent = { queue: 0, turn: 0, wait: 0, tool: 0, lost: 0 };
+  for (const kind of ["queue", "turn", "wait", "tool", "lost"] as const) {
+    const all = union([...counted, ...parts.filter((p) => workOf(p) === kind).map((p): Interval => [p.from, p.from + p.took])]);
     spent[kind] = length(all) - length(counted);
     counted = all;
   }

@@ -1,8 +1,9 @@
 // The timeline of a run, as a chart and as a table.
 import { useRef, useState } from "preact/hooks";
-import type { RunStatus, Timeline as Trace } from "../../types";
+import { CallBody } from "../../answer/toolcalls";
+import type { RunStatus, Timeline as Trace, ToolCall } from "../../types";
 import { Button } from "../../ui/button";
-import { duration, Section, Status } from "../../ui/parts";
+import { count, duration, money, Section, Status } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
 import { scaleOf, type Scale } from "./scale";
@@ -14,13 +15,13 @@ const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short",
 const clock = new Intl.DateTimeFormat("en-GB", time);
 const listed = new Intl.ListFormat("en-GB");
 
-export function Timeline({ trace, status }: { trace: Trace; status: RunStatus }) {
+export function Timeline({ trace, status, calls }: { trace: Trace; status: RunStatus; calls: ToolCall[] }) {
   const [table, setTable] = useState(false);
   const [whole, setWhole] = useState(false);
   const open = trace.spans.some((s) => s.finishedAt === null);
   useTick(open);
   const now = Date.now();
-  const parts = partsOf(trace, now);
+  const parts = partsOf(trace, now, calls);
   if (parts.length === 0) return null;
   const scale = scaleOf(trace, now, whole);
   const cut = scale.stretches.filter((s) => s.cut);
@@ -50,14 +51,15 @@ const outcomes: Partial<Record<RunStatus, string>> = { completed: "was answered"
 
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
-  const { queue, turn, tool, wait } = spentOf(parts);
-  const words = ([["waiting for a worker", queue], ["in the model", turn], ["in tools", tool], ["waiting for a person", wait]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const { queue, turn, tool, wait, lost } = spentOf(parts);
+  const words = ([["waiting for a worker", queue], ["in the model", turn], ["in tools", tool], ["waiting for a person", wait], ["lost with a worker", lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
   const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it ${outcomes[status] ?? "ended"}`;
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 
 function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
-  const [chosen, setChosen] = useState<string | null>(null);
+  const [chosen, setChosen] = useState<string | null>(null); // hovered or focused
+  const [opened, setOpened] = useState<string | null>(null); // clicked
   const [at, setAt] = useState(0);
   const list = useRef<HTMLOListElement>(null);
   const current = Math.min(at, parts.length - 1);
@@ -70,14 +72,16 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
     list.current?.querySelectorAll("button")[next]?.focus();
   };
   const shown = parts.find((p) => p.key === chosen);
+  const inspected = parts.find((p) => p.key === opened);
   return (
-    <div class="timeline" onMouseLeave={() => setChosen(null)}>
-      <Axis scale={scale} />
+    <div class={"timeline" + (inspected ? " inspecting" : "")} onMouseLeave={() => setChosen(null)}>
+      <div>
+      <Axis scale={scale} narrow={inspected !== undefined} />
       <ol ref={list} onKeyDown={move}>
         {parts.map((part, i) => (
           <li key={part.key} class={part.within ? "within" : undefined}>
-            <button type="button" tabIndex={i === current ? 0 : -1}
-              onFocus={() => { setAt(i); setChosen(part.key); }} onMouseEnter={() => setChosen(part.key)} onClick={() => setChosen(part.key)}>
+            <button type="button" tabIndex={i === current ? 0 : -1} aria-expanded={part.key === opened}
+              onFocus={() => { setAt(i); setChosen(part.key); }} onMouseEnter={() => setChosen(part.key)} onClick={() => setOpened(part.key === opened ? null : part.key)}>
               <span class="part-name">{part.name}</span>
               <Track part={part} scale={scale} />
               <span class="part-took">{duration(part.took)}</span>
@@ -87,8 +91,36 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
           </li>
         ))}
       </ol>
-      <Detail part={shown} />
+      {!inspected && <Detail part={shown} />}
+      </div>
+      {inspected && <Inspector part={inspected} close={() => setOpened(null)} />}
     </div>
+  );
+}
+
+/** Shows everything that is known about a part: exact times, model, tokens, cost, input and output. */
+function Inspector({ part, close }: { part: Part; close: () => void }) {
+  const { span, call } = part;
+  return (
+    <section class="inspector stack" aria-label={part.name}>
+      <div class="row between">
+        <h3>{part.name}</h3>
+        <Button look="bare" icon="close" label={`Close ${part.name}`} onClick={close} />
+      </div>
+      <dl>
+        <div><dt>Status</dt><dd><Status of={part.status} /></dd></div>
+        <div><dt>Duration</dt><dd>{duration(part.took)}</dd></div>
+        <div><dt>From</dt><dd>{exact.format(new Date(span.startedAt))}</dd></div>
+        <div><dt>To</dt><dd>{span.finishedAt === null ? "now" : exact.format(new Date(span.finishedAt))}</dd></div>
+        {span.model && <div><dt>Model</dt><dd class="code">{span.model}</dd></div>}
+        {span.inputTokens !== undefined && <div><dt>Tokens in</dt><dd>{count(span.inputTokens)}</dd></div>}
+        {span.outputTokens !== undefined && <div><dt>Tokens out</dt><dd>{count(span.outputTokens)}</dd></div>}
+        {span.costMicros !== undefined && <div><dt>Cost</dt><dd>{money(span.costMicros)}</dd></div>}
+        {span.message && <div><dt>{span.kind === "wait" ? "Decision" : "Reason"}</dt><dd>{part.notes.at(-1)}</dd></div>}
+        {span.provider && <div><dt>Provider</dt><dd>{span.provider.status}{span.provider.message && `: ${span.provider.message}`}</dd></div>}
+      </dl>
+      {call && <CallBody call={call} />}
+    </section>
   );
 }
 
@@ -97,18 +129,18 @@ const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 const lastWords = 0.85; // labels right of this share would leave the axis on a narrow screen
 
 /** Returns the labels of the ticks, without those that would touch another label or the end. */
-function roomy(moments: string[], scale: Scale): string[] {
+function roomy(moments: string[], scale: Scale, narrow: boolean): string[] {
   let free = 0;
   return moments.map((words, i) => {
     const at = scale.ticks[i]?.at ?? 0;
     if (at < free || at > lastWords) return "";
-    free = at + 0.02 + words.length * 0.0105;
+    free = at + 0.02 + words.length * (narrow ? 0.05 : 0.0105);
     return words;
   });
 }
 
-function Axis({ scale }: { scale: Scale }) {
-  const moments = roomy(momentsOf(scale.ticks.map((tick) => tick.ms)), scale);
+function Axis({ scale, narrow }: { scale: Scale; narrow: boolean }) {
+  const moments = roomy(momentsOf(scale.ticks.map((tick) => tick.ms)), scale, narrow);
   return (
     <div class="axis" aria-hidden="true">
       <span />
@@ -138,7 +170,7 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
  * part's button describes the same.
  */
 function Detail({ part }: { part: Part | undefined }) {
-  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or use the arrow keys, to see exact times and tokens.</div>;
+  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or use the arrow keys, to see exact times and tokens. Click it to see its input and output.</div>;
   const { span } = part;
   return (
     <div class="detail shown" aria-hidden="true">

@@ -1,5 +1,5 @@
 // The names of agents and templates, for pages that only have their ids.
-import { get } from "../../api";
+import { get, type ApiError } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
 
@@ -8,6 +8,8 @@ const most = 500; // agents whose names are loaded
 interface Agents {
   agents: Agent[];
   loaded: boolean;
+  /** Set if the agents could not be loaded: then an empty list means nothing. */
+  error: ApiError | undefined;
   reload: () => void;
 }
 
@@ -30,7 +32,7 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
 /** Loads agents only, for pages without templates. */
 export function useAgents(): Agents {
   const agents = useQuery("names of agents", allAgents);
-  return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, reload: agents.reload };
+  return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, error: agents.data ? undefined : agents.error, reload: agents.reload };
 }
 
 export function useNames(): Names {

@@ -20,24 +20,24 @@ func Hostile() map[string][]byte {
 	nulls := "<< /Type /Pages /Kids [" + strings.Repeat("null ", 1_000_000) + "] /Count 1000000 >>"
 	return map[string][]byte{
 		"a page tree that is its own child": File{Objects: []string{root, "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"}}.Bytes(),
-		"two trees, each the other's child": File{Objects: []string{
+		"two trees, each a child of the other": File{Objects: []string{
 			root, "<< /Type /Pages /Kids [3 0 R] /Count 9 >>", "<< /Type /Pages /Kids [2 0 R] /Parent 2 0 R /Count 9 >>",
 		}}.Bytes(),
-		"an object that is itself": File{Objects: []string{root, "2 0 R"}}.Bytes(),
+		"an object that refers to itself": File{Objects: []string{root, "2 0 R"}}.Bytes(),
 		"a form that draws itself": File{Objects: []string{
 			root, tree, font, strings.Replace(page, "/Resources <<", "/Resources << /XObject << /X 6 0 R >>", 1),
 			Stream("", []byte("BT /F1 12 Tf 72 700 Td (Some words stand here.) Tj ET /X Do")),
 			Stream("/Type /XObject /Subtype /Form /BBox [0 0 600 700] /Resources << /XObject << /X 6 0 R >> >>", []byte("/X Do /X Do")),
 		}}.Bytes(),
-		"contents that are in themselves": onePage("[5 0 R 5 0 R]"),
-		"a length that is its own stream": onePage("<< /Length 5 0 R >>\nstream\nBT ET\nendstream"),
-		"previous tables without end":     loopOfTables(),
-		"arrays in arrays":                onePage(strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000)),
-		"dictionaries in dictionaries":    onePage(strings.Repeat("<< /A ", 100_000) + "1" + strings.Repeat(" >>", 100_000)),
-		"a tree of a thousand storeys":    deepTree(1000),
-		"forms of forms":                  laughs(12),
-		"a decompression bomb":            onePage(Stream("/Filter /FlateDecode", text)),
-		"a nested decompression bomb":     onePage(Stream("/Filter [/FlateDecode /FlateDecode]", spaces)),
+		"contents that contain themselves": onePage("[5 0 R 5 0 R]"),
+		"a length that is its own stream":  onePage("<< /Length 5 0 R >>\nstream\nBT ET\nendstream"),
+		"previous tables without end":      loopOfTables(),
+		"arrays in arrays":                 onePage(strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000)),
+		"dictionaries in dictionaries":     onePage(strings.Repeat("<< /A ", 100_000) + "1" + strings.Repeat(" >>", 100_000)),
+		"a page tree of 1,000 levels":      deepTree(1000),
+		"forms of forms":                   laughs(12),
+		"a decompression bomb":             onePage(Stream("/Filter /FlateDecode", text)),
+		"a nested decompression bomb":      onePage(Stream("/Filter [/FlateDecode /FlateDecode]", spaces)),
 		"an image of terabytes": File{Objects: []string{
 			root, tree, font, strings.Replace(page, "/Resources <<", "/Resources << /XObject << /X 6 0 R >>", 1),
 			Stream("", []byte("q 612 0 0 792 0 0 cm /X Do Q")),

@@ -1,0 +1,3 @@
+module parley/docs
+
+go 1.26.0

@@ -1,0 +1,215 @@
+// Package guides renders the pages of the documentation and searches them.
+package guides
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"parley/docs"
+)
+
+// Guide is the documentation: its pages by chapter.
+type Guide struct {
+	Chapters []Chapter
+	sections []section // of all pages, in order
+	pages    map[string]*Page
+}
+
+// Chapter is a group of pages about one subject.
+type Chapter struct {
+	Title string
+	Pages []*Page
+}
+
+// Page is a page of the documentation.
+type Page struct {
+	Path     string // after /docs/, such as "webhooks" or "guides/cron"
+	Title    string
+	Summary  string // the first paragraph
+	Body     template.HTML
+	Headings []Heading // of the second level
+	sections []section
+}
+
+// Heading is a heading and the anchor of its section.
+type Heading struct{ Text, Anchor string }
+
+// chapters are the chapters with the paths of their pages. Every page is in one of them.
+var chapters = []struct{ title, paths string }{
+	{"Start", "quickstart dashboard cli"},
+	{"Agents", "models tools knowledge sandbox budgets"},
+	{"Clients", "clients streams ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
+	{"Automations", "guides/cron guides/github-actions guides/kubernetes guides/n8n webhooks guides/github-webhooks guides/stripe-webhooks " +
+		"guides/slack guides/http-endpoint notifications traces"},
+	{"Operation", "deploy settings security operations upgrade telemetry"},
+	{"Background", "reliability architecture prove performance dependencies"},
+}
+
+// errorsPage is a page of the repository for which the service has its own page.
+const errorsPage = "errors"
+
+// Read returns the documentation. It renders the pages once in a process.
+var Read = sync.OnceValues(func() (*Guide, error) { return read(docs.Pages) })
+
+// read renders the pages of a file system.
+func read(files fs.FS) (*Guide, error) {
+	g := &Guide{pages: map[string]*Page{}}
+	for _, c := range chapters {
+		chapter := Chapter{Title: c.title}
+		for at := range strings.FieldsSeq(c.paths) {
+			source, err := fs.ReadFile(files, at+".md")
+			if err != nil {
+				return nil, fmt.Errorf("reading a page of the documentation: %w", err)
+			}
+			page, err := render(at, source)
+			if err != nil {
+				return nil, fmt.Errorf("rendering the page %s: %w", at, err)
+			}
+			chapter.Pages = append(chapter.Pages, page)
+			g.pages[at] = page
+			g.sections = append(g.sections, page.sections...)
+		}
+		g.Chapters = append(g.Chapters, chapter)
+	}
+	return g, nil
+}
+
+// Page returns the page with a path, or nil if there is none.
+func (g *Guide) Page(at string) *Page { return g.pages[at] }
+
+// Result is a section that a search found. Path contains the section's anchor.
+type Result struct{ Path, Page, Heading, Excerpt string }
+
+// Limits of a search.
+const (
+	MaxQuery   = 200 // characters
+	maxWords   = 8
+	maxResults = 20
+	maxExcerpt = 200 // characters
+)
+
+// section is a part of a page under one heading.
+type section struct {
+	page    *Page
+	heading Heading // zero: the beginning of the page
+	text    string  // without markup
+	lower   string  // text in lower case
+}
+
+// Search returns up to 20 sections that contain all words of a query, the best ones first. A word also
+// matches the beginning of a longer word. Words in titles and headings count more.
+func (g *Guide) Search(query string) []Result {
+	words := strings.Fields(strings.ToLower(query))
+	if len(words) == 0 {
+		return nil
+	}
+	words = words[:min(len(words), maxWords)]
+
+	type hit struct {
+		section
+		score int
+	}
+	var hits []hit
+	for _, s := range g.sections {
+		if score := s.score(words); score > 0 {
+			hits = append(hits, hit{s, score})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+
+	var out []Result
+	for _, h := range hits[:min(len(hits), maxResults)] {
+		at := h.page.Path
+		if h.heading.Anchor != "" {
+			at += "#" + h.heading.Anchor
+		}
+		out = append(out, Result{Path: at, Page: h.page.Title, Heading: h.heading.Text, Excerpt: h.excerpt(words)})
+	}
+	return out
+}
+
+// score returns how well a section matches, or 0 if one of the words is missing.
+func (s *section) score(words []string) int {
+	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
+	total := 0
+	for _, w := range words {
+		found := min(countStarts(s.lower, w), 5)
+		if countStarts(title, w) > 0 {
+			found += 10
+			if s.heading.Text == "" {
+				found += 10 // the beginning of the page that has the word as its title
+			}
+		}
+		if countStarts(heading, w) > 0 {
+			found += 15
+		}
+		if found == 0 {
+			return 0
+		}
+		total += found
+	}
+	return total
+}
+
+// countStarts returns how many words of a text begin with start.
+func countStarts(text, start string) (n int) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], start)
+		if i < 0 {
+			return n
+		}
+		if at += i; at == 0 || !isWordByte(text[at-1]) {
+			n++
+		}
+		at += len(start)
+	}
+}
+
+func isWordByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
+}
+
+// excerpt returns the beginning of the section, or the text around the first match.
+func (s *section) excerpt(words []string) string {
+	from := max(strings.Index(s.lower, words[0]), 0)
+	if from > len(s.text) { // the lower case of some letters has another length
+		from = 0
+	}
+	if from < maxExcerpt/2 {
+		from = 0
+	} else if space := strings.LastIndexByte(s.text[:from-maxExcerpt/3], ' '); space >= 0 {
+		from = space + 1
+	}
+	text := s.text[from:]
+	if from > 0 {
+		text = "… " + text
+	}
+	if runes := []rune(text); len(runes) > maxExcerpt {
+		short := string(runes[:maxExcerpt])
+		text = short[:max(strings.LastIndexByte(short, ' '), 0)] + " …"
+	}
+	return text
+}
+
+// resolve returns the address under /docs to which a link on a page leads. It returns false for a link
+// to a file that the service does not show.
+func resolve(page, link string) (string, bool) {
+	if strings.Contains(link, "://") || strings.HasPrefix(link, "#") || strings.HasPrefix(link, "/") {
+		return link, true
+	}
+	file, anchor, _ := strings.Cut(link, "#")
+	at, isPage := strings.CutSuffix(path.Join(path.Dir(page), file), ".md")
+	if !isPage || strings.HasPrefix(at, "..") {
+		return "", false
+	}
+	if anchor != "" {
+		anchor = "#" + anchor
+	}
+	return "/docs/" + at + anchor, true
+}

@@ -1,0 +1,98 @@
+package guides
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/docs"
+)
+
+var target = regexp.MustCompile(`href="(/docs/[^"#]*)?(?:#([^"]*))?"`)
+
+// TestPages checks that every page is in a chapter, and that every link from page to page has a
+// target.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	guide, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(docs.Pages, "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := fs.Glob(docs.Pages, "guides/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, more...) {
+		if at := strings.TrimSuffix(file, ".md"); guide.Page(at) == nil && at != errorsPage {
+			t.Errorf("no chapter has the page %s", at)
+		}
+	}
+
+	ids := regexp.MustCompile(` id="([^"]+)"`)
+	for at, page := range guide.pages {
+		if page.Title == "" || page.Summary == "" {
+			t.Errorf("%s: title %q, summary %q", at, page.Title, page.Summary)
+		}
+		for _, link := range target.FindAllStringSubmatch(string(page.Body), -1) {
+			to := page
+			if link[1] != "" {
+				to = guide.Page(strings.TrimPrefix(link[1], "/docs/"))
+			}
+			switch {
+			case link[1] == "/docs/"+errorsPage:
+			case to == nil:
+				t.Errorf("%s links to %s, which does not exist", at, link[1])
+			case link[2] != "" && !hasID(ids, to, link[2]):
+				t.Errorf("%s links to %s#%s, which does not exist", at, to.Path, link[2])
+			}
+		}
+	}
+}
+
+func hasID(ids *regexp.Regexp, page *Page, anchor string) bool {
+	for _, id := range ids.FindAllStringSubmatch(string(page.Body), -1) {
+		if id[1] == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	guide, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{ // the path of the best result
+		"cron":                 "guides/cron",
+		"rotating secrets_key": "operations#rotating-secrets_key",
+		"webhooks":             "webhooks",
+		"zzznothing":           "",
+		"   ":                  "",
+	} {
+		found := guide.Search(query)
+		switch {
+		case want == "" && len(found) > 0:
+			t.Errorf("%q found %+v", query, found[0])
+		case want != "" && (len(found) == 0 || !strings.HasPrefix(found[0].Path, want)):
+			t.Errorf("%q found %+v, want %s first", query, found, want)
+		}
+		for _, r := range found {
+			if len([]rune(r.Excerpt)) > maxExcerpt+10 || r.Page == "" {
+				t.Errorf("%q: result %+v", query, r)
+			}
+		}
+		if len(found) > maxResults {
+			t.Errorf("%q: %d results", query, len(found))
+		}
+	}
+	if got := guide.Search(strings.Repeat("a ", 100)); len(got) > maxResults {
+		t.Errorf("%d results", len(got))
+	}
+}

@@ -1,0 +1,161 @@
+package guides
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// markdown renders the pages. It omits HTML in them.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+
+// errNoTitle is the error for a page that does not begin with a heading of the first level.
+var errNoTitle = errors.New("the page does not begin with a title")
+
+// anchors are the ids of a page's headings, in the form that code hosts use: the pages link to them.
+type anchors map[string]bool
+
+// Generate returns the id of a heading: in lower case, with hyphens instead of spaces and without
+// punctuation. It implements parser.IDs.
+func (ids anchors) Generate(value []byte, _ ast.NodeKind) []byte {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return r
+		default:
+			return -1
+		}
+	}, strings.ToLower(strings.TrimSpace(string(value))))
+	id := base
+	for n := 1; ids[id]; n++ {
+		id = fmt.Sprintf("%s-%d", base, n)
+	}
+	ids[id] = true
+	return []byte(id)
+}
+
+// Put reserves an id. It implements parser.IDs.
+func (ids anchors) Put(value []byte) { ids[string(value)] = true }
+
+// render renders a page.
+func render(at string, source []byte) (*Page, error) {
+	ids := parser.WithContext(parser.NewContext(parser.WithIDs(anchors{})))
+	root := markdown.Parser().Parse(text.NewReader(source), ids)
+	title, ok := root.FirstChild().(*ast.Heading)
+	if !ok || title.Level != 1 {
+		return nil, errNoTitle
+	}
+	page := &Page{Path: at, Title: plain(title, source)}
+	if first, ok := title.NextSibling().(*ast.Paragraph); ok {
+		page.Summary = plain(first, source)
+	}
+	relink(at, root)
+	page.divide(root, source)
+
+	root.RemoveChild(root, title) // the template writes it
+	var body bytes.Buffer
+	if err := markdown.Renderer().Render(&body, source, root); err != nil {
+		return nil, err //nolint:wrapcheck // read adds the page
+	}
+	// A wide table or line of code scrolls, also by keyboard.
+	rendered := strings.NewReplacer("<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>",
+		"<pre>", `<pre tabindex="0">`).Replace(body.String())
+	page.Body = template.HTML(rendered) //nolint:gosec // rendered from this release's own pages, without HTML
+	return page, nil
+}
+
+// relink makes the links of a page lead to pages of the service. Links to other files become text.
+func relink(at string, root ast.Node) {
+	var links []*ast.Link
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		if link, ok := n.(*ast.Link); ok && entering {
+			links = append(links, link)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, link := range links {
+		if to, ok := resolve(at, string(link.Destination)); ok {
+			link.Destination = []byte(to)
+			continue
+		}
+		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+			link.Parent().InsertBefore(link.Parent(), link, child)
+		}
+		link.Parent().RemoveChild(link.Parent(), link)
+	}
+}
+
+// divide divides the page into sections, and lists its headings of the second level.
+func (p *Page) divide(root ast.Node, source []byte) {
+	current := section{page: p}
+	var words strings.Builder
+	flush := func() {
+		current.text = strings.Join(strings.Fields(words.String()), " ")
+		current.lower = strings.ToLower(current.text)
+		p.sections = append(p.sections, current)
+		words.Reset()
+	}
+	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
+		heading, ok := n.(*ast.Heading)
+		if !ok {
+			words.WriteString(plain(n, source))
+			words.WriteByte('\n')
+			continue
+		}
+		if heading.Level == 1 {
+			continue
+		}
+		flush()
+		current = section{page: p, heading: Heading{plain(heading, source), anchor(heading)}}
+		if heading.Level == 2 {
+			p.Headings = append(p.Headings, current.heading)
+		}
+	}
+	flush()
+}
+
+// anchor returns the id of a heading.
+func anchor(h *ast.Heading) string {
+	id, _ := h.AttributeString("id")
+	raw, _ := id.([]byte)
+	return string(raw)
+}
+
+// plain returns the text of a node without markup.
+func plain(n ast.Node, source []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		switch n := n.(type) {
+		case *ast.Text:
+			if entering {
+				out.Write(n.Value(source))
+				if n.SoftLineBreak() || n.HardLineBreak() {
+					out.WriteByte(' ')
+				}
+			}
+		case *ast.String:
+			if entering {
+				out.Write(n.Value)
+			}
+		case *ast.FencedCodeBlock, *ast.CodeBlock:
+			return ast.WalkSkipChildren, nil // code around a match explains nothing
+		default:
+			if !entering && n.Type() == ast.TypeBlock {
+				out.WriteByte(' ')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.TrimSpace(out.String())
+}

@@ -1,0 +1,123 @@
+// The bar with the navigation and the account: a column beside the page, on a phone a header with a menu.
+import { useEffect, useState } from "preact/hooks";
+import { chooseOrganization, post } from "./api";
+import { chooseTheme, theme, type Theme } from "./theme";
+import type { Role, Session } from "./types";
+import { Button, LinkButton } from "./ui/button";
+import { Icon, Mark, type IconName } from "./ui/icon";
+
+interface Link {
+  href: string;
+  words: string;
+  icon: IconName;
+  least: Role;
+}
+
+const links: Link[] = [
+  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
+  { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
+  { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
+  { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
+  { href: "/dashboard/automations", words: "Automations", icon: "automations", least: "admin" },
+  { href: "/dashboard/org", words: "Organization", icon: "org", least: "member" },
+];
+
+/** The bar of a signed-in person. */
+export function Rail({ path, session }: { path: string; session: Session | null }) {
+  const [open, setOpen] = useState(false); // only on a phone: a wide window always shows the whole bar
+  useEffect(() => setOpen(false), [path]);
+  useEffect(() => {
+    if (!open) return;
+    const close = (event: KeyboardEvent) => {
+      if (event.key === "Escape") setOpen(false);
+    };
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, [open]);
+  return (
+    <header class={"rail" + (open ? " open" : "")}>
+      <a class="brand" href="/dashboard"><Mark />Parley</a>
+      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu</Button></span>
+      <Navigation path={path} role={session?.caller.role ?? "member"} />
+      {session && <Account session={session} />}
+    </header>
+  );
+}
+
+/** The bar of a visitor of the demo. */
+export function VisitorRail({ signedIn }: { signedIn: boolean }) {
+  return (
+    <header class="rail">
+      <a class="brand" href="/dashboard/templates?token=demo"><Mark />Parley</a>
+      <div class="visitor">
+        {signedIn ? <LinkButton href="/dashboard/templates">Leave the demo</LinkButton> : (
+          <>
+            <a class="button" href="/login">Sign in</a>
+            <a class="button primary" href="/signup">Sign up</a>
+          </>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function Navigation({ path, role }: { path: string; role: Role }) {
+  const current = (href: string) => (href === "/dashboard" ? path === href || path.startsWith("/dashboard/agents") : path.startsWith(href));
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
+          <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}</a></li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** The organization, and a menu with the theme, the documentation and the way out. */
+function Account({ session }: { session: Session }) {
+  const [open, setOpen] = useState(false);
+  const leave = async () => {
+    await post("/api/auth/logout");
+    chooseOrganization(null);
+    location.assign("/login");
+  };
+  const choose = (id: string) => {
+    chooseOrganization(id === session.organizations[0]?.id ? null : id);
+    location.assign("/dashboard");
+  };
+  const name = session.user?.name || session.user?.email || "";
+  return (
+    <div class="account">
+      {session.organizations.length > 1 ? (
+        <select class="input" aria-label="Organization" value={session.organization.id} onChange={(e) => choose(e.currentTarget.value)}>
+          {session.organizations.map((o) => <option key={o.id} value={o.id} selected={o.id === session.organization.id}>{o.name}</option>)}
+        </select>
+      ) : <span class="organization">{session.organization.name}</span>}
+      <Button look="bare" icon={open ? "up" : "down"} expanded={open} label={"Account: " + name} onClick={() => setOpen(!open)}><span class="who">{name}</span></Button>
+      {open && (
+        <div class="account-menu">
+          <ThemeChoice />
+          <a href="/docs">Documentation</a>
+          <a href="/docs/api">API reference</a>
+          <Button look="bare" icon="out" onClick={leave}>Sign out</Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const themes: Record<Theme, string> = { system: "Theme of the system", light: "Light theme", dark: "Dark theme" };
+
+function ThemeChoice() {
+  const [now, setNow] = useState(theme());
+  const choose = (wanted: Theme) => {
+    chooseTheme(wanted);
+    setNow(wanted);
+  };
+  return (
+    <select class="input" aria-label="Theme" value={now} onChange={(e) => choose(e.currentTarget.value as Theme)}>
+      {(Object.keys(themes) as Theme[]).map((t) => <option key={t} value={t} selected={t === now}>{themes[t]}</option>)}
+    </select>
+  );
+}

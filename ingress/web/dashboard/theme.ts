@@ -1,0 +1,37 @@
+// The choice between light and dark. The style sheet has the colours of the dark theme in a media query.
+
+export type Theme = "system" | "light" | "dark";
+
+const stored = "parley.theme";
+const query = "(prefers-color-scheme: dark)";
+
+/** Returns the theme that was chosen in this browser. */
+export function theme(): Theme {
+  try {
+    const value = localStorage.getItem(stored);
+    return value === "light" || value === "dark" ? value : "system";
+  } catch {
+    return "system"; // the browser blocks storage
+  }
+}
+
+/** Chooses the theme of this browser, and applies it. */
+export function chooseTheme(wanted: Theme): void {
+  try {
+    if (wanted === "system") localStorage.removeItem(stored);
+    else localStorage.setItem(stored, wanted);
+  } catch {
+    // the choice lasts until the page is left
+  }
+  applyTheme(wanted);
+}
+
+let rules: CSSMediaRule[] | null = null;
+
+/** Makes the rules of the dark theme apply always, never, or as the system wants. */
+export function applyTheme(wanted: Theme): void {
+  rules ??= [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+    .filter((rule): rule is CSSMediaRule => rule instanceof CSSMediaRule && rule.media.mediaText === query);
+  for (const rule of rules) rule.media.mediaText = wanted === "system" ? query : wanted === "dark" ? "all" : "not all";
+  document.documentElement.style.colorScheme = wanted === "system" ? "" : wanted;
+}

@@ -1,0 +1,147 @@
+// The try-it console of the API reference. Each example becomes a form that sends its request with the browser's session.
+
+const chosen = "parley.organization"; // written by the dashboard
+const maxShown = 200_000; // characters of a response
+
+for (const figure of document.querySelectorAll<HTMLElement>("figure[data-try]")) {
+  const open = button("Try it");
+  open.setAttribute("aria-label", "Try it: " + named(figure));
+  open.addEventListener("click", () => {
+    open.remove();
+    figure.append(form(figure));
+    figure.querySelector<HTMLElement>("form input")?.focus();
+  });
+  figure.append(open);
+}
+
+/** Returns the form of an example. Its target and body can be changed before they are sent. */
+function form(figure: HTMLElement): HTMLFormElement {
+  const { method = "GET", target = "/", body = "", headers = "" } = figure.dataset;
+  const made = document.createElement("form");
+  made.className = "try";
+  made.setAttribute("aria-label", "Request: " + named(figure));
+
+  const path = document.createElement("input");
+  path.value = target;
+  path.spellcheck = false;
+  made.append(labelled(method + " path and query", path));
+
+  let text: HTMLTextAreaElement | null = null;
+  if (body !== "") {
+    text = document.createElement("textarea");
+    text.value = pretty(body);
+    text.rows = Math.min(text.value.split("\n").length + 1, 14);
+    text.spellcheck = false;
+    made.append(labelled("Body", text));
+  }
+
+  const send = button("Send");
+  send.type = "submit";
+  const output = document.createElement("pre");
+  output.tabIndex = 0;
+  output.hidden = true;
+  output.setAttribute("aria-label", "Response");
+  const state = document.createElement("p");
+  state.setAttribute("role", "status");
+  made.append(send, state, output);
+
+  let running: AbortController | null = null;
+  made.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (running) {
+      running.abort();
+      return;
+    }
+    running = new AbortController();
+    send.textContent = "Stop";
+    void request(method, path.value, text?.value ?? null, headers, running.signal, output, state).finally(() => {
+      running = null;
+      send.textContent = "Send";
+    });
+  });
+  return made;
+}
+
+/** Returns the name of an example: its operation, and its title. */
+function named(figure: HTMLElement): string {
+  const operation = figure.closest("article")?.querySelector("h3")?.textContent ?? "";
+  return operation + " (" + (figure.querySelector("figcaption")?.textContent ?? "") + ")";
+}
+
+/** Sends a request and shows the response while it arrives. */
+async function request(
+  method: string, target: string, body: string | null, headers: string, signal: AbortSignal, output: HTMLElement, state: HTMLElement,
+): Promise<void> {
+  output.hidden = true;
+  output.textContent = "";
+  state.textContent = "Sending…";
+  try {
+    if (!target.startsWith("/")) throw new Error("The path must begin with a slash.");
+    const address = new URL(target, location.origin);
+    if (address.origin !== location.origin) throw new Error("The console sends requests only to this service.");
+    const sent = new Headers(JSON.parse(headers || "{}") as Record<string, string>);
+    const organization = stored();
+    if (organization !== null && !sent.has("x-tenant-id")) sent.set("x-organization-id", organization);
+    if (body !== null) sent.set("content-type", "application/json");
+
+    const started = performance.now();
+    const response = await fetch(address, { method, headers: sent, body, signal, credentials: "same-origin" });
+    const took = Math.round(performance.now() - started);
+    state.textContent = `${response.status} ${response.statusText}, headers after ${took} ms.` +
+      (response.status === 401 ? " Sign in to the dashboard in this browser, and send again." : "");
+    output.hidden = false;
+    await show(response, output);
+  } catch (error) {
+    const why = error instanceof Error && error.name !== "AbortError" ? error.message : "Stopped.";
+    state.textContent = why === "Failed to fetch" ? "Can't reach the service. Check the connection and try again." : why;
+  }
+}
+
+/** Shows a response: JSON with indentation, and a stream as it arrives. */
+async function show(response: Response, output: HTMLElement): Promise<void> {
+  let text = "";
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+    text += part.value;
+    if (text.length > maxShown) {
+      await reader?.cancel();
+      output.textContent = text.slice(0, maxShown) + "\n… The rest of the response is not shown.";
+      return;
+    }
+    output.textContent = text;
+  }
+  output.textContent = text === "" ? "The response has no body." : pretty(text);
+}
+
+/** Returns JSON with indentation, and any other text unchanged. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the organization that the dashboard shows, or null for the default. */
+function stored(): string | null {
+  try {
+    return localStorage.getItem(chosen);
+  } catch {
+    return null; // the browser blocks storage
+  }
+}
+
+function button(label: string): HTMLButtonElement {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = label;
+  return made;
+}
+
+function labelled(label: string, field: HTMLElement): HTMLLabelElement {
+  const made = document.createElement("label");
+  made.append(label, field);
+  return made;
+}
+
+export {};
