@@ -155,45 +155,57 @@ func (i *Info) jpeg(in *bufio.Reader) error {
 		return err //nolint:wrapcheck // explained by Read
 	}
 	for range maxSegments {
-		var b [4]byte
+		kind, err := marker(in)
+		switch {
+		case err != nil:
+			return err
+		case kind == 0x01, kind >= 0xd0 && kind <= 0xd8: // no length
+			continue
+		case kind == 0, kind == 0xd9, kind == 0xda: // the end of the image, or pixels without a frame
+			return ErrDamaged
+		}
+
+		var b [7]byte
 		if _, err := io.ReadFull(in, b[:2]); err != nil {
 			return err //nolint:wrapcheck // explained by Read
 		}
-		for b[1] == 0xff { // padding
-			next, err := in.ReadByte()
-			if err != nil {
-				return err //nolint:wrapcheck // explained by Read
-			}
-			b[1] = next
-		}
-
-		kind := b[1]
-		switch {
-		case b[0] != 0xff, kind == 0, kind == 0xd9, kind == 0xda: // the end of the image, or pixels without a frame
-			return ErrDamaged
-		case kind == 0x01, kind >= 0xd0 && kind <= 0xd8: // no length
-			continue
-		}
-		if _, err := io.ReadFull(in, b[2:]); err != nil {
-			return err //nolint:wrapcheck // explained by Read
-		}
-		length := int(binary.BigEndian.Uint16(b[2:])) - 2
+		length := int(binary.BigEndian.Uint16(b[:])) - 2
 		if length < 0 {
 			return ErrDamaged
 		}
-
-		if kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc { // a frame header
-			var frame [5]byte
-			if _, err := io.ReadFull(in, frame[:]); err != nil {
+		if isFrame(kind) {
+			if _, err := io.ReadFull(in, b[2:]); err != nil {
 				return err //nolint:wrapcheck // explained by Read
 			}
-			return i.set(uint32(binary.BigEndian.Uint16(frame[3:])), uint32(binary.BigEndian.Uint16(frame[1:])))
+			return i.set(uint32(binary.BigEndian.Uint16(b[5:])), uint32(binary.BigEndian.Uint16(b[3:])))
 		}
 		if _, err := in.Discard(length); err != nil {
 			return err //nolint:wrapcheck // explained by Read
 		}
 	}
 	return ErrDamaged
+}
+
+// marker reads the kind of the next segment, after padding.
+func marker(in *bufio.Reader) (byte, error) {
+	first, err := in.ReadByte()
+	if err != nil {
+		return 0, err //nolint:wrapcheck // explained by Read
+	}
+	if first != 0xff {
+		return 0, ErrDamaged
+	}
+	for {
+		kind, err := in.ReadByte()
+		if err != nil || kind != 0xff {
+			return kind, err //nolint:wrapcheck // explained by Read
+		}
+	}
+}
+
+// isFrame reports whether a segment is a frame header.
+func isFrame(kind byte) bool {
+	return kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc
 }
 
 // set sets the size. A side of 2³¹ pixels or more is damage.

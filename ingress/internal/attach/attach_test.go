@@ -98,7 +98,7 @@ func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFetcher(nil)
 	taken := map[string]int{}
-	for _, org := range strings.Fields(strings.Repeat("a b c d e f g h i ", 10)) {
+	for org := range strings.FieldsSeq(strings.Repeat("a b c d e f g h i ", 10)) {
 		if _, err := f.enter(org); err == nil {
 			taken[org]++
 		} else if apierr.CodeFor(err) != apierr.RateLimited {

@@ -173,9 +173,9 @@ func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 }
 
 // Attachments returns the images and files in the request's messages.
-func (body *CompletionRequest) Attachments(wrong Wrong) []Attached {
-	messages := make([]attachedMessage, len(body.Messages))
-	for i, m := range body.Messages {
+func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
+	messages := make([]attachedMessage, len(r.Messages))
+	for i, m := range r.Messages {
 		messages[i] = attachedMessage{m.Role, m.Content, index("messages", i) + ".content"}
 	}
 	return attachedFiles(messages, wrong)

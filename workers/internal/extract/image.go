@@ -68,21 +68,10 @@ func readImage(from io.Reader) (Image, error) {
 		return Image{}, &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
 	}
 
-	line, err := in.ReadSlice('\n')
+	head, err := readImageHead(in)
 	if err != nil {
-		return Image{}, readFailure(err)
+		return Image{}, err
 	}
-	var head imageHead
-	if !utf8.Valid(line) || json.Unmarshal(line, &head) != nil {
-		return Image{}, violation(errNoEvent)
-	}
-	if head.Failure != nil {
-		return Image{}, checkFailure(head.Failure)
-	}
-	if head.Bytes < 1 || head.Bytes > picture.MaxBytes || len(head.Text) > maxImageText || !clean(head.Text, true) {
-		return Image{}, violation(errors.New("an image has an invalid head"))
-	}
-
 	content := make([]byte, head.Bytes)
 	if _, err := io.ReadFull(in, content); err != nil {
 		return Image{}, violation(errTruncated)
@@ -96,6 +85,23 @@ func readImage(from io.Reader) (Image, error) {
 	return Image{
 		Picture: picture.Picture{MediaType: is.MediaType, Width: is.Width, Height: is.Height, Content: content}, Text: head.Text,
 	}, nil
+}
+
+// readImageHead reads and validates the line before an image. It returns the failure if the image could
+// not be converted.
+func readImageHead(in *bufio.Reader) (head imageHead, err error) {
+	line, err := in.ReadSlice('\n')
+	switch {
+	case err != nil:
+		return head, readFailure(err)
+	case !utf8.Valid(line) || json.Unmarshal(line, &head) != nil:
+		return head, violation(errNoEvent)
+	case head.Failure != nil:
+		return head, checkFailure(head.Failure)
+	case head.Bytes < 1 || head.Bytes > picture.MaxBytes || len(head.Text) > maxImageText || !clean(head.Text, true):
+		return head, violation(errors.New("an image has an invalid head"))
+	}
+	return head, nil
 }
 
 // convertImage converts the content in the reader's process and writes the result.

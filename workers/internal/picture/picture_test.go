@@ -110,7 +110,7 @@ func TestImagesAreScaledDown(t *testing.T) {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	noise := image.NewNRGBA(image.Rect(0, 0, 1000, 1000))
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // for a test
+	random := rand.New(rand.NewPCG(1, 2))
 	for i := range noise.Pix {
 		noise.Pix[i] = byte(random.Uint32())
 	}

@@ -71,7 +71,8 @@ type attaching struct {
 // attach adds the attachments of the message to the input, and those of earlier turns to the history.
 // The caller must release the returned reservation.
 func (r *Runner) attach(
-	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn, history []agentloop.Turn,
+	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn,
+	history []agentloop.Turn,
 ) (*inputTurn, error) {
 	if len(own) == 0 && len(earlier) == 0 {
 		return nil, nil //nolint:nilnil // nothing was reserved

@@ -88,50 +88,71 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 	}
 }
 
+// formUpload is the state of reading a form with one file.
+type formUpload struct {
+	in              *transfer.Upload
+	name, sessionID string
+	file            domain.File // the stored file; without an id before
+}
+
 // readForm stores the file of a form. The field sessionId precedes the file, because the file is
 // stored as it arrives.
-func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (file domain.File, err error) {
+func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (domain.File, error) {
+	form := formUpload{in: in, name: name, sessionID: sessionID}
 	_, parameters, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	boundary := parameters["boundary"]
 	if err != nil || boundary == "" || len(boundary) > maxBoundary || strings.HasSuffix(boundary, " ") {
-		return file, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must have a boundary of 1 to %d characters", maxBoundary)
+		return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must have a boundary of 1 to %d characters", maxBoundary)
 	}
 
 	parts := multipart.NewReader(in, boundary)
 	for range maxFormParts {
 		part, err := parts.NextRawPart()
 		switch {
-		case errors.Is(err, io.EOF) && file.ID == "":
-			return file, apierr.Invalid("file", httpx.CodeRequired, "is required: the form part with the file")
+		case errors.Is(err, io.EOF) && form.file.ID == "":
+			return form.file, apierr.Invalid("file", httpx.CodeRequired, "is required: the form part with the file")
 		case errors.Is(err, io.EOF):
-			return file, nil
-		case err != nil:
-			return file, formError(in, err)
-		}
-
-		switch field := part.FormName(); {
-		case field == "file" && file.ID != "":
-			return file, apierr.Invalid("file", httpx.CodeTooLong, "must be sent only once")
-		case field == "file":
-			file, err = h.Files.Upload(c.Request.Context(), httpx.Caller(c), sessionID, fileNameOr(part, name), part.Header.Get("Content-Type"), part)
-			if err != nil && in.Err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-				return file, err
-			}
-		case (field == "sessionId" || field == "name") && file.ID == "":
-			var value string
-			if value, err = readField(part, field); field == "name" {
-				name = value
-			} else {
-				sessionID = value
-			}
+			return form.file, nil
+		case err == nil:
+			err = h.takePart(c, &form, part)
 		default:
-			err = apierr.Invalid(httpx.BodyPath, httpx.CodeUnknown, "the parts of the form are name, sessionId and then file")
+			err = formError(in, err)
 		}
 		if err != nil {
-			return file, formError(in, err)
+			return form.file, err
 		}
 	}
-	return file, apierr.Invalid(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
+	return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
+}
+
+// takePart reads one part of a form.
+func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) (err error) {
+	field := part.FormName()
+	if form.file.ID != "" {
+		if field == "file" {
+			return apierr.Invalid("file", httpx.CodeTooLong, "must be sent only once")
+		}
+		field = "" // too late
+	}
+
+	switch field {
+	case "file":
+		kind := part.Header.Get("Content-Type")
+		form.file, err = h.Files.Upload(c.Request.Context(), httpx.Caller(c), form.sessionID, fileNameOr(part, form.name), kind, part)
+		if err != nil && form.in.Err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+	case "sessionId":
+		form.sessionID, err = readField(part, field)
+	case "name":
+		form.name, err = readField(part, field)
+	default:
+		return apierr.Invalid(httpx.BodyPath, httpx.CodeUnknown, "the parts of the form are name, sessionId and then file")
+	}
+	if err != nil {
+		return formError(form.in, err)
+	}
+	return nil
 }
 
 // readField reads a text part of a form.

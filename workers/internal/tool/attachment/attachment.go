@@ -85,10 +85,17 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The file no longer exists."}
 	}
 
-	file := found[0]
+	return b.prepare(ctx, req, held, found[0], args.Recognize)
+}
+
+// prepare converts or reads a file of the run, unless that was done before, and records the result.
+func (b *Backend) prepare(
+	ctx context.Context, req tool.Request, held lease.Held, file blobdb.StoredAttachment, recognize bool,
+) (tool.Result, error) {
+	done := tool.Result{Output: json.RawMessage("{}")}
 	image := domain.Attachment{MediaType: file.MIMEType}.IsImage()
-	if file.Prepared != "" && (!image || !args.Recognize || file.TextID != "") {
-		return tool.Result{Output: json.RawMessage("{}")}, nil
+	if file.Prepared != "" && (!image || !recognize || file.TextID != "") {
+		return done, nil
 	}
 	content, err := b.read(ctx, req.OrganizationID, file.File)
 	if err != nil {
@@ -97,7 +104,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 	var made blobdb.Prepared
 	if image {
-		made, err = b.convert(ctx, req, file, content, args.Recognize)
+		made, err = b.convert(ctx, req, file, content, recognize)
 	} else {
 		made, err = b.readText(ctx, req, file, content)
 	}
@@ -105,14 +112,14 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, failed(ctx, file.Name, err)
 	}
 
-	kept, err = b.store.SetPrepared(ctx, held, file.ID, made)
+	kept, err := b.store.SetPrepared(ctx, held, file.ID, made)
 	switch {
 	case err != nil:
 		return tool.Result{}, unavailable(err)
 	case !kept:
 		return tool.Result{}, tool.ErrStale
 	}
-	return tool.Result{Output: json.RawMessage("{}")}, nil
+	return done, nil
 }
 
 // unavailable returns the error for a fault of the service. The run is retried.
@@ -131,7 +138,8 @@ func failed(ctx context.Context, name string, err error) error {
 	case !is:
 		return unavailable(err)
 	}
-	return &tool.Error{Message: fmt.Sprintf("The attachment %q could not be used. %s", name, failure.Message), Retryable: failure.Retry, Err: err}
+	message := fmt.Sprintf("The attachment %q could not be used. %s", name, failure.Message)
+	return &tool.Error{Message: message, Retryable: failure.Retry, Err: err}
 }
 
 // read reads the content of a file.
@@ -172,7 +180,8 @@ func (b *Backend) readText(
 ) (made blobdb.Prepared, err error) {
 	var text strings.Builder
 	page, omitted := 0, false
-	info, err := b.reader.Read(ctx, extract.Document{Name: file.Name, MIMEType: file.MIMEType, Content: content}, extract.Limits{}, func(e document.Event) error {
+	from := extract.Document{Name: file.Name, MIMEType: file.MIMEType, Content: content}
+	info, err := b.reader.Read(ctx, from, extract.Limits{}, func(e document.Event) error {
 		block := e.Block
 		if block == nil || omitted {
 			return nil
