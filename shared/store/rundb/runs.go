@@ -102,6 +102,11 @@ type RunRow struct {
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
+// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that have
+// attachments.
+const OpenAttachments = `CASE WHEN r.status IS NULL AND EXISTS (SELECT 1 FROM files f WHERE f.run_id = r.id AND f.call_id = '` +
+	domain.AttachmentCall + `' AND f.org_id = r.org_id) THEN r.input->'attachments' END AS attachments`
+
 // shortColumns are RunColumns without the result.
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
@@ -196,8 +201,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 		done, open = nil, 0
 		err := tx.GetContext(ctx, &row, `SELECT `+shortColumns+`, octet_length(r.result) AS result_bytes,
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
-			CASE WHEN r.status IS NULL AND EXISTS (SELECT 1 FROM files f WHERE f.run_id = r.id AND f.call_id = '`+domain.AttachmentCall+`' AND f.org_id = $2)
-			  THEN r.input->'attachments' END AS attachments`+runFrom+
+			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
