@@ -157,7 +157,7 @@ func (i *Ingress) httpDeps(
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
 		Streams: i.streams, Readers: i.readers, Changes: i.changes, Jobs: deps.Bus, Searches: i.searches, Signer: signer,
-		Voice: i.voice, Outbound: client,
+		Voice: i.voice, Outbound: client, Fetches: client, FilesPerOrganization: cfg.FilesPerOrganization,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{

@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/testkit"
 	"parley/workers"
 )
 
@@ -43,7 +46,8 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 		t.Skip("NOT TESTED: files of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
 	for maximum, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
-		r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: maximum}})
+		on := envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t), files: maximum}
+		r := newTestEnvOn(t, on, 4, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.Roles...)
 		run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
 		if run.Message == nil || !strings.Contains(*run.Message, "done") || !strings.Contains(*run.Message, want) {
 			t.Errorf("%d bytes: %+v, %q", maximum, run.Error, *run.Message)

@@ -17,6 +17,7 @@ import (
 	"parley/workers/internal/embed"
 	"parley/workers/internal/extract"
 	"parley/workers/internal/ingest"
+	"parley/workers/internal/tool/attachment"
 )
 
 // setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
@@ -25,14 +26,7 @@ func (w *Workers) setUpIngest() error {
 	if w.isolation.backend == nil {
 		return nil // setUpSandbox has logged the reason
 	}
-	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
-
-	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
-		Detail: func(why error, said string) {
-			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
-		},
-	})
+	w.openExtractor()
 
 	st := w.deps.Store
 	deps := ingest.Deps{
@@ -51,6 +45,29 @@ func (w *Workers) setUpIngest() error {
 		Limits:      knowledgedb.DocumentLimits{Documents: w.cfg.DocumentsPerOrganization, Bytes: w.cfg.DocumentBytesPerOrganization},
 	}, deps)
 	return err
+}
+
+// openExtractor opens the reader of documents and images, which the roles tool and ingest share.
+func (w *Workers) openExtractor() {
+	if w.extractor != nil {
+		return
+	}
+	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
+	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
+		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
+		Detail: func(why error, said string) {
+			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
+		},
+	})
+}
+
+// attachmentReader returns the reader of attachments, or nil without a sandbox.
+func (w *Workers) attachmentReader() attachment.Reader {
+	if w.isolation.backend == nil {
+		return nil // setUpSandbox has logged the reason
+	}
+	w.openExtractor()
+	return w.extractor.by
 }
 
 // documentReader adapts the extractor to the interface that package ingest uses.

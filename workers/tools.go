@@ -8,6 +8,7 @@ import (
 	"parley/shared/store/sealdb"
 	"parley/workers/internal/checkserver"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/attachment"
 	"parley/workers/internal/tool/httprequest"
 	"parley/workers/internal/tool/knowledge"
 	"parley/workers/internal/tool/mcp"
@@ -41,6 +42,7 @@ func (w *Workers) setUpTools() error {
 
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
+	backends = append(backends, attachment.New(w.attachmentReader(), w.deps.Store.Blobs, 0))
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}

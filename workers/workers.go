@@ -153,7 +153,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 
 // setUpServices sets up the parts of the roles.
 func (w *Workers) setUpServices() error {
-	if err := w.watchSecrets(); err != nil {
+	if err := w.setUpSecrets(); err != nil {
 		return err
 	}
 	if w.has(RoleTool) || w.has(RoleIngest) {
@@ -205,15 +205,6 @@ func (w *Workers) setUpShared() error {
 		return fmt.Errorf("setting up embeddings: %w", err)
 	}
 
-	box, err := secrets.NewBox(w.cfg.SecretsKey)
-	if err != nil {
-		return fmt.Errorf("reading SECRETS_KEY: %w", err)
-	}
-	if w.cfg.EncryptContents {
-		w.deps.Store.Seals.SealContents(box)
-	} else {
-		w.deps.Store.Seals.OpenContents(box) // for contents that were stored while encryption was enabled
-	}
 	w.setUpSandbox()
 	return nil
 }
@@ -240,15 +231,20 @@ func (w *Workers) setUpNotify() error {
 	return err
 }
 
-// watchSecrets checks for stored secrets and contents that this process cannot decrypt, and logs
-// them.
-func (w *Workers) watchSecrets() error {
+// setUpSecrets sets up the encryption of stored contents. It watches for secrets and contents that
+// this process cannot decrypt, and logs them.
+func (w *Workers) setUpSecrets() error {
 	if !needsSecrets(w.cfg.Roles) {
 		return nil
 	}
 	box, err := secrets.NewBox(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	if w.cfg.EncryptContents {
+		w.deps.Store.Seals.SealContents(box)
+	} else {
+		w.deps.Store.Seals.OpenContents(box) // for contents that were stored while encryption was enabled
 	}
 	if w.sealed, err = sealed.NewWatch(box, w.deps.Metrics, w.deps.Log); err != nil {
 		return err
@@ -314,6 +310,7 @@ func (w *Workers) setUpAgent() error {
 	}
 
 	w.modelChecks = checkserver.NewModels(w.models, w.deps.Store.Budgets, prices.Cost, w.checkDeps(signer))
+
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
@@ -327,8 +324,8 @@ func (w *Workers) setUpAgent() error {
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
-		Budgets: st.Budgets,
-		Bus:     w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Budgets: st.Budgets, Attachments: st.Blobs,
+		Bus: w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
 }

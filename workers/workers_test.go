@@ -69,6 +69,7 @@ type envConfig struct {
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
+	files      int64 // FILES_PER_ORGANIZATION
 }
 
 // newTestEnvOn starts a worker on an existing database, which may already contain an organization.
@@ -104,7 +105,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles,
+		Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles, Documents: config.Documents{FilesPerOrganization: on.files},
 	}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: on.metrics})
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +160,18 @@ func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 // start accepts a run like an ingress, and publishes its job message.
 func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
-	input, err := json.Marshal(domain.Input{Message: message})
+	return r.startRun(id.New(id.Run), agent, session, domain.Input{Message: message})
+}
+
+// startRun is start with an id and a whole input.
+func (r *testEnv) startRun(runID, agent, session string, asked domain.Input) string {
+	r.Helper()
+	input, err := json.Marshal(asked)
 	if err != nil {
 		r.Fatal(err)
 	}
 	run := queuedb.NewRun{
-		ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
+		ID: runID, OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
 		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}

@@ -25,10 +25,10 @@ func TestLangChain(t *testing.T) {
 			}
 			IsAI bool
 		}
-		History, Chain, Cold, Short, ResponsesStream    string
-		Stream, Batch, Session                          []string
-		Responses                                       struct{ Text, ID string }
-		Failed, Unknown, Unauthenticated, Broken langChainError
+		History, Chain, Cold, Short, ResponsesStream string
+		Stream, Batch, Session                       []string
+		Responses                                    struct{ Text, ID string }
+		Failed, Unknown, Unauthenticated, Broken     langChainError
 	}
 
 	decode(t, []byte(s.node(t, "langchain.mjs",

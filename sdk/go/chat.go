@@ -25,6 +25,22 @@ type ChatParams struct {
 	IdempotencyKey      string         // identifies the message; default: a new key
 	Tools               []ClientTool   // tools that this program executes itself; see Runs.SubmitToolResults
 	NoWait              bool           // return as soon as the run is accepted; a stream ignores it
+
+	Attachments []NewAttachment // images and documents beside the message
+}
+
+// addOptions adds to a body what a request asks besides its message.
+func addOptions(body map[string]any, output any, settings *ModelSettings, tools []ClientTool, attachments []NewAttachment) {
+	if output != nil {
+		body["output"] = map[string]any{"schema": output}
+	}
+	settings.addTo(body)
+	if len(tools) > 0 {
+		body["tools"] = tools
+	}
+	if len(attachments) > 0 {
+		body["attachments"] = attachments
+	}
 }
 
 // addTo adds the settings that are set to a request's body.
@@ -85,15 +101,9 @@ func (p ChatParams) request(stream bool) (Request, error) {
 	}
 
 	body := map[string]any{"sessionId": session, "message": p.Message}
-	if p.Output != nil {
-		body["output"] = map[string]any{"schema": p.Output}
-	}
+	addOptions(body, p.Output, p.Settings, p.Tools, p.Attachments)
 	if stream {
 		body["stream"] = true
-	}
-	p.Settings.addTo(body)
-	if len(p.Tools) > 0 {
-		body["tools"] = p.Tools
 	}
 	query := url.Values{"action": {"chat"}}
 	set(query, "id", p.AgentID)

@@ -14,8 +14,27 @@ type File struct {
 	Content  []byte
 }
 
-// Files downloads the files that runs made.
+// Files uploads files for messages, and downloads the files of runs.
 type Files struct{ group }
+
+// Upload stores an image or a document for the Attachments of a message. sessionID, if it is not empty,
+// is the only session in which it can be attached.
+func (f Files) Upload(ctx context.Context, name, mimeType string, content []byte, sessionID string) (*UploadedFile, error) {
+	query := url.Values{}
+	set(query, "name", name)
+	set(query, "sessionId", sessionID)
+	if mimeType == "" {
+		mimeType = "application/octet-stream"
+	}
+	response, err := f.client.Call(ctx, Request{
+		Method: http.MethodPost, Path: "/api/files", Query: query, Header: map[string]string{"Content-Type": mimeType}, Body: content, Keyed: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var file UploadedFile
+	return &file, response.Into(&file)
+}
 
 // Download reads a file by its id in the output of a tool call.
 func (f Files) Download(ctx context.Context, id string) (*File, error) {

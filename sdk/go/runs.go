@@ -153,6 +153,9 @@ type AutomationParams struct {
 	Settings       *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey string         // default: a new key
 	NoWait         bool           // return as soon as the run is accepted
+
+	Tools       []ClientTool    // tools that this program executes itself; see Runs.SubmitToolResults
+	Attachments []NewAttachment // images and documents beside the message
 }
 
 // Run runs an agent and returns the run, once it has finished or requires an action. Calls with the
@@ -166,16 +169,13 @@ func (a Automations) Run(ctx context.Context, trigger AutomationParams) (*Run, e
 	}
 
 	body := map[string]any{"target": trigger.Target, "input": input}
-	if trigger.Output != nil {
-		body["output"] = map[string]any{"schema": trigger.Output}
-	}
+	addOptions(body, trigger.Output, trigger.Settings, trigger.Tools, trigger.Attachments)
 	if trigger.TTLOverride != 0 {
 		body["ttlOverride"] = trigger.TTLOverride
 	}
 	if trigger.SessionID != "" {
 		body["sessionId"] = trigger.SessionID
 	}
-	trigger.Settings.addTo(body)
 
 	header := map[string]string{"Idempotency-Key": keyOr(trigger.IdempotencyKey)}
 	for name, value := range map[string]string{"X-Automation-Id": trigger.AutomationID, "X-Trigger-Type": trigger.TriggerType} {

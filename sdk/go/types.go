@@ -859,6 +859,45 @@ type TemplateList struct {
 	NextCursor *string    `json:"nextCursor"`
 }
 
+// A form with one file. `name` and `sessionId` precede it.
+type FileForm struct {
+	Name      *string `json:"name,omitzero"`
+	SessionID *string `json:"sessionId,omitzero"`
+	File      []byte  `json:"file"`
+}
+
+// An uploaded file.
+type UploadedFile struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// The type as detected from the content.
+	MimeType string `json:"mimeType"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// An image or document beside a message. Exactly one of `fileId`, `url` and `data`.
+type NewAttachment struct {
+	// An uploaded file, or a file of a run that the caller may read.
+	FileID *string `json:"fileId,omitzero"`
+	// A public URL, fetched when the run is accepted.
+	URL *string `json:"url,omitzero"`
+	// Base64. The body has at most 2 MiB; upload larger files.
+	Data *string `json:"data,omitzero"`
+	// The type of `data`, if it has no signature; for example `text/csv`.
+	MediaType *string `json:"mediaType,omitzero"`
+	// The file's name.
+	Name *string `json:"name,omitzero"`
+}
+
+// An attachment of a run, as it was sent. `GET /api/files` returns the content; images without
+// metadata once the run has started.
+type Attachment struct {
+	FileID    string `json:"fileId"`
+	Name      string `json:"name"`
+	MediaType string `json:"mediaType"`
+	Bytes     int64  `json:"bytes"`
+}
+
 // A message to an agent or a template.
 type ChatMessage struct {
 	SessionID string `json:"sessionId"`
@@ -873,7 +912,12 @@ type ChatMessage struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	Output            *OutputOptions   `json:"output,omitzero"`
+	// Images and documents beside the message.
+	Attachments []NewAttachment `json:"attachments,omitzero"`
+	Output      *OutputOptions  `json:"output,omitzero"`
+	// Tools that the client executes itself. A call of one makes the run wait for its result. Widget
+	// visitors and the demo have none.
+	Tools []ClientTool `json:"tools,omitzero"`
 }
 
 // A trigger of an automation.
@@ -895,7 +939,11 @@ type AutomationTrigger struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	Output            *OutputOptions   `json:"output,omitzero"`
+	// Images and documents beside the message.
+	Attachments []NewAttachment `json:"attachments,omitzero"`
+	Output      *OutputOptions  `json:"output,omitzero"`
+	// Tools that the client executes itself. A call of one makes the run wait for its result.
+	Tools []ClientTool `json:"tools,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.
@@ -903,9 +951,36 @@ type AutomationTriggerInput struct {
 	Message string `json:"message"`
 }
 
+// A tool that the client of a run executes itself.
+type ClientTool struct {
+	// Not the name of one of the agent's tools or of another tool of the request, nor `auto`, `none`
+	// or `required`.
+	Name string `json:"name"`
+	// What the tool does, for the model.
+	Description *string `json:"description,omitzero"`
+	// The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references to
+	// other documents. Default: no input.
+	InputSchema map[string]any `json:"inputSchema,omitzero"`
+}
+
+// The results of the calls that a run waits for, all of them.
+type ToolResults struct {
+	Results []ToolResult `json:"results"`
+}
+
+// The result of a call that the client has made.
+type ToolResult struct {
+	// The call.
+	ToolCallID string `json:"toolCallId"`
+	// The result, any JSON value. With `isError`, the reason of the failure.
+	Output any `json:"output"`
+	// The call failed. The model sees the output as a failure. Default: `false`.
+	IsError *bool `json:"isError,omitzero"`
+}
+
 // `queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are final.
 // `running` returns to `queued` if a worker is lost, and pauses as `requires_action` until a person
-// decides.
+// decides or the client sends results of its tools.
 type RunStatus string
 
 // The values of RunStatus.
@@ -932,6 +1007,8 @@ type Run struct {
 	// the session when this run was accepted. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
+	// The images and documents of the request; absent if there were none.
+	Attachments []Attachment `json:"attachments,omitzero"`
 	// The answer; null until there is one.
 	Message *string `json:"message"`
 	// The answer as data.
@@ -1021,17 +1098,30 @@ type Citation struct {
 	Path *string `json:"path,omitzero"`
 }
 
-// The decision that the run needs before it continues.
-type RequiredAction struct {
-	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-	// its result is lost.
-	Kind       string `json:"kind"`
+// A call that the client must make.
+type ClientCall struct {
+	// `call_`, the run's id without `run_`, and a number.
 	ToolCallID string `json:"toolCallId"`
 	// The tool.
 	Name string `json:"name"`
 	// The call's input.
 	Input any `json:"input"`
-	// The time at which the run fails if there is no decision.
+}
+
+// The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+// `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+type RequiredAction struct {
+	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
+	// its result is lost. `client_tools`: the client must make the calls.
+	Kind       string  `json:"kind"`
+	ToolCallID *string `json:"toolCallId,omitzero"`
+	// The tool.
+	Name *string `json:"name,omitzero"`
+	// Only for `client_tools`.
+	Calls []ClientCall `json:"calls,omitzero"`
+	// The call's input.
+	Input any `json:"input,omitzero"`
+	// The time at which the run fails if there is no decision or result.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
@@ -1052,8 +1142,9 @@ type Source struct {
 
 // One call of a tool.
 type ToolCall struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// `pending`: the client must make the call; only in a run of `/v1` that ended with it.
 	Status string `json:"status"`
 	// The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files that the
 	// program needs.
@@ -1063,6 +1154,8 @@ type ToolCall struct {
 	Output any `json:"output"`
 	// The duration in milliseconds.
 	DurationMS int64 `json:"durationMs"`
+	// True if the client makes the call itself, else absent.
+	Client *bool `json:"client,omitzero"`
 }
 
 // The result of a `codeExecution` program. Empty fields may be absent.
@@ -1127,7 +1220,7 @@ type OutputMismatch struct {
 
 // Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
 // `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
-// `tool_calls` is reserved.
+// `tool_calls`: the client must make calls of its own tools (`/v1`).
 type FinishReason string
 
 // The values of FinishReason.
@@ -1185,14 +1278,17 @@ const (
 	RunErrorCodeToolCallLimit RunErrorCode = "tool_call_limit"
 	// The answer does not match the output schema, also after one correction. `errors` has the paths.
 	RunErrorCodeOutputInvalid RunErrorCode = "output_invalid"
-	// Too many runs of the organization are waiting for a person's decision.
+	// Too many runs of the organization are waiting for a person's decision or for results of their
+	// clients.
 	RunErrorCodeActionLimit RunErrorCode = "action_limit"
-	// No decision was made on the required action within 24 hours.
+	// No decision was made on the required action, or no results were sent, within 24 hours.
 	RunErrorCodeActionExpired RunErrorCode = "action_expired"
 	// A person abandoned the run, because the outcome of a call was unknown.
 	RunErrorCodeOutcomeUnknownAbandoned RunErrorCode = "outcome_unknown_abandoned"
 	// A tool was unreachable until the run's deadline.
 	RunErrorCodeToolUnavailable RunErrorCode = "tool_unavailable"
+	// A tool of the client has the name of one of the agent's own tools.
+	RunErrorCodeToolNameTaken RunErrorCode = "tool_name_taken"
 	// The recorded steps of the run are inconsistent.
 	RunErrorCodeJournalUnreadable RunErrorCode = "journal_unreadable"
 	// The agent was deleted, or no longer allowed this kind of caller, before the run started.
@@ -1263,19 +1359,22 @@ type ToolCallSummary struct {
 	DurationMS int64 `json:"durationMs"`
 }
 
-// The decision that the run needs before it continues.
+// The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+// `input`. With the kind `client_tools`: the `calls` whose results the client must send.
 type RequiredActionSummary struct {
 	// `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-	// its result is lost.
-	Kind       string `json:"kind"`
-	ToolCallID string `json:"toolCallId"`
+	// its result is lost. `client_tools`: the client must make the calls.
+	Kind       string  `json:"kind"`
+	ToolCallID *string `json:"toolCallId,omitzero"`
 	// The tool.
-	Name string `json:"name"`
+	Name *string `json:"name,omitzero"`
+	// Only for `client_tools`.
+	Calls []ClientCall `json:"calls,omitzero"`
 	// The call's input; null with `inputCut`.
-	Input any `json:"input"`
+	Input any `json:"input,omitzero"`
 	// True if the input has more than 2,000 bytes and is omitted, else absent.
 	InputCut *bool `json:"inputCut,omitzero"`
-	// The time at which the run fails if there is no decision.
+	// The time at which the run fails if there is no decision or result.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 

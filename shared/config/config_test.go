@@ -240,8 +240,6 @@ func TestSandboxSettings(t *testing.T) {
 		"most output":                      {config.Sandbox{SandboxOutput: 16 << 20}, ""},
 		"too much output":                  {config.Sandbox{SandboxOutput: 16<<20 + 1}, "SANDBOX_OUTPUT"},
 		"negative output":                  {config.Sandbox{SandboxOutput: -1}, "SANDBOX_OUTPUT"},
-		"files without limit":              {config.Sandbox{FilesPerOrganization: 0}, ""},
-		"negative files of all":            {config.Sandbox{FilesPerOrganization: -1}, "FILES_PER_ORGANIZATION must not be negative: -1"},
 	} {
 		err := c.set.Check()
 		if (err == nil) != (c.wrong == "") || err != nil && !strings.HasPrefix(err.Error(), c.wrong) {
@@ -263,6 +261,7 @@ func TestDocumentSettings(t *testing.T) {
 		"whole":     {config.Documents{DocumentsPerOrganization: 1, DocumentBytesPerOrganization: 1, EncryptContents: true}, ""},
 		"documents": {config.Documents{DocumentsPerOrganization: -1}, "DOCUMENTS_PER_ORGANIZATION"},
 		"bytes":     {config.Documents{DocumentBytesPerOrganization: -1}, "DOCUMENT_BYTES_PER_ORGANIZATION"},
+		"files":     {config.Documents{FilesPerOrganization: -1}, "FILES_PER_ORGANIZATION must not be negative: -1"},
 	} {
 		if err := c.set.Check(); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %v", name, err)

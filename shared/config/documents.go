@@ -9,6 +9,7 @@ import (
 type Documents struct {
 	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
 	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`
+	FilesPerOrganization         int64 `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's uploads and of the files that its runs keep; 0: no limit."`
 	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Encrypt the contents of new documents and files with SECRETS_KEY."`
 }
 
@@ -19,6 +20,8 @@ func (d Documents) Check() error {
 		return fmt.Errorf("DOCUMENTS_PER_ORGANIZATION must not be negative: %d", d.DocumentsPerOrganization)
 	case d.DocumentBytesPerOrganization < 0:
 		return fmt.Errorf("DOCUMENT_BYTES_PER_ORGANIZATION must not be negative: %d", d.DocumentBytesPerOrganization)
+	case d.FilesPerOrganization < 0:
+		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", d.FilesPerOrganization)
 	}
 	return nil
 }

@@ -15,16 +15,15 @@ const (
 
 // Sandbox are the settings of the sandboxes that run agents' code. The limits apply to one call.
 type Sandbox struct {
-	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"Sandbox for running code: bubblewrap, gvisor or off."`
-	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Simultaneous calls that run code; 0: two per core, at least 4."`
-	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: SANDBOX_CONCURRENCY, at most 8."`
-	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time limit of a call, for all its processes together."`
-	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time limit of a call."`
-	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
-	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Maximum processes and threads of a call."`
-	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum bytes of files in a call's working folder."`
-	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Maximum bytes that a call prints."`
-	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of the files that an organization's runs keep."`
+	SandboxKind        string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"Sandbox for running code: bubblewrap, gvisor or off."`
+	SandboxConcurrency int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Simultaneous calls that run code; 0: two per core, at least 4."`
+	SandboxWarm        int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: SANDBOX_CONCURRENCY, at most 8."`
+	SandboxCPU         time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time limit of a call, for all its processes together."`
+	SandboxWall        time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time limit of a call."`
+	SandboxMemory      int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
+	SandboxProcesses   int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Maximum processes and threads of a call."`
+	SandboxFiles       int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum bytes of files in a call's working folder."`
+	SandboxOutput      int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Maximum bytes that a call prints."`
 }
 
 // Default limits of a call.
@@ -61,8 +60,6 @@ func (s Sandbox) Check() error {
 		return fmt.Errorf("SANDBOX_CONCURRENCY must not be negative: %d", s.SandboxConcurrency)
 	case s.SandboxWarm < -1:
 		return fmt.Errorf("SANDBOX_WARM must be at least -1, not %d", s.SandboxWarm)
-	case s.FilesPerOrganization < 0:
-		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", s.FilesPerOrganization)
 	}
 
 	return cmp.Or(

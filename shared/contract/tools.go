@@ -15,6 +15,8 @@ const (
 	ToolMCP           = "mcp"
 	ToolCodeExecution = "codeExecution"
 	ToolKnowledge     = "knowledge"
+	// ToolAttachment prepares the attachments of runs. No model calls it.
+	ToolAttachment = "attachment"
 )
 
 // Subject and headers of tool calls.

@@ -64,6 +64,8 @@ type Run struct {
 	// Settings are the model settings of the run: the agent's, with those of the request in their
 	// places. nil: none, or the run has not finished.
 	Settings *ModelSettings `json:"settings,omitempty"`
+	// Attachments are the images and documents of the request, as they were sent.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
 	// AgentVersion is the agent's version at the run's acceptance. It is nil for a template.

@@ -368,6 +368,17 @@ var probes = []probe{
 		files, kept, err := s.Blobs.KeepFiles(ctx, of.heldBy(org), "c", []blobdb.NewFile{made("theirs", of.canary)}, []string{of.canary}, 0)
 		return []any{files, of.ifDone(kept)}, err
 	}},
+	{"AttachableFile", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Blobs.AttachableFile(ctx, org, of.file)
+	}},
+	{"HoldAttachments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		files, kept, err := s.Blobs.HoldAttachments(ctx, of.heldBy(org), []string{of.file})
+		return []any{files, of.ifDone(kept)}, err
+	}},
+	{"SetPrepared", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		kept, err := s.Blobs.SetPrepared(ctx, of.heldBy(org), of.file, blobdb.Prepared{Kind: "text", TextID: "theirs"})
+		return of.ifDone(kept), err
+	}},
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		done, err := s.Executions.KeepToolSet(ctx, of.heldBy(org), []byte(`["theirs"]`))
 		return of.ifDone(done), err

@@ -40,6 +40,7 @@ type Submission struct {
 	Options      domain.RunOptions // what the request asks besides its message
 	SettingNames *SettingNames     // how the request names the model settings; nil: as Parley does
 	ToolField    string            // the part of a tool with its name, in errors; empty: the tool itself
+	Attachments  []Attachment      // as the request contains them; acceptance stores them and adds them to Options
 	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
@@ -87,6 +88,7 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "previous", *s.Previous)
 	}
 	asked = append(asked, s.Sent...)
+	asked = append(asked, s.sentAttachments()...)
 	if !s.Options.IsZero() {
 		asked = append(asked, "options", string(contract.Canonical(s.options())))
 	}
@@ -218,6 +220,9 @@ type Submitter struct {
 
 	// Models says which settings the models accept.
 	Models domain.ModelRules
+
+	attacher     Attacher // nil: requests have no attachments
+	maxFileBytes int64
 }
 
 // NewSubmitter returns a Submitter.
@@ -304,15 +309,25 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	if err := r.checkToolNames(ctx, s); err != nil {
 		return nil, err
 	}
+	files, err := r.resolveAttachments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	run, err := s.NewRun(r.runDeadline)
 	if err != nil {
 		return nil, err
 	}
 	run.Fingerprint = s.fingerprint()
+	if err := r.linkAttachments(ctx, &run, files); err != nil {
+		return nil, err
+	}
 
 	// The caller subscribes to the run's events here, so it misses none of them.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repairs a failure
+		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
+	}
 	if err == nil && sub.waits && !run.OwnSession {
 		r.next(&run)
 	}

@@ -43,7 +43,7 @@ type Heading struct{ Text, Anchor string }
 // chapters are the chapters with the paths of their pages. Every page is in one of them.
 var chapters = []struct{ title, paths string }{
 	{"Start", "quickstart dashboard cli"},
-	{"Agents", "models structured-output tools knowledge sandbox budgets"},
+	{"Agents", "models structured-output attachments tools knowledge sandbox budgets"},
 	{"Clients", "clients streams ui-streams openai mcp voice widget guides/langchain guides/librechat guides/open-webui"},
 	{"Automations", "guides/cron guides/github-actions guides/kubernetes guides/n8n webhooks guides/github-webhooks guides/stripe-webhooks " +
 		"guides/slack guides/http-endpoint notifications traces"},

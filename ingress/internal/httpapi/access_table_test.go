@@ -160,6 +160,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // the service is stopping, so the stream ends immediately
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
+	{"POST", "/api/files", "name=$word.json&sessionId=$word", `{"word":"$word $fresh"}`, forCaller, "member", 201, false},
 	{"GET", "/api/knowledge", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/knowledge", "q=$word&status=ready", "", forCaller, "member", 200, false},
 	{"GET", "/api/knowledge", "query=$word&limit=5&metadata=team:$word", "", forCaller, "member", 200, false},

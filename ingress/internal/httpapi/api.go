@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/attach"
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
@@ -36,6 +37,7 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
 	"parley/shared/domain"
+	"parley/shared/outbound"
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
@@ -61,6 +63,7 @@ type Deps struct {
 	Searches knowledge.SearchCaller // also calls the workers that check connections
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
+	Fetches  *outbound.Client            // fetches attachments from URLs; nil: none can be fetched
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced
@@ -85,7 +88,8 @@ type Deps struct {
 	VoicePerOrganization int
 	SignupsPerAddress    int // per hour at this ingress process; 0: no limit
 
-	Documents knowledgedb.DocumentLimits // per organization
+	Documents            knowledgedb.DocumentLimits // per organization
+	FilesPerOrganization int64                      // bytes; 0: no limit
 
 	RunDeadline      time.Duration // from acceptance
 	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
@@ -178,12 +182,17 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	links := filelink.New(deps.Signer, a.PublicURL, deps.FileLinkTTL, time.Now)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.Readers, deps.RunDeadline)
 	submitter.Models = deps.modelRules()
+	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
+	files := attach.New(attach.Deps{
+		BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, AgentsDB: deps.Store.Agents, Templates: a.templates, Client: deps.Fetches,
+		DefaultModel: deps.DefaultModel, FilesPerOrganization: deps.FilesPerOrganization,
+	})
+	submitter.WithAttachments(files, deps.FilesPerOrganization)
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
 		Dispatch: deps.Dispatch, Jobs: deps.Jobs, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
 		Limits: deps.Documents, Log: deps.Log,
 	})
-	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
 		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
 		Templates: a.templates, Workers: deps.Searches, Budgets: deps.Store.Budgets, Signer: deps.Signer, Log: deps.Log,
@@ -215,7 +224,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks,
 		AgentsDB: deps.Store.Agents, BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, SessionsDB: deps.Store.Sessions,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
-		Downloads: &a.downloads, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
+		Downloads: &a.downloads, Uploads: &a.knowledge.Uploads, Files: files, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
 		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
 	a.openai = openai.New(openai.Deps{

@@ -134,7 +134,7 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	switch {
 	case r.RefusesFields():
 		return httpx.RefuseFields(c)
-	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.ContentLength == 0 || httpx.IsJSON(req.Header):
+	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.ContentLength == 0 || httpx.IsJSON(req.Header) || r.Raw:
 		return nil
 	case !r.Forms:
 		return httpx.NotJSON()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -147,6 +148,9 @@ func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
+		if http.CanonicalHeaderKey(name) == "Content-Type" {
+			req.Header.Del(name)
+		}
 		req.Header.Add(name, value)
 	}
 	return a.send(req)

@@ -273,7 +273,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 		`{"model":"$","input":"m","metadata":{"a":"` + strings.Repeat("x", 513) + `"}}`:                               "invalid_request metadata.a",
 		`{"model":"$","input":"m","conversation":{}}`:                                                                 "invalid_request conversation.id",
 		`{"model":"$","input":"m","tools":[{"type":"web_search"}]}`:                                                   "invalid_request tools[0].type",
-		`{"model":"$","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:x"}]}]}`:             "invalid_request input[0].content[0].type",
+		`{"model":"$","input":[{"role":"user","content":[{"type":"input_audio"}]}]}`:                                  "invalid_request input[0].content[0].type",
 		`{"model":"$","input":[{"type":"function_call_output","call_id":"c","output":"o"},{"role":"user"}]}`:          "invalid_request input[0].call_id",
 		`{"model":"$","input":"m","text":{"format":{"type":"json_schema","name":"n","schema":[]},"verbosity":"low"}}`: "invalid_request text.format.schema",
 	} {

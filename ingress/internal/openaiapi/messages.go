@@ -36,6 +36,13 @@ type Part struct {
 	Type    string  `json:"type" required:"true"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
+
+	ImageURL *json.RawMessage `json:"image_url"`
+	File     *FilePart        `json:"file"`
+	FileData *string          `json:"file_data"`
+	FileURL  *string          `json:"file_url"`
+	FileID   *string          `json:"file_id"`
+	FileName *string          `json:"filename"`
 }
 
 // partKinds are the types of parts that contain text, in either API.
@@ -55,20 +62,25 @@ func (c *Content) Read(field string, wrong Wrong) string {
 	case c.Parts == nil:
 		return c.Text
 	}
-	texts := make([]string, 0, len(c.Parts))
+	texts, files := make([]string, 0, len(c.Parts)), false
 	for i, part := range c.Parts {
 		at := index(field, i)
 		text, known := partKinds[part.Type]
 		switch {
+		case part.attached(): // read by Attachments
+			files = true
 		case !known:
-			wrong(at+".type", CodeUnsupported, "only text is supported, not %s", part.Type)
+			wrong(at+".type", CodeUnsupported, "only text, images and files are supported, not %s", part.Type)
 		case text(part) == nil:
 			wrong(at+".text", codeRequired, "is required for a part of this type")
 		default:
 			texts = append(texts, *text(part))
 		}
 	}
-	return strings.Join(texts, "\n")
+	if text := strings.Join(texts, "\n"); text != "" || !files {
+		return text
+	}
+	return attachedText
 }
 
 // Message is an entry of a request's messages.

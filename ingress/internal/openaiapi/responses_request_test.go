@@ -106,7 +106,7 @@ func TestValidRequestsForResponses(t *testing.T) {
 
 func TestInvalidRequestsForResponses(t *testing.T) {
 	t.Parallel()
-	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
+	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_audio"}, {Type: "input_text"}}}}
 	for name, tc := range map[string]struct {
 		body ResponseBody
 		want []string

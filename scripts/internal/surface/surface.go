@@ -65,6 +65,7 @@ var Operations = []Operation{
 	{ID: "getSources", SDK: []string{"sources.get"}},
 	{ID: "openFileLink", None: link},
 	{ID: "getFiles", SDK: []string{"files.download"}},
+	{ID: "postFiles", SDK: []string{"files.upload"}},
 	{ID: "getKnowledge", SDK: []string{
 		"knowledge.get", "knowledge.list", "knowledge.search", "knowledge.wait", "knowledge.download", "knowledge.page", "knowledge.passages",
 	}},

@@ -11,6 +11,8 @@ import type { ChatMessage } from "./types.js";
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
   /** The person's message. */
   message: ChatMessage["message"];
+  /** Images and documents beside the message. */
+  attachments?: ChatMessage["attachments"] | undefined;
   /**
    * The session of the message. By default each message has its own session, derived from its key.
    * See the run's `sessionId`.

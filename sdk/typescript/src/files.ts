@@ -1,14 +1,36 @@
+import { ParleyError } from "./errors.js";
 import { idOf } from "./given.js";
 import type { RequestOptions, Transport } from "./transport.js";
-import type { Source } from "./types.js";
+import type { Source, UploadedFile } from "./types.js";
 
-/** The files that runs made. */
+/** A file to upload. */
+export interface FileUpload {
+  /** The content; in Node use `await openAsBlob(path)`. */
+  file: Blob | Uint8Array;
+  /** The file's name. The default is that of a `File`. */
+  name?: string | undefined;
+  /** The only session in which the file can be attached. */
+  sessionId?: string | undefined;
+}
+
+/** The files that runs made, and uploads for messages. */
 export class Files {
   readonly #transport: Transport;
 
   /** @internal */
   constructor(transport: Transport) {
     this.#transport = transport;
+  }
+
+  /** Stores an image or a document for the `attachments` of a message. */
+  async upload(given: FileUpload, options?: RequestOptions): Promise<UploadedFile> {
+    const { file, name, sessionId } = given;
+    const readable = file instanceof Blob || ArrayBuffer.isView(file);
+    if (!readable) throw new ParleyError("file must be a Blob, a File or bytes; in Node use await openAsBlob(path)");
+    const form = new FormData();
+    if (sessionId !== undefined) form.append("sessionId", sessionId);
+    form.append("file", file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>]), name ?? (file as File).name ?? "file");
+    return this.#transport.json({ method: "POST", path: "/api/files", body: form }, options);
   }
 
   /** Downloads a file by its id in the `output.files` of a tool call. */

@@ -3,7 +3,7 @@ export { Agents, Templates, type AgentQuery, type TemplateQuery } from "./agents
 export { Automations, type AutomationParams, type AutomationQuery } from "./automations.js";
 export type { Chat, ChatParams } from "./chat.js";
 export { Knowledge, type DocumentQuery, type NewFile, type SearchOptions } from "./knowledge.js";
-export { Files, Sources } from "./files.js";
+export { Files, Sources, type FileUpload } from "./files.js";
 export { Hooks, type DeliveryQuery, type HookQuery } from "./hooks.js";
 export { Notifications, type EndpointQuery, type NotificationQuery } from "./notifications.js";
 export { Budgets, Keys, UsageReports, type BudgetQuery, type KeyQuery, type UsageQuery } from "./organization.js";

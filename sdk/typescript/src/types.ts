@@ -30,7 +30,7 @@ export type LoginSessionId = string;
 /** The id of a budget. */
 export type BudgetId = string;
 
-/** The id of a file that a run made. */
+/** The id of a file. */
 export type FileId = string;
 
 /** Raw bytes. */
@@ -1099,6 +1099,47 @@ export interface TemplateList {
   nextCursor: NextCursor;
 }
 
+/** A form with one file. `name` and `sessionId` precede it. */
+export interface FileForm {
+  name?: string;
+  sessionId?: string;
+  file: Bytes;
+}
+
+/** An uploaded file. */
+export interface UploadedFile {
+  id: FileId;
+  name: string;
+  /** The type as detected from the content. */
+  mimeType: string;
+  bytes: number;
+}
+
+/** An image or document beside a message. Exactly one of `fileId`, `url` and `data`. */
+export interface NewAttachment {
+  /** An uploaded file, or a file of a run that the caller may read. */
+  fileId?: string;
+  /** A public URL, fetched when the run is accepted. */
+  url?: string;
+  /** Base64. The body has at most 2 MiB; upload larger files. */
+  data?: string;
+  /** The type of `data`, if it has no signature; for example `text/csv`. */
+  mediaType?: string;
+  /** The file's name. */
+  name?: string;
+}
+
+/**
+ * An attachment of a run, as it was sent. `GET /api/files` returns the content; images without
+ * metadata once the run has started.
+ */
+export interface Attachment {
+  fileId: FileId;
+  name: string;
+  mediaType: string;
+  bytes: number;
+}
+
 /** A message to an agent or a template. */
 export interface ChatMessage {
   sessionId: SessionId;
@@ -1113,7 +1154,14 @@ export interface ChatMessage {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
+  /** Images and documents beside the message. */
+  attachments?: Array<NewAttachment>;
   output?: OutputOptions;
+  /**
+   * Tools that the client executes itself. A call of one makes the run wait for its result. Widget
+   * visitors and the demo have none.
+   */
+  tools?: Array<ClientTool>;
 }
 
 /** A trigger of an automation. */
@@ -1135,7 +1183,11 @@ export interface AutomationTrigger {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
+  /** Images and documents beside the message. */
+  attachments?: Array<NewAttachment>;
   output?: OutputOptions;
+  /** Tools that the client executes itself. A call of one makes the run wait for its result. */
+  tools?: Array<ClientTool>;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */
@@ -1144,10 +1196,41 @@ export interface AutomationTriggerInput {
   [key: string]: unknown;
 }
 
+/** A tool that the client of a run executes itself. */
+export interface ClientTool {
+  /**
+   * Not the name of one of the agent's tools or of another tool of the request, nor `auto`, `none`
+   * or `required`.
+   */
+  name: string;
+  /** What the tool does, for the model. */
+  description?: string;
+  /**
+   * The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without references
+   * to other documents. Default: no input.
+   */
+  inputSchema?: Record<string, unknown>;
+}
+
+/** The results of the calls that a run waits for, all of them. */
+export interface ToolResults {
+  results: Array<ToolResult>;
+}
+
+/** The result of a call that the client has made. */
+export interface ToolResult {
+  /** The call. */
+  toolCallId: string;
+  /** The result, any JSON value. With `isError`, the reason of the failure. */
+  output: unknown;
+  /** The call failed. The model sees the output as a failure. Default: `false`. */
+  isError?: boolean;
+}
+
 /**
  * `queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are final.
  * `running` returns to `queued` if a worker is lost, and pauses as `requires_action` until a person
- * decides.
+ * decides or the client sends results of its tools.
  */
 export type RunStatus =
   | "queued"
@@ -1173,6 +1256,8 @@ export interface Run {
    */
   previousRunId: string | null;
   trigger: Trigger;
+  /** The images and documents of the request; absent if there were none. */
+  attachments?: Array<Attachment>;
   /** The answer; null until there is one. */
   message: string | null;
   /** The answer as data. */
@@ -1277,19 +1362,34 @@ export interface Citation {
   path?: string;
 }
 
-/** The decision that the run needs before it continues. */
-export interface RequiredAction {
-  /**
-   * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-   * its result is lost.
-   */
-  kind: "approval" | "unknown_outcome";
+/** A call that the client must make. */
+export interface ClientCall {
+  /** `call_`, the run's id without `run_`, and a number. */
   toolCallId: string;
   /** The tool. */
   name: string;
   /** The call's input. */
   input: unknown;
-  /** The time at which the run fails if there is no decision. */
+}
+
+/**
+ * The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+ * `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+ */
+export interface RequiredAction {
+  /**
+   * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
+   * its result is lost. `client_tools`: the client must make the calls.
+   */
+  kind: "approval" | "unknown_outcome" | "client_tools";
+  toolCallId?: string;
+  /** The tool. */
+  name?: string;
+  /** Only for `client_tools`. */
+  calls?: Array<ClientCall>;
+  /** The call's input. */
+  input?: unknown;
+  /** The time at which the run fails if there is no decision or result. */
   expiresAt: Time;
 }
 
@@ -1312,7 +1412,8 @@ export interface Source {
 export interface ToolCall {
   id: string;
   name: string;
-  status: "running" | "completed" | "failed";
+  /** `pending`: the client must make the call; only in a run of `/v1` that ended with it. */
+  status: "pending" | "running" | "completed" | "failed";
   /**
    * The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files that the
    * program needs.
@@ -1325,6 +1426,8 @@ export interface ToolCall {
   output: unknown;
   /** The duration in milliseconds. */
   durationMs: number;
+  /** True if the client makes the call itself, else absent. */
+  client?: true;
 }
 
 /** The result of a `codeExecution` program. Empty fields may be absent. */
@@ -1396,7 +1499,7 @@ export interface OutputMismatch {
 /**
  * Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
  * `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
- * `tool_calls` is reserved.
+ * `tool_calls`: the client must make calls of its own tools (`/v1`).
  */
 export type FinishReason =
   | "stop"
@@ -1454,14 +1557,19 @@ export type RunErrorCode =
    * The answer does not match the output schema, also after one correction. `errors` has the paths.
    */
   | "output_invalid"
-  /** Too many runs of the organization are waiting for a person's decision. */
+  /**
+   * Too many runs of the organization are waiting for a person's decision or for results of their
+   * clients.
+   */
   | "action_limit"
-  /** No decision was made on the required action within 24 hours. */
+  /** No decision was made on the required action, or no results were sent, within 24 hours. */
   | "action_expired"
   /** A person abandoned the run, because the outcome of a call was unknown. */
   | "outcome_unknown_abandoned"
   /** A tool was unreachable until the run's deadline. */
   | "tool_unavailable"
+  /** A tool of the client has the name of one of the agent's own tools. */
+  | "tool_name_taken"
   /** The recorded steps of the run are inconsistent. */
   | "journal_unreadable"
   /** The agent was deleted, or no longer allowed this kind of caller, before the run started. */
@@ -1532,26 +1640,31 @@ export interface RunSummary {
 /** One call to a tool, without input and output. */
 export interface ToolCallSummary {
   name: string;
-  status: "running" | "completed" | "failed";
+  status: "pending" | "running" | "completed" | "failed";
   /** The duration in milliseconds. */
   durationMs: number;
 }
 
-/** The decision that the run needs before it continues. */
+/**
+ * The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
+ * `input`. With the kind `client_tools`: the `calls` whose results the client must send.
+ */
 export interface RequiredActionSummary {
   /**
    * `approval`: whether the call may be made. `unknown_outcome`: the call may have been made, and
-   * its result is lost.
+   * its result is lost. `client_tools`: the client must make the calls.
    */
-  kind: "approval" | "unknown_outcome";
-  toolCallId: string;
+  kind: "approval" | "unknown_outcome" | "client_tools";
+  toolCallId?: string;
   /** The tool. */
-  name: string;
+  name?: string;
+  /** Only for `client_tools`. */
+  calls?: Array<ClientCall>;
   /** The call's input; null with `inputCut`. */
-  input: unknown;
+  input?: unknown;
   /** True if the input has more than 2,000 bytes and is omitted, else absent. */
   inputCut?: true;
-  /** The time at which the run fails if there is no decision. */
+  /** The time at which the run fails if there is no decision or result. */
   expiresAt: Time;
 }
 
@@ -2864,22 +2977,48 @@ export interface OpenAiModelList {
   data: Array<OpenAiModel>;
 }
 
-/** The content of a message: a string, or text parts. */
+/**
+ * The content of a message: a string, or parts with text, images and files. Images and files are
+ * possible only in messages of the user.
+ */
 export type OpenAiContent = string | Array<OpenAiContent3Item> | null;
 
 export interface OpenAiContent3Item {
-  type: "text" | "input_text" | "output_text" | "refusal";
+  type:
+    | "text"
+    | "input_text"
+    | "output_text"
+    | "refusal"
+    | "image_url"
+    | "input_image"
+    | "file"
+    | "input_file";
   text?: string;
   refusal?: string;
+  /** An image: a data URL or a public URL, or an object with the `url`. */
+  image_url?: unknown;
+  /** Of the type `file`: `file_data`, `file_id` and `filename`. */
+  file?: Record<string, unknown>;
+  file_data?: string;
+  file_url?: string;
+  file_id?: string;
+  filename?: string;
   [key: string]: unknown;
 }
 
-/** One message of a conversation. Agents call their own tools, so tool messages are rejected. */
+/** One message of a conversation. */
 export interface OpenAiMessage {
-  role: "system" | "developer" | "user" | "assistant";
+  role: "system" | "developer" | "user" | "assistant" | "tool";
   content?: OpenAiContent;
   /** Ignored. */
   name?: string;
+  /**
+   * Of the assistant: the calls as they were returned. A message of the role `tool` must follow for
+   * each.
+   */
+  tool_calls?: Array<OpenAiToolCall> | null;
+  /** Of the role `tool`: the call whose result `content` is. */
+  tool_call_id?: string | null;
   [key: string]: unknown;
 }
 
@@ -2890,7 +3029,10 @@ export interface OpenAiMessage {
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
   model: string;
-  /** The last message must be the user's. Its length is limited only by the body's. */
+  /**
+   * The last message must be the user's, or the result of a call (`tool`). Its length is limited
+   * only by the body's.
+   */
   messages: Array<OpenAiMessage>;
   /** Stream the answer in chunks. */
   stream?: boolean | null;
@@ -2901,10 +3043,10 @@ export interface OpenAiCompletionRequest {
    */
   metadata?: OpenAiCompletionRequestMetadata | null;
   n?: 1 | null;
-  /** Must be empty: agents use their own tools. */
-  tools?: Array<unknown> | null;
+  /** Functions that the client executes itself. Other types of tools are refused. */
+  tools?: Array<OpenAiTool> | null;
   functions?: Array<unknown> | null;
-  tool_choice?: "none" | "auto" | null;
+  tool_choice?: OpenAiToolChoice;
   function_call?: "none" | "auto" | null;
   /**
    * `json_schema`: the answer is JSON that matches the schema, or the run fails with
@@ -2971,6 +3113,68 @@ export interface OpenAiCompletionRequestResponse_formatJson_schema {
   [key: string]: unknown;
 }
 
+/** A function that the client executes itself. */
+export interface OpenAiTool {
+  type: "function";
+  function: OpenAiFunction;
+  [key: string]: unknown;
+}
+
+/** A function. Its name must not be the name of one of the agent's tools. */
+export interface OpenAiFunction {
+  name: string;
+  description?: string | null;
+  /** The JSON Schema of the arguments, of type `object`. */
+  parameters?: Record<string, unknown> | null;
+  [key: string]: unknown;
+}
+
+/** A function that the client executes itself. */
+export interface OpenAiResponseTool {
+  type: "function";
+  name: string;
+  description?: string | null;
+  /** The JSON Schema of the arguments, of type `object`. */
+  parameters?: Record<string, unknown> | null;
+  [key: string]: unknown;
+}
+
+/**
+ * Constrains the first turn: whether the model may or must call tools, or the function that it must
+ * call. It needs `tools`, except for `none` and `auto`.
+ */
+export type OpenAiToolChoice = "none" | "auto" | "required" | OpenAiToolChoice2 | null;
+
+export interface OpenAiToolChoice2 {
+  type: "function";
+  name?: string;
+  function?: OpenAiToolChoice2Function;
+  [key: string]: unknown;
+}
+
+export interface OpenAiToolChoice2Function {
+  name: string;
+  [key: string]: unknown;
+}
+
+/**
+ * A call that the client must make. The next request has it in the assistant's message, followed by
+ * its result.
+ */
+export interface OpenAiToolCall {
+  /** The call's position; only in chunks. */
+  index?: number;
+  id: string;
+  type: "function";
+  function: OpenAiToolCallFunction;
+}
+
+export interface OpenAiToolCallFunction {
+  name: string;
+  /** JSON text. */
+  arguments: string;
+}
+
 /**
  * A citation: a page, document or file supports the text from `start_index` to `end_index`, in
  * Unicode code points. A document also has `file_citation`, an addition to OpenAI's API. A file
@@ -3026,12 +3230,14 @@ export interface OpenAiCompletionChoicesItem {
   index: 0;
   message: OpenAiCompletionChoicesItemMessage;
   logprobs: null;
-  finish_reason: "stop" | "length" | "content_filter";
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
 }
 
 export interface OpenAiCompletionChoicesItemMessage {
   role: "assistant";
-  content: string;
+  /** Null if there are only calls. */
+  content: string | null;
+  tool_calls?: Array<OpenAiToolCall>;
   refusal: null;
   annotations: Array<OpenAiAnnotation>;
 }
@@ -3060,12 +3266,13 @@ export interface OpenAiChunkChoicesItem {
   index: 0;
   delta: OpenAiChunkChoicesItemDelta;
   logprobs: null;
-  finish_reason: "stop" | "length" | "content_filter" | null;
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null;
 }
 
 export interface OpenAiChunkChoicesItemDelta {
   role?: "assistant";
   content?: string;
+  tool_calls?: Array<OpenAiToolCall>;
   annotations?: Array<OpenAiAnnotation>;
 }
 
@@ -3077,9 +3284,10 @@ export interface OpenAiResponseRequest {
   /** The id of an agent or a template. */
   model: string;
   /**
-   * The user's text, or items: messages, references to messages of earlier responses, and calls of
-   * earlier responses, which are ignored. The last message must be the user's. Its length is
-   * limited only by the body's.
+   * The user's text, or items: messages, references to items of earlier responses, calls of the
+   * client's functions with their results, and calls of the agent's tools, which are ignored. The
+   * last item must be a message of the user, or the result of a call. Its length is limited only by
+   * the body's.
    */
   input: string | Array<OpenAiInputItem>;
   /**
@@ -3109,9 +3317,9 @@ export interface OpenAiResponseRequest {
    * are free for your use, and the response repeats them.
    */
   metadata?: Record<string, string> | null;
-  /** Must be empty: agents use their own tools. */
-  tools?: Array<unknown> | null;
-  tool_choice?: "none" | "auto" | null;
+  /** Functions that the client executes itself. Other types of tools are refused. */
+  tools?: Array<OpenAiResponseTool> | null;
+  tool_choice?: OpenAiToolChoice;
   /** How random the answer is. */
   temperature?: number | null;
   /** The model chooses among the likeliest tokens with this total probability. */
@@ -3161,6 +3369,8 @@ export interface OpenAiInputItem {
   type?:
     | "message"
     | "item_reference"
+    | "function_call"
+    | "function_call_output"
     | "reasoning"
     | "compaction"
     | "web_search_call"
@@ -3173,6 +3383,15 @@ export interface OpenAiInputItem {
   id?: string | null;
   role?: "user" | "assistant" | "system" | "developer" | null;
   content?: OpenAiContent;
+  /**
+   * Of a `function_call` or a `function_call_output`. The call of a result may be in the continued
+   * response.
+   */
+  call_id?: string | null;
+  name?: string | null;
+  /** JSON text. */
+  arguments?: string | null;
+  output?: OpenAiContent;
   [key: string]: unknown;
 }
 
@@ -3204,8 +3423,13 @@ export interface OpenAiResponse {
   temperature: number | null;
   /** The requested format. */
   text: OpenAiResponseText;
-  tool_choice: "auto";
-  tools: Array<unknown>;
+  /** As in the request. */
+  tool_choice: "none" | "auto" | "required" | OpenAiResponseTool_choice2;
+  /**
+   * The functions of the client, in the response to the request. Empty in a response that is
+   * retrieved.
+   */
+  tools: Array<OpenAiResponseToolsItem>;
   top_p: number | null;
   truncation: "disabled";
   usage: OpenAiResponseUsage | null;
@@ -3239,6 +3463,19 @@ export interface OpenAiResponseTextFormat {
   strict?: boolean;
 }
 
+export interface OpenAiResponseTool_choice2 {
+  type: "function";
+  name: string;
+}
+
+export interface OpenAiResponseToolsItem {
+  type: "function";
+  name: string;
+  description: string | null;
+  parameters: Record<string, unknown>;
+  strict: false;
+}
+
 /** The run's usage, in tokens. */
 export interface OpenAiResponseUsage {
   input_tokens: number;
@@ -3260,7 +3497,13 @@ export interface OpenAiResponseUsageOutput_tokens_details {
  * The message, or a tool call: `webSearch`, `codeExecution` and `knowledge` map to OpenAI's own
  * tools, all others are `mcp_call` items of the server `parley`.
  */
-export type OpenAiItem = OpenAiItem1 | OpenAiItem2 | OpenAiItem3 | OpenAiItem4 | OpenAiItem5;
+export type OpenAiItem =
+  | OpenAiItem1
+  | OpenAiItem2
+  | OpenAiItem3
+  | OpenAiItem4
+  | OpenAiItem5
+  | OpenAiItem6;
 
 export interface OpenAiItem1 {
   id: string;
@@ -3311,7 +3554,18 @@ export interface OpenAiItem4OutputsItem {
   logs: string;
 }
 
+/** A call that the client must make. */
 export interface OpenAiItem5 {
+  id: string;
+  type: "function_call";
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  call_id: string;
+  name: string;
+  /** JSON text. */
+  arguments: string;
+}
+
+export interface OpenAiItem6 {
   id: string;
   type: "mcp_call";
   status: "in_progress" | "completed" | "incomplete" | "failed";
@@ -3413,7 +3667,9 @@ export interface OpenAiResponseEventData {
     | "response.mcp_call.completed"
     | "response.mcp_call.failed"
     | "response.mcp_call_arguments.delta"
-    | "response.mcp_call_arguments.done";
+    | "response.mcp_call_arguments.done"
+    | "response.function_call_arguments.delta"
+    | "response.function_call_arguments.done";
   sequence_number: number;
   response?: OpenAiResponse;
   output_index?: number;
@@ -3427,6 +3683,7 @@ export interface OpenAiResponseEventData {
   text?: string;
   code?: string;
   arguments?: string;
+  name?: string;
   logprobs?: Array<unknown>;
   /** In an `error` event. */
   message?: string;
@@ -3855,17 +4112,23 @@ export type GetRunsAnswer = RunList | Run | Timeline;
 /** An event of `GET /api/runs`. */
 export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
 
-/** The query parameters of `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The query parameters of `POST /api/runs`: Cancel a run, decide its required action, or send
+ * results of tools.
+ */
 export interface PostRunsQuery {
   /** The run. */
   id: RunId;
   /** What to do with the run. */
-  action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon";
+  action: "cancel" | "approve" | "deny" | "happened" | "resend" | "abandon" | "tool-results";
   /** With a decision: the call to decide. */
   toolCallId?: string;
 }
 
-/** The headers of `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The headers of `POST /api/runs`: Cancel a run, decide its required action, or send results of
+ * tools.
+ */
 export interface PostRunsHeaders {
   /**
    * The organization to act in. Required with a user's key, optional with a login session; an
@@ -3874,7 +4137,15 @@ export interface PostRunsHeaders {
   "x-organization-id"?: OrganizationId;
 }
 
-/** The response to `POST /api/runs`: Cancel a run, or decide its required action. */
+/**
+ * The body of `POST /api/runs`: Cancel a run, decide its required action, or send results of tools.
+ */
+export type PostRunsBody = ToolResults;
+
+/**
+ * The response to `POST /api/runs`: Cancel a run, decide its required action, or send results of
+ * tools.
+ */
 export type PostRunsAnswer = Run;
 
 /**
@@ -4058,6 +4329,29 @@ export interface GetFilesHeaders {
 
 /** The response to `GET /api/files`: Download a file that a run made. */
 export type GetFilesAnswer = Bytes;
+
+/** The query parameters of `POST /api/files`: Upload a file to attach to a message. */
+export interface PostFilesQuery {
+  /** The file's name. Default: that of the form, or one that suits the type. */
+  name?: string;
+  /** The only session in which the file can be attached. The file is erased with it. */
+  sessionId?: SessionId;
+}
+
+/** The headers of `POST /api/files`: Upload a file to attach to a message. */
+export interface PostFilesHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /api/files`: Upload a file to attach to a message. */
+export type PostFilesBody = Bytes | FileForm;
+
+/** The response to `POST /api/files`: Upload a file to attach to a message. */
+export type PostFilesAnswer = UploadedFile;
 
 /** The query parameters of `GET /files`: Open a link to a file. */
 export interface OpenFileLinkQuery {

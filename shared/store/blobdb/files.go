@@ -203,11 +203,8 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
 	}
-	err = tx.GetContext(ctx, &now, `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
-		- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
-		  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
-		+ $4 * (SELECT count(*) FROM files WHERE org_id = $1) AS cost,
-		(SELECT count(*) FROM files WHERE run_id = $2 AND call_id = $3 AND org_id = $1) AS own`, held.OrganizationID, held.RunID, callID, fileCost)
+	err = tx.GetContext(ctx, &now, `SELECT (`+filesCost+`) AS cost,
+		(SELECT count(*) FROM files WHERE run_id = $3 AND call_id = $4 AND org_id = $1) AS own`, held.OrganizationID, fileCost, held.RunID, callID)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,8 @@ type openRow struct {
 }
 
 // openSelect reads open runs. A condition and a lock of o follow.
-const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
+const openSelect = `SELECT ` + rundb.RunColumns + `, ` + rundb.OpenAttachments + `,
+	o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
 
 // verdict decides how an open run ends.

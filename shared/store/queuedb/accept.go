@@ -45,6 +45,8 @@ type NewRun struct {
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
 	Previous       *string       // the run of the session that it continues; see below
+
+	Attachments []domain.Attachment // as in Input; for AsStored
 }
 
 // Size is the approximate number of bytes that the run adds to a statement.
@@ -373,7 +375,7 @@ func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
 			SessionID: r.SessionID, PreviousRunID: rundb.NamedRun(r.Previous),
 			Trigger:        domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
-			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
+			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created), Attachments: r.Attachments,
 		},
 	}
 	if r.AgentID != "" {

@@ -96,6 +96,7 @@ type RunRow struct {
 	RequiredAction []byte         `db:"required_action"` // set for open runs
 	PreviousRun    *string        `db:"previous_run"`    // see PreviousRun
 	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
+	Attachments    []byte         `db:"attachments"`     // as in the input of an open run; selected only for single runs
 }
 
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
@@ -103,6 +104,11 @@ const RunColumns = shortColumns + `, r.result`
 
 // PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is null or empty if there is none.
 const PreviousRun = `coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run`
+
+// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that have
+// attachments.
+const OpenAttachments = `CASE WHEN r.status IS NULL AND EXISTS (SELECT 1 FROM files f WHERE f.run_id = r.id AND f.call_id = '` +
+	domain.AttachmentCall + `' AND f.org_id = r.org_id) THEN r.input->'attachments' END AS attachments`
 
 // shortColumns are RunColumns without the result.
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
@@ -160,8 +166,11 @@ func (row RunRow) Stored() StoredRun {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
 
-	// The service itself has written the value. If it is unreadable, only the action is missing in
+	// The service itself has written the values. If one is unreadable, only that field is missing in
 	// the run object.
+	if row.Attachments != nil && json.Unmarshal(row.Attachments, &out.Run.Attachments) != nil {
+		out.Run.Attachments = nil
+	}
 	var action domain.RequiredAction
 	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
 		out.Run.RequiredAction = &action
@@ -194,7 +203,8 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		done, open = nil, 0
 		err := tx.GetContext(ctx, &row, `SELECT `+shortColumns+`, octet_length(r.result) AS result_bytes,
-			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result`+runFrom+
+			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
+			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err

@@ -43,8 +43,10 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	}
 
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
-		ended, err = closeSession(ctx, tx, found.Ref, last)
-		return err
+		if ended, err = closeSession(ctx, tx, found.Ref, last); err != nil {
+			return err
+		}
+		return blobdb.ForgetUploads(ctx, tx, name.OrganizationID, found.Principal, found.SessionID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)

@@ -18,6 +18,19 @@ type Turn struct {
 	Message string `db:"message"`
 	Answer  string `db:"answer"`
 	Earlier []byte `db:"earlier"` // the history that the run's request contained; see Brought
+	Files   []byte `db:"files"`   // the attachments of the message; see Attachments
+}
+
+// Attachments returns the attachments of the turn's message.
+func (t Turn) Attachments() ([]domain.Attachment, error) {
+	if t.Files == nil {
+		return nil, nil
+	}
+	var out []domain.Attachment
+	if err := json.Unmarshal(t.Files, &out); err != nil {
+		return nil, fmt.Errorf("reading attachments of a turn: %w", err)
+	}
+	return out, nil
 }
 
 // Brought returns the exchanges that the turn's request contained as earlier history.
@@ -56,15 +69,16 @@ const visitedBytes = 2 * historyBytes
 // size is read.
 const historyQuery = `WITH RECURSIVE path AS (
     SELECT $3::int AS seq, (SELECT r.previous_run FROM runs r WHERE r.session_ref = $2 AND r.seq = $3 AND r.org_id = $1) AS previous,
-      0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer
+      0 AS turns, 0 AS steps, 0::bigint AS bytes, 0::bigint AS visited, ''::text AS message, NULL::json AS earlier, NULL::text AS answer,
+      NULL::json AS files
   UNION ALL
     SELECT r.seq, r.previous_run, p.turns + (r.answer IS NOT NULL)::int, p.steps + 1,
       p.bytes + octet_length(r.message) + coalesce(octet_length(r.answer), 0) + coalesce(octet_length(r.earlier::text), 0),
       p.visited + r.size,
-      r.message, r.earlier, r.answer
+      r.message, r.earlier, r.answer, r.files
     FROM path p CROSS JOIN LATERAL (
       SELECT r.seq, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
-        r.input->'history' AS earlier, pg_column_size(r.input) AS size
+        r.input->'history' AS earlier, CASE WHEN t.answer IS NOT NULL THEN r.input->'attachments' END AS files, pg_column_size(r.input) AS size
       FROM runs r LEFT JOIN heard h ON h.run_id = r.id CROSS JOIN LATERAL (
         SELECT CASE WHEN h.run_id IS NOT NULL AND r.result IS NOT NULL THEN coalesce(nullif(h.text, ''), $5)
           WHEN r.status = 'completed' THEN r.answer END AS answer OFFSET 0) t
@@ -73,8 +87,8 @@ const historyQuery = `WITH RECURSIVE path AS (
         ELSE (SELECT q.seq FROM runs q WHERE q.id = p.previous AND q.session_ref = $2 AND q.seq < p.seq) END) r
     WHERE p.turns < $4 AND p.steps < $8 AND p.bytes <= $6 AND p.visited <= $9)
 SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
-  CASE WHEN total <= $7 THEN coalesce(answer, '') ELSE '' END AS answer, total
-FROM (SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM path
+  CASE WHEN total <= $7 THEN coalesce(answer, '') ELSE '' END AS answer, CASE WHEN total <= $7 THEN files END AS files, total
+FROM (SELECT seq, message, earlier, answer, files, max(bytes) OVER () AS total FROM path
   WHERE (answer IS NOT NULL OR earlier IS NOT NULL) AND bytes <= $6) fitting
 ORDER BY seq`
 

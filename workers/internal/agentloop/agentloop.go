@@ -24,6 +24,7 @@ type Input struct {
 	Client       *ClientTools   // nil for none
 	Contract     *Contract      // the form of the answer; nil: text
 	Settings     domain.ModelSettings
+	Attachments  []llm.Attachment // sent with the message; their passages have no numbers yet
 	Limits       Limits
 	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
 }
@@ -152,6 +153,9 @@ func New(cfg Config) *Loop {
 // is an *Error or a *Parked, or wraps ctx's cause or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	r := newRun(l, &in, journal, events)
+	if err := r.begin(ctx); err != nil {
+		return r.out, err
+	}
 	steps, err := journal.Load(ctx)
 	if err != nil {
 		return r.out, wrap("loading steps", err)

@@ -91,5 +91,7 @@ func HistoryBudget(in Input) int {
 	for _, m := range in.Rounds {
 		used += m.Size()
 	}
+	message := llm.Message{Attachments: in.Attachments}
+	used += message.Size()
 	return max(size-size/4-llm.EstimateTokens(used)-2*tokensPerMessage, 0)
 }

@@ -94,7 +94,7 @@ func (r *run) budgetLeft() (int64, error) {
 // brackets are ordinary text, and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
-	if r.cites && r.in.Contract == nil {
+	if r.cites() && r.in.Contract == nil {
 		r.filter = newFilter(r.citationCheck(), r.show)
 	}
 }
@@ -143,7 +143,7 @@ func (r *run) request(left int64) llm.Request {
 	}
 	var output json.RawMessage
 	if r.in.Contract != nil {
-		output = r.in.Contract.requestSchema(r.cites)
+		output = r.in.Contract.requestSchema(r.cites())
 	}
 	choice := ""
 	if r.in.Client != nil && r.out.Turns == 0 {

@@ -129,7 +129,7 @@ func compact(raw []byte) json.RawMessage {
 // not, the model is asked once more: again is true, and the prompt contains the problems. The
 // rejected answer is not recorded, so a worker that continues the run asks from the beginning.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
-	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites))
+	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
 		if r.repaired {
 			r.countTurn(t)

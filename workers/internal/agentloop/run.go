@@ -48,7 +48,7 @@ type run struct {
 	excess   int            // number of pending calls above the turn's limit, the last ones before those of the client
 	theirs   int            // number of pending calls, at the end, that the client makes
 	calls    int            // calls made, or to be made, by the turns so far
-	cites    bool           // the agent has own tools, which may give sources
+	ownTools bool           // the agent has tools, which may give sources
 
 	clientCalls int // calls of the turns so far that the client makes
 	sources     []domain.Citation
@@ -58,6 +58,7 @@ type run struct {
 	bytes       int64           // bytes written by model and tools
 	result      int64           // bytes of the answer, its citations and the tool calls in the run object
 
+	attached bool // a message of the prompt has attachments
 	repaired bool // the model was asked to correct an answer that does not match the contract
 	rejected int  // index in messages of that answer
 	valid    bool // the answer matches the contract; before that, no text is shown
@@ -87,7 +88,7 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 		r.messages = append(r.messages, t.Messages...)
 	}
 	r.own = len(r.messages)
-	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data})
+	r.messages = append(r.messages, llm.Message{Role: llm.RoleUser, Text: in.Message, Data: in.Data, Attachments: in.Attachments})
 	for _, m := range in.Rounds {
 		r.messages = append(r.messages, m)
 		if m.Result != nil {
@@ -100,13 +101,12 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 		r.tools = append(r.tools, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
 
-	r.cites = len(r.tools) > 0
+	r.ownTools = len(r.tools) > 0
 	r.tools = append(r.tools, in.Client.specs()...)
 
 	// A run that fails before the first answer reports the model that it would have called.
 	r.out.Usage.Model = in.Model.Info().Name
 	r.out.OmittedTurns = in.OmittedTurns
-	r.setSystem()
 	return r
 }
 
@@ -121,16 +121,16 @@ func (r *run) setSystem() {
 	}
 
 	// Each rule is added only if it can apply, because every prompt pays for its tokens.
-	if len(r.tools) > 0 || len(r.in.Data) > 0 {
+	if len(r.tools) > 0 || len(r.in.Data) > 0 || r.attached {
 		add(untrustedRule)
 	}
 	switch {
-	case r.in.Contract == nil && r.cites:
+	case r.in.Contract == nil && r.cites():
 		add(citeRule)
 	case r.in.Contract != nil:
 		add(contractRule)
 	}
-	if r.in.Contract != nil && r.cites {
+	if r.in.Contract != nil && r.cites() {
 		add(envelopeRule)
 	}
 	if r.out.OmittedTurns > 0 {

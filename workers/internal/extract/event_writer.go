@@ -63,3 +63,16 @@ func (w *eventWriter) flush() error {
 	defer w.mu.Unlock()
 	return w.out.Flush()
 }
+
+// image writes the head of a converted image and then its bytes, as the last output.
+func (w *eventWriter) image(head imageHead, content []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.lines.Encode(head); err != nil {
+		return fmt.Errorf("writing an image: %w", err)
+	}
+	if _, err := w.out.Write(content); err != nil {
+		return fmt.Errorf("writing an image: %w", err)
+	}
+	return w.out.Flush()
+}

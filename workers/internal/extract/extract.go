@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -66,42 +67,52 @@ func (e *Extractor) Close() error { return e.program.close() }
 // error is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
 	l = l.forContent(d.Content)
-	box, err := e.start(ctx, d, l)
+	var info document.Info
+	err := e.run(ctx, d, order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}, func(out io.Reader) (err error) {
+		info, err = newChecker(l).follow(out, each)
+		return err
+	})
+	if err != nil {
+		return document.Info{}, err
+	}
+	return info, nil
+}
+
+// run starts a reader with an order and passes its output to read. When run returns, no process is
+// left in the sandbox.
+func (e *Extractor) run(ctx context.Context, d Document, o order, read func(out io.Reader) error) error {
+	box, err := e.start(ctx, d, o)
 	if ctx.Err() != nil {
-		return document.Info{}, fmt.Errorf("reading a document: %w", context.Cause(ctx))
+		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return document.Info{}, e.startFailure(err)
+		return e.startFailure(err)
 	}
 
 	if d.OnCPUTime != nil {
 		box = meteredBox{Box: box, spent: d.OnCPUTime}
 	}
 
-	r := &readerRun{box: box, limits: l}
+	r := &readerRun{box: box, limits: o.Limits}
 	if d.Short {
-		r.limits.CPU = min(l.CPU, shortCPU)
+		r.limits.CPU = min(o.Limits.CPU, shortCPU)
 	}
 
-	info, err := r.follow(ctx, each)
+	err = r.follow(ctx, read)
 	_, _ = box.Usage() // reports the total to OnCPUTime
-	if err == nil {
-		return info, nil
-	}
-
 	if own, is := errors.AsType[*readerError](err); is {
-		return document.Info{}, e.explain(ctx, r, own)
+		return e.explain(ctx, r, own)
 	}
-	return document.Info{}, err
+	return err
 }
 
 // start starts a reader in a sandbox.
-func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Box, error) {
+func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box, error) {
 	program, err := e.program.path()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR})
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
@@ -110,7 +121,7 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
-		Limits: sandboxLimits(l),
+		Limits: sandboxLimits(o.Limits),
 
 		GivesWay: true,
 	})
@@ -201,9 +212,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
-// follow processes the reader's output until its final event or an invalid event. When follow
-// returns, no process is left in the sandbox.
-func (r *readerRun) follow(ctx context.Context, each func(document.Event) error) (document.Info, error) {
+// follow passes the reader's output to read. When follow returns, no process is left in the sandbox.
+func (r *readerRun) follow(ctx context.Context, read func(out io.Reader) error) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
@@ -217,7 +227,7 @@ func (r *readerRun) follow(ctx context.Context, each func(document.Event) error)
 		}
 	})
 
-	return newChecker(r.limits).follow(r.box.Stdout(), each)
+	return read(r.box.Stdout())
 }
 
 // kill kills the reader because it exceeded a limit. Only the first limit is recorded.

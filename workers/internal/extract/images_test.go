@@ -19,8 +19,8 @@ import (
 
 const imaged = "The harbour master counted forty barrels"
 
-// image returns a page that consists of an image of text.
-func image(t *testing.T, lines ...string) pdftest.Page {
+// imagePage returns a page that consists of an image of text.
+func imagePage(t *testing.T, lines ...string) pdftest.Page {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "text.pdf")
@@ -47,14 +47,14 @@ func image(t *testing.T, lines ...string) pdftest.Page {
 func TestImagesWithoutTesseract(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{NoOCR: true})
-	failure := fails(t, e, pdftest.Pages(image(t, imaged), image(t, imaged)).Bytes(), Limits{})
+	failure := fails(t, e, pdftest.Pages(imagePage(t, imaged), imagePage(t, imaged)).Bytes(), Limits{})
 	if failure.Code != document.NoOCR || failure.Retry || !strings.Contains(failure.Message, "tesseract-ocr") {
 		t.Errorf("got %+v", failure)
 	}
 	if failure := fails(t, e, pdftest.Pages(pdftest.Page{}, pdftest.Page{}).Bytes(), Limits{}); failure.Code != document.NoText {
 		t.Errorf("blank pages: %+v", failure)
 	}
-	mixed := pdftest.Pages(pdftest.Text(12, "Some words stand here."), image(t, imaged), pdftest.Page{}, image(t, imaged), image(t, imaged))
+	mixed := pdftest.Pages(pdftest.Text(12, "Some words stand here."), imagePage(t, imaged), pdftest.Page{}, imagePage(t, imaged), imagePage(t, imaged))
 	d, err := read(t.Context(), e, mixed.Bytes(), Limits{})
 	if err != nil || len(d.blocks) != 1 || len(d.done) != 5 {
 		t.Fatalf("%+v, %v", d, err)
@@ -77,7 +77,7 @@ func TestImagesWithTesseract(t *testing.T) {
 	t.Parallel()
 	needTesseract(t)
 	e := open(t, Config{})
-	mixed := pdftest.Pages(pdftest.Text(12, "Some words stand here."), image(t, imaged, "and wrote the number down."), pdftest.Page{})
+	mixed := pdftest.Pages(pdftest.Text(12, "Some words stand here."), imagePage(t, imaged, "and wrote the number down."), pdftest.Page{})
 	d, err := read(t.Context(), e, mixed.Bytes(), Limits{})
 	if err != nil || len(d.blocks) < 2 || len(d.done) != 3 {
 		t.Fatalf("%+v, %v", d, err)
@@ -94,7 +94,7 @@ func TestImagesWithTesseract(t *testing.T) {
 	if !slices.Equal(d.info.Notes, want) {
 		t.Errorf("notes: %q", d.info.Notes)
 	}
-	only, err := read(t.Context(), e, pdftest.Pages(image(t, imaged)).Bytes(), Limits{})
+	only, err := read(t.Context(), e, pdftest.Pages(imagePage(t, imaged)).Bytes(), Limits{})
 	if err != nil || len(only.blocks) != 1 || only.blocks[0].Text != imaged {
 		t.Errorf("only an image: %+v, %v", only, err)
 	}
@@ -107,7 +107,7 @@ func TestImagesWithTesseract(t *testing.T) {
 func TestImagesForWhichThereIsNoTimeAreNoted(t *testing.T) {
 	t.Parallel()
 	needTesseract(t)
-	pages := slices.Repeat([]pdftest.Page{image(t, imaged, imaged, imaged)}, 20)
+	pages := slices.Repeat([]pdftest.Page{imagePage(t, imaged, imaged, imaged)}, 20)
 	d, err := read(t.Context(), open(t, Config{}), pdftest.Pages(pages...).Bytes(), Limits{CPU: 6 * time.Second})
 	if err != nil || len(d.done) != 20 || len(d.blocks) == 0 || len(d.info.Notes) != 2 {
 		t.Fatalf("%d pages, %+v, %v", len(d.done), d.info, err)

@@ -53,6 +53,9 @@ func runReader() error {
 	if err := w.greet(); err != nil {
 		return err
 	}
+	if o.Image {
+		return convertImage(o, content, w)
+	}
 	info, err := parseDocument(o, content, w.write)
 	if err == nil {
 		return w.last(document.Event{End: &info})

@@ -64,6 +64,7 @@ type order struct {
 	MIMEType string `json:"mimeType"`
 	Limits   Limits `json:"limits"`
 	NoOCR    bool   `json:"noOcr"`
+	Image    bool   `json:"image,omitempty"` // convert the content, an image, instead of reading a document
 }
 
 // limitReached returns the failure for a document that exceeded a limit, such as "memory".

@@ -68,6 +68,8 @@ type Message struct {
 	// returned unchanged. Only the model that wrote it can read it, and some models reject a tool
 	// result without it.
 	Thinking json.RawMessage `json:"thinking,omitempty"`
+	// Attachments belong to a user message. They are not stored with it.
+	Attachments []Attachment `json:"-"`
 }
 
 // ToolCall is a model's request to call a tool. Arguments is a JSON object. If the model wrote

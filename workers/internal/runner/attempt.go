@@ -41,6 +41,7 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, 
 	defer r.inputs.leave(room)
 
 	in, err := r.input(ctx, a, turns)
+	defer func() { r.images.leave(a.imageRoom) }()
 	if err != nil {
 		return agentloop.Output{}, err
 	}
@@ -54,6 +55,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	if err != nil {
 		return agentloop.Input{}, err
 	}
+	a.attachments = asked.Attachments
 
 	// The run's row pins the version, so all attempts of a run use the same configuration.
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
@@ -70,10 +72,11 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
 
-	tools, err := r.tools.For(ctx, toolset.Run{
+	run := toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
 		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
-	}, cfg.Tools)
+	}
+	tools, err := r.tools.For(ctx, run, cfg.Tools)
 	if err != nil {
 		return agentloop.Input{}, asRetry(err)
 	}
@@ -98,13 +101,20 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	}
 
 	// The history is selected last: its budget depends on the prompt and the tools.
-	history, rounds, err := r.historyFor(ctx, a, turns, &asked)
+	past, err := r.conversation(ctx, a, turns, &asked)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
+	earlier, err := earlierAttachments(turns, past.own)
+	if err != nil {
+		return agentloop.Input{}, err
+	}
+	if a.imageRoom, err = r.attach(ctx, a, run, &in, asked.Attachments, earlier, past.turns); err != nil {
+		return agentloop.Input{}, err
+	}
 
-	in.Rounds = rounds
-	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
+	in.Rounds = past.rounds
+	in.History, in.OmittedTurns = agentloop.Fit(past.turns, agentloop.HistoryBudget(in))
 	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
 	return in, nil
 }

@@ -25,6 +25,7 @@ import (
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
 	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/attachment"
 	"parley/workers/internal/toolset"
 )
 
@@ -202,6 +203,10 @@ func (s *testEnv) Model(name string) (llm.Model, error) {
 
 // unbudgeted is an organization without budgets.
 type unbudgeted struct{ Budgets }
+
+func (*testEnv) PrepareAttachment(context.Context, toolset.Run, attachment.Arguments) error {
+	return errors.New("no attachment was sent")
+}
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 

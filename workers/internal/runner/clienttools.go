@@ -65,21 +65,28 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 	return results, known, nil
 }
 
-// historyFor returns the exchanges that precede the message, oldest first, and the rounds after it.
-// Each earlier turn of the session follows the history that its request supplied. The history of the
-// current request comes last.
-func (r *Runner) historyFor(
-	ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input,
-) (history []agentloop.Turn, rounds []llm.Message, err error) {
+// conversation is what a run continues.
+type conversation struct {
+	turns  []agentloop.Turn // the exchanges before the message, oldest first
+	own    []int            // for each turn of the session the index of its exchange in turns; negative: it has none
+	rounds []llm.Message    // the calls and results after the message
+}
+
+// conversation returns what the run continues. Each earlier turn of the session follows the history
+// that its request supplied. The history of the current request comes last.
+func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*conversation, error) {
 	var exchanges []domain.Exchange
-	for _, t := range turns {
+	own := make([]int, len(turns))
+	for i, t := range turns {
 		brought, err := t.Brought()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		earlier, open := (&domain.Input{History: brought}).OpenRounds()
 		exchanges = append(exchanges, earlier...)
+		own[i] = -1
 		if t.Answer != "" {
+			own[i] = len(exchanges)
 			exchanges = append(exchanges, domain.Exchange{Message: t.Message, Rounds: open, Answer: t.Answer})
 		}
 	}
@@ -87,14 +94,14 @@ func (r *Runner) historyFor(
 	exchanges = append(exchanges, earlier...)
 	steps, err := r.namedSteps(ctx, a, append(exchanges, domain.Exchange{Rounds: open}))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
-	history = make([]agentloop.Turn, len(exchanges))
+	history := make([]agentloop.Turn, len(exchanges))
 	for i, e := range exchanges {
 		history[i] = suppliedTurn(e, steps)
 	}
-	return history, roundMessages(open, steps), nil
+	return &conversation{turns: history, own: own, rounds: roundMessages(open, steps)}, nil
 }
 
 // suppliedTurn converts an exchange.

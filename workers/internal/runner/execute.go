@@ -35,6 +35,9 @@ type attempt struct {
 	warnings      []domain.RunWarning
 	appendSources bool
 	settings      domain.ModelSettings
+
+	attachments []domain.Attachment // of the request; input sets them
+	imageRoom   *inputTurn          // reserved for images in the prompt; nil: none
 }
 
 // now returns the database's current time.
@@ -453,6 +456,7 @@ func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
 	run.Settings = a.settings.Pointer()
+	run.Attachments = a.attachments
 	if status == domain.RunCompleted {
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text, Data: out.Data}, out.Citations
 		run.FinishReason = finishReason(out.StopReason)

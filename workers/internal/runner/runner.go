@@ -22,6 +22,7 @@ import (
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/configs"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/tool/attachment"
 	"parley/workers/internal/toolset"
 )
 
@@ -130,6 +131,9 @@ type ClientCalls interface {
 // Toolsets resolves the tools of a run.
 type Toolsets interface {
 	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
+
+	// PrepareAttachment fails with a *tool.Error that is not retryable if the attachment cannot be used.
+	PrepareAttachment(ctx context.Context, run toolset.Run, args attachment.Arguments) error
 }
 
 // Bus receives job messages and cancellations, and publishes job messages, events and results.
@@ -202,6 +206,9 @@ type Runner struct {
 	held    *heldRuns
 	configs *configs.Cache
 	inputs  *inputs
+	images  *inputs // limits the memory for images in prompts
+
+	attachments Attachments
 	// database is open while the database answers.
 	database *gate
 	metrics  *metrics
@@ -220,12 +227,15 @@ type Deps struct {
 	Clients  ClientCalls
 	Tools    Toolsets
 	Budgets  Budgets
-	Bus      Bus
-	Changes  Changes
-	Models   *llm.Registry   // resolves the models of agents
-	Tracer   *tracing.Tracer // nil: runs are not traced
-	Metrics  prometheus.Registerer
-	Log      zerolog.Logger
+
+	Attachments Attachments
+
+	Bus     Bus
+	Changes Changes
+	Models  *llm.Registry   // resolves the models of agents
+	Tracer  *tracing.Tracer // nil: runs are not traced
+	Metrics prometheus.Registerer
+	Log     zerolog.Logger
 }
 
 // New creates a runner.
@@ -243,8 +253,9 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		held:      &heldRuns{runs: map[string]*heldRun{}},
 		configs:   configs.New(deps.Records),
 		inputs:    newInputs(),
-		database:  newGate(),
-		epoch:     time.Now(),
+		images:    newInputs(), attachments: deps.Attachments,
+		database: newGate(),
+		epoch:    time.Now(),
 	}
 
 	// A full queue rejects requests, so each queue has room for twice the number of attempts.

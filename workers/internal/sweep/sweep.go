@@ -325,7 +325,7 @@ func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
 		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast,
-		s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
+		s.store.Blobs.PruneUploads, s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
 		s.store.Notifications.PruneNotifications,
 	} {
 		for n := maxBatch; n == maxBatch; {

@@ -68,6 +68,8 @@ func enabled(kind string, tools domain.Tools) bool {
 		return tools.MCP != nil && tools.MCP.Enabled
 	case contract.ToolKnowledge:
 		return tools.Knowledge != nil && tools.Knowledge.Enabled
+	case contract.ToolAttachment:
+		return true // part of each agent; it reads only the run's own files
 	default:
 		return false
 	}
@@ -78,7 +80,7 @@ func enabled(kind string, tools domain.Tools) bool {
 // trusted. A tool that the configuration does not mention is not repeatable.
 func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
-	case contract.ToolWebSearch, contract.ToolKnowledge:
+	case contract.ToolWebSearch, contract.ToolKnowledge, contract.ToolAttachment:
 		return true
 	case contract.ToolCodeExecution:
 		return true // code reaches nothing outside of the sandbox and always starts with the same files

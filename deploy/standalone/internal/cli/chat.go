@@ -30,6 +30,7 @@ type Chat struct {
 	Service
 	Output
 	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
+	Attach  []string `name:"attach" placeholder:"FILE" help:"Image or document to send with the first message; repeatable."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
 	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
 }
@@ -74,6 +75,9 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	}
 
 	talk.con = con
+	if talk.attached, err = upload(ctx, service, talk.session, c.Attach); err != nil {
+		return c.explain(err)
+	}
 	if message == "" && con.Typed() {
 		return c.explain(talk.loop(ctx))
 	}
@@ -140,6 +144,7 @@ type talk struct {
 	target     string
 	session    string
 	output     Output
+	attached   []parley.NewAttachment // to send with the next message
 	json, demo bool
 }
 
@@ -198,6 +203,9 @@ func (t *talk) say(ctx context.Context, message string) error {
 	body := map[string]any{"sessionId": t.session, "message": message, "stream": true}
 	if err := t.output.addTo(body); err != nil {
 		return err
+	}
+	if len(t.attached) > 0 {
+		body["attachments"], t.attached = t.attached, nil
 	}
 	request.Body = body
 

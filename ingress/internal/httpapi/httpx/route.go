@@ -18,6 +18,7 @@ type Route struct {
 	Role   domain.Role // the minimum role of a member
 	Late   bool        // the handler counts the request itself, after it has looked for a replay
 	Forms  bool        // the body may be a form that contains files
+	Raw    bool        // the body may have any media type
 	NoBody bool        // a POST or PUT without a body; no DELETE has one
 	Person bool        // closed to organization keys
 	Login  bool        // login sessions only

@@ -26,7 +26,8 @@ func CheckMessage(found *Problems, field, message string) {
 type OptionsBody struct {
 	Output Optional[OutputBody] `json:"output"`
 	SettingsBody
-	Tools Optional[[]ClientToolBody] `json:"tools"`
+	Tools       Optional[[]ClientToolBody] `json:"tools"`
+	Attachments Optional[[]AttachmentBody] `json:"attachments"`
 }
 
 // Options checks the fields and returns what they ask for.

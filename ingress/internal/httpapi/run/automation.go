@@ -57,7 +57,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
-	s.Options = body.Options(found)
+	s.Options, s.Attachments = body.Options(found), body.AskedAttachments(found)
 	if body.SessionID.Set {
 		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
 	}

@@ -64,7 +64,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
-		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
+		Attachments: body.AskedAttachments(found),
+		Key:         httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
 	// Keys of different targets and principals do not collide, because the scope contains both.

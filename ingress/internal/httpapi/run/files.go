@@ -18,12 +18,12 @@ import (
 
 const (
 
-	// FileCaching is the Cache-Control header of files. The content with an id never changes, but
+	// FileCaching is the Cache-Control header of files that programs made. Their content never changes, but
 	// the permission to read it may.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 
-	// linkCaching is the Cache-Control header of files that a link opens. Browsers ask again each
-	// time, so that an erased file is no longer shown.
+	// linkCaching is the Cache-Control header of attachments, and of files that a link opens. Browsers ask
+	// again each time, so that an erased file is no longer shown.
 	linkCaching = "private, no-cache, no-transform"
 )
 
@@ -68,7 +68,11 @@ func (h Files) Send(c *gin.Context, fileID string) {
 	}
 	defer func() { _ = content.Close() }() // read only: nothing can be lost
 
-	transfer.SendFile(c, file, FileCaching, content, slot, h.SessionCheck(c))
+	caching := FileCaching
+	if file.CallID == domain.AttachmentCall {
+		caching = linkCaching // the run's worker replaces an image by its converted form
+	}
+	transfer.SendFile(c, file, caching, content, slot, h.SessionCheck(c))
 }
 
 // OpenLink handles GET /files?token=: the content of a file that a run created, for anyone who has
@@ -124,6 +128,10 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		return file, nil, err
 	}
 
+	if file.RunID == "" { // an upload that no run has yet
+		_ = content.Close() // read only: nothing can be lost
+		return file, nil, errNoFile()
+	}
 	run, err := find(file.RunID)
 	if err == nil && run.Erased {
 		err = errNoFile()

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/attach"
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
@@ -46,6 +47,8 @@ type Deps struct {
 	Secrets          *secrets.Box
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
+	Uploads          *transfer.Limiter
+	Files            *attach.Files
 	Links            *filelink.Links
 	Auth             *auth.Resolver // determines the addresses of clients without a credential
 	Log              zerolog.Logger
@@ -103,6 +106,10 @@ func (h *Handler) Routes() []httpx.Route {
 
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: files.getSource},
 		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(files.find, id.File), Handle: files.get},
+		{
+			Method: "POST", Path: "/api/files", Need: auth.NeedUser, Role: member, Forms: true, Raw: true,
+			List: httpx.Params{"name", "sessionId"}, Handle: files.upload,
+		},
 	}
 }
 

@@ -19,6 +19,7 @@ from .types import (
     ImportedEndpoints,
     ModelSetting,
     ModelSettings,
+    NewAttachment,
     OpenApiImport,
     OutputOptions,
     OutputSchema,
@@ -152,6 +153,7 @@ class Chat(Group):
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
         tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -162,9 +164,10 @@ class Chat(Group):
         `session_id` form a chat. By default each message has its own session. After `timeout`
         seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
         `settings` take precedence over the agent's; None means the model's default.
-        `tools` are executed by this program; see `runs.submit_tool_results`.
+        `tools` are executed by this program; see `runs.submit_tool_results`. `attachments` are images and
+        documents beside the message; see `files.upload`.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, stream=False)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, attachments, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
 
     def parse(
@@ -197,13 +200,14 @@ class Chat(Group):
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
         tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
         """Return the events of a message's run.
 
         The message is sent when the stream is first read.
         """
-        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, stream=True)
+        request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, attachments, stream=True)
         return self._client.runs._events(request)
 
     def _request(
@@ -216,6 +220,7 @@ class Chat(Group):
         output: OutputOptions | None,
         settings: ModelSettings | None = None,
         tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         *,
         stream: bool,
     ) -> Request:
@@ -228,9 +233,8 @@ class Chat(Group):
             if len(key) > 124:
                 raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
-        given = list(tools) if tools else None
-        body = {"sessionId": session_id, "message": message, "output": output, "tools": given, "stream": stream or None}
-        body = with_settings(body, settings)
+        lists = {"tools": list(tools) if tools else None, "attachments": list(attachments) if attachments else None}
+        body = with_settings({"sessionId": session_id, "message": message, "output": output, "stream": stream or None, **lists}, settings)
         query = {"action": "chat", "id": agent_id, "template": template_id}
         return json_request("POST", "/api/agents", query, body, {"Idempotency-Key": key}, nulls=True)
 

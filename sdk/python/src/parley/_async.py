@@ -9,7 +9,7 @@ import asyncio
 import functools
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -23,7 +23,7 @@ from ._knowledge import Knowledge
 from ._resources import Budgets, Files, Hooks, Keys, Notifications, Sessions, Sources, UsageReports
 from ._runs import Automations, Runs
 from ._transport import CURRENT, Call
-from .types import ModelSettings, OutputOptions, Run, RunEvent
+from .types import ClientTool, ModelSettings, NewAttachment, OutputOptions, Run, RunEvent
 
 _T = TypeVar("_T")
 _G = TypeVar("_G", bound=Group)
@@ -273,6 +273,8 @@ class AsyncChat(AsyncGroup[Chat]):
         session_id: str | None = None,
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -289,6 +291,8 @@ class AsyncChat(AsyncGroup[Chat]):
                 session_id=session_id,
                 settings=settings,
                 output=output,
+                tools=tools,
+                attachments=attachments,
                 idempotency_key=idempotency_key,
                 wait=wait,
                 timeout=timeout,
@@ -304,6 +308,8 @@ class AsyncChat(AsyncGroup[Chat]):
         session_id: str | None = None,
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncStream:
         """Return the events of a message's run.
@@ -317,6 +323,8 @@ class AsyncChat(AsyncGroup[Chat]):
             session_id=session_id,
             output=output,
             settings=settings,
+            tools=tools,
+            attachments=attachments,
             idempotency_key=idempotency_key,
         )
         return AsyncStream(self._workers, stream)
@@ -373,6 +381,7 @@ class AsyncSessions(AsyncGroup[Sessions]):
 class AsyncFiles(AsyncGroup[Files]):
     """The files that runs made."""
 
+    upload = _Call(Files.upload)
     download = _Call(Files.download)
 
 

@@ -34,6 +34,7 @@ from .types import (
     SessionWithMessages,
     Source,
     TakenDelivery,
+    UploadedFile,
     UsageReport,
 )
 
@@ -73,7 +74,15 @@ class Sessions(Group):
 
 
 class Files(Group):
-    """The files that runs made."""
+    """The files that runs made, and uploads for messages."""
+
+    def upload(
+        self, file: bytes, *, name: str | None = None, mime_type: str | None = None, session_id: str | None = None
+    ) -> UploadedFile:
+        """Store an image or a document for the `attachments` of a message."""
+        headers = {"Content-Type": mime_type or "application/octet-stream"}
+        query = {"name": name, "sessionId": session_id}
+        return self._http.call(UploadedFile, Request("POST", "/api/files", query, headers, file))
 
     def download(self, file_id: str) -> bytes:
         """Download a file by its id in the `output["files"]` of a tool call."""

@@ -15,7 +15,7 @@ from ._output import json_schema, parsed
 from ._reading import Page, Stream
 from ._requests import json_request, with_settings
 from ._transport import Request
-from .types import Automation, ModelSettings, OutputOptions, Run, RunSummary, RunStatus, Timeline, ToolResult
+from .types import Automation, ClientTool, ModelSettings, NewAttachment, OutputOptions, Run, RunSummary, RunStatus, Timeline, ToolResult
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
 """The decisions that a person can make about a run that is `requires_action`."""
@@ -39,6 +39,8 @@ class Automations(Group):
         session_id: str | None = None,
         output: OutputOptions | None = None,
         settings: ModelSettings | None = None,
+        tools: Sequence[ClientTool] | None = None,
+        attachments: Sequence[NewAttachment] | None = None,
         idempotency_key: str | None = None,
         wait: bool = True,
         timeout: float | None = None,
@@ -50,12 +52,14 @@ class Automations(Group):
         `idempotency_key` and payload, from any process, return the same run. The default is a new
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         `output` is the form of the answer. `settings` take precedence over the agent's; None means
-        the model's default.
+        the model's default. `tools` are executed by this program; see `runs.submit_tool_results`.
+        `attachments` are images and documents beside the message; see `files.upload`.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
         body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id, "output": output}
+        body["tools"], body["attachments"] = list(tools) if tools else None, list(attachments) if attachments else None
         body = with_settings(body, settings)
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):

@@ -27,6 +27,7 @@ __all__ = [
     "AnswerInvitationQuery",
     "AnsweredInvitation",
     "Approval",
+    "Attachment",
     "Automation",
     "AutomationLastRun",
     "AutomationList",
@@ -52,6 +53,8 @@ __all__ = [
     "Citation",
     "CitationAddedEvent",
     "CitationAddedEventData",
+    "ClientCall",
+    "ClientTool",
     "CodeExecution",
     "CodeExecutionChange",
     "CodeOutput",
@@ -136,6 +139,7 @@ __all__ = [
     "FallbackModels",
     "FieldError",
     "FieldErrorCode",
+    "FileForm",
     "FileId",
     "FinishOidcQuery",
     "FinishReason",
@@ -279,6 +283,7 @@ __all__ = [
     "ModelSettings",
     "Name",
     "NewAgent",
+    "NewAttachment",
     "NewBudget",
     "NewDocument",
     "NewHook",
@@ -317,6 +322,7 @@ __all__ = [
     "OpenAiContent3Item",
     "OpenAiError",
     "OpenAiErrorError",
+    "OpenAiFunction",
     "OpenAiInputItem",
     "OpenAiItem",
     "OpenAiItem1",
@@ -327,6 +333,7 @@ __all__ = [
     "OpenAiItem4",
     "OpenAiItem4OutputsItem",
     "OpenAiItem5",
+    "OpenAiItem6",
     "OpenAiMessage",
     "OpenAiModel",
     "OpenAiModelList",
@@ -345,6 +352,9 @@ __all__ = [
     "OpenAiResponseRequestTextFormat",
     "OpenAiResponseText",
     "OpenAiResponseTextFormat",
+    "OpenAiResponseTool",
+    "OpenAiResponseTool_choice2",
+    "OpenAiResponseToolsItem",
     "OpenAiResponseUsage",
     "OpenAiResponseUsageInput_tokens_details",
     "OpenAiResponseUsageOutput_tokens_details",
@@ -354,6 +364,12 @@ __all__ = [
     "OpenAiTextAnnotation1",
     "OpenAiTextAnnotation2",
     "OpenAiTextAnnotation3",
+    "OpenAiTool",
+    "OpenAiToolCall",
+    "OpenAiToolCallFunction",
+    "OpenAiToolChoice",
+    "OpenAiToolChoice2",
+    "OpenAiToolChoice2Function",
     "OpenAiUsage",
     "OpenApiDocument",
     "OpenApiImport",
@@ -390,6 +406,10 @@ __all__ = [
     "PostDeliveriesAnswer",
     "PostDeliveriesHeaders",
     "PostDeliveriesQuery",
+    "PostFilesAnswer",
+    "PostFilesBody",
+    "PostFilesHeaders",
+    "PostFilesQuery",
     "PostHooksAnswer",
     "PostHooksBody",
     "PostHooksHeaders",
@@ -421,6 +441,7 @@ __all__ = [
     "PostOrganizationsBody",
     "PostOrganizationsHeaders",
     "PostRunsAnswer",
+    "PostRunsBody",
     "PostRunsHeaders",
     "PostRunsQuery",
     "Problem",
@@ -521,6 +542,8 @@ __all__ = [
     "ToolEvent",
     "ToolEventData",
     "ToolName",
+    "ToolResult",
+    "ToolResults",
     "Tools",
     "ToolsChange",
     "ToolsChangeHttpRequest",
@@ -533,6 +556,7 @@ __all__ = [
     "ToolsVoice",
     "TopP",
     "Trigger",
+    "UploadedFile",
     "Url",
     "UrlTemplate",
     "Usage",
@@ -590,7 +614,7 @@ BudgetId: TypeAlias = str
 
 
 FileId: TypeAlias = str
-"""The id of a file that a run made."""
+"""The id of a file."""
 
 
 Bytes: TypeAlias = bytes
@@ -1883,6 +1907,73 @@ class TemplateList(TypedDict):
     nextCursor: NextCursor
 
 
+class FileForm(TypedDict):
+    """A form with one file. `name` and `sessionId` precede it."""
+
+    name: NotRequired[str]
+    sessionId: NotRequired[str]
+    file: Bytes
+
+
+class UploadedFile(TypedDict):
+    """An uploaded file."""
+
+    id: FileId
+    name: str
+
+    mimeType: str
+    """The type as detected from the content."""
+
+    bytes: int
+
+
+class NewAttachment(TypedDict):
+    """An image or document beside a message. Exactly one of `fileId`, `url` and `data`."""
+
+    fileId: NotRequired[str]
+    """An uploaded file, or a file of a run that the caller may read."""
+
+    url: NotRequired[str]
+    """A public URL, fetched when the run is accepted."""
+
+    data: NotRequired[str]
+    """Base64. The body has at most 2 MiB; upload larger files."""
+
+    mediaType: NotRequired[str]
+    """The type of `data`, if it has no signature; for example `text/csv`."""
+
+    name: NotRequired[str]
+    """The file's name."""
+
+
+class Attachment(TypedDict):
+    """An attachment of a run, as it was sent. `GET /api/files` returns the content; images
+    without metadata once the run has started.
+    """
+
+    fileId: FileId
+    name: str
+    mediaType: str
+    bytes: int
+
+
+class ClientTool(TypedDict):
+    """A tool that the client of a run executes itself."""
+
+    name: str
+    """Not the name of one of the agent's tools or of another tool of the request, nor `auto`,
+    `none` or `required`.
+    """
+
+    description: NotRequired[str]
+    """What the tool does, for the model."""
+
+    inputSchema: NotRequired[dict[str, Any]]
+    """The JSON Schema of the tool's input, of type `object`: at most 64 KiB, and without
+    references to other documents. Default: no input.
+    """
+
+
 class ChatMessage(TypedDict):
     """A message to an agent or a template."""
 
@@ -1901,7 +1992,16 @@ class ChatMessage(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    attachments: NotRequired[list[NewAttachment]]
+    """Images and documents beside the message."""
+
     output: NotRequired[OutputOptions]
+
+    tools: NotRequired[list[ClientTool]]
+    """Tools that the client executes itself. A call of one makes the run wait for its result.
+    Widget visitors and the demo have none.
+    """
 
 
 class AutomationTriggerInput(TypedDict):
@@ -1935,7 +2035,33 @@ class AutomationTrigger(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
+
+    attachments: NotRequired[list[NewAttachment]]
+    """Images and documents beside the message."""
+
     output: NotRequired[OutputOptions]
+
+    tools: NotRequired[list[ClientTool]]
+    """Tools that the client executes itself. A call of one makes the run wait for its result."""
+
+
+class ToolResult(TypedDict):
+    """The result of a call that the client has made."""
+
+    toolCallId: str
+    """The call."""
+
+    output: Any
+    """The result, any JSON value. With `isError`, the reason of the failure."""
+
+    isError: NotRequired[bool]
+    """The call failed. The model sees the output as a failure. Default: `false`."""
+
+
+class ToolResults(TypedDict):
+    """The results of the calls that a run waits for, all of them."""
+
+    results: list[ToolResult]
 
 
 RunStatus: TypeAlias = Literal[
@@ -1949,7 +2075,7 @@ RunStatus: TypeAlias = Literal[
 ]
 """`queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are
 final. `running` returns to `queued` if a worker is lost, and pauses as `requires_action`
-until a person decides.
+until a person decides or the client sends results of its tools.
 """
 
 
@@ -2012,7 +2138,9 @@ class ToolCall(TypedDict):
 
     id: str
     name: str
-    status: Literal["running", "completed", "failed"]
+
+    status: Literal["pending", "running", "completed", "failed"]
+    """`pending`: the client must make the call; only in a run of `/v1` that ended with it."""
 
     input: Any
     """The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files
@@ -2026,6 +2154,9 @@ class ToolCall(TypedDict):
 
     durationMs: int
     """The duration in milliseconds."""
+
+    client: NotRequired[Literal[True]]
+    """True if the client makes the call itself, else absent."""
 
 
 class Usage(TypedDict):
@@ -2073,14 +2204,17 @@ RunErrorCode: TypeAlias = Literal[
     # The answer does not match the output schema, also after one correction. `errors` has the
     # paths.
     "output_invalid",
-    # Too many runs of the organization are waiting for a person's decision.
+    # Too many runs of the organization are waiting for a person's decision or for results of their
+    # clients.
     "action_limit",
-    # No decision was made on the required action within 24 hours.
+    # No decision was made on the required action, or no results were sent, within 24 hours.
     "action_expired",
     # A person abandoned the run, because the outcome of a call was unknown.
     "outcome_unknown_abandoned",
     # A tool was unreachable until the run's deadline.
     "tool_unavailable",
+    # A tool of the client has the name of one of the agent's own tools.
+    "tool_name_taken",
     # The recorded steps of the run are inconsistent.
     "journal_unreadable",
     # The agent was deleted, or no longer allowed this kind of caller, before the run started.
@@ -2133,15 +2267,11 @@ class RunError(TypedDict):
     """
 
 
-class RequiredAction(TypedDict):
-    """The decision that the run needs before it continues."""
-
-    kind: Literal["approval", "unknown_outcome"]
-    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
-    made, and its result is lost.
-    """
+class ClientCall(TypedDict):
+    """A call that the client must make."""
 
     toolCallId: str
+    """`call_`, the run's id without `run_`, and a number."""
 
     name: str
     """The tool."""
@@ -2149,8 +2279,31 @@ class RequiredAction(TypedDict):
     input: Any
     """The call's input."""
 
+
+class RequiredAction(TypedDict):
+    """The decision that the run needs before it continues, about one call: `toolCallId`,
+    `name` and `input`. With the kind `client_tools`: the `calls` whose results the client
+    must send.
+    """
+
+    kind: Literal["approval", "unknown_outcome", "client_tools"]
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost. `client_tools`: the client must make the calls.
+    """
+
+    toolCallId: NotRequired[str]
+
+    name: NotRequired[str]
+    """The tool."""
+
+    calls: NotRequired[list[ClientCall]]
+    """Only for `client_tools`."""
+
+    input: NotRequired[Any]
+    """The call's input."""
+
     expiresAt: Time
-    """The time at which the run fails if there is no decision."""
+    """The time at which the run fails if there is no decision or result."""
 
 
 FinishReason: TypeAlias = Literal[
@@ -2163,7 +2316,7 @@ FinishReason: TypeAlias = Literal[
 ]
 """Why a run's answer ended: `stop`: it is complete. `length`: at the model's output limit.
 `content_filter`: the provider withheld the rest. `error`: the run failed or timed out.
-`tool_calls` is reserved.
+`tool_calls`: the client must make calls of its own tools (`/v1`).
 """
 
 
@@ -2200,6 +2353,9 @@ class Run(TypedDict):
     """
 
     trigger: Trigger
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none."""
 
     message: str | None
     """The answer; null until there is one."""
@@ -2332,33 +2488,39 @@ class ToolCallSummary(TypedDict):
     """One call to a tool, without input and output."""
 
     name: str
-    status: Literal["running", "completed", "failed"]
+    status: Literal["pending", "running", "completed", "failed"]
 
     durationMs: int
     """The duration in milliseconds."""
 
 
 class RequiredActionSummary(TypedDict):
-    """The decision that the run needs before it continues."""
-
-    kind: Literal["approval", "unknown_outcome"]
-    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
-    made, and its result is lost.
+    """The decision that the run needs before it continues, about one call: `toolCallId`,
+    `name` and `input`. With the kind `client_tools`: the `calls` whose results the client
+    must send.
     """
 
-    toolCallId: str
+    kind: Literal["approval", "unknown_outcome", "client_tools"]
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost. `client_tools`: the client must make the calls.
+    """
 
-    name: str
+    toolCallId: NotRequired[str]
+
+    name: NotRequired[str]
     """The tool."""
 
-    input: Any
+    calls: NotRequired[list[ClientCall]]
+    """Only for `client_tools`."""
+
+    input: NotRequired[Any]
     """The call's input; null with `inputCut`."""
 
     inputCut: NotRequired[Literal[True]]
     """True if the input has more than 2,000 bytes and is omitted, else absent."""
 
     expiresAt: Time
-    """The time at which the run fails if there is no decision."""
+    """The time at which the run fails if there is no decision or result."""
 
 
 class RunSummary(TypedDict):
@@ -3957,25 +4119,73 @@ class OpenAiModelList(TypedDict):
 
 
 class OpenAiContent3Item(TypedDict):
-    type: Literal["text", "input_text", "output_text", "refusal"]
+    type: Literal[
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "image_url",
+        "input_image",
+        "file",
+        "input_file",
+    ]
     text: NotRequired[str]
     refusal: NotRequired[str]
 
+    image_url: NotRequired[Any]
+    """An image: a data URL or a public URL, or an object with the `url`."""
+
+    file: NotRequired[dict[str, Any]]
+    """Of the type `file`: `file_data`, `file_id` and `filename`."""
+
+    file_data: NotRequired[str]
+    file_url: NotRequired[str]
+    file_id: NotRequired[str]
+    filename: NotRequired[str]
+
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""The content of a message: a string, or text parts."""
+"""The content of a message: a string, or parts with text, images and files. Images and files
+are possible only in messages of the user.
+"""
+
+
+class OpenAiToolCallFunction(TypedDict):
+    name: str
+
+    arguments: str
+    """JSON text."""
+
+
+class OpenAiToolCall(TypedDict):
+    """A call that the client must make. The next request has it in the assistant's message,
+    followed by its result.
+    """
+
+    index: NotRequired[int]
+    """The call's position; only in chunks."""
+
+    id: str
+    type: Literal["function"]
+    function: OpenAiToolCallFunction
 
 
 class OpenAiMessage(TypedDict):
-    """One message of a conversation. Agents call their own tools, so tool messages are
-    rejected.
-    """
+    """One message of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: NotRequired[OpenAiContent]
 
     name: NotRequired[str]
     """Ignored."""
+
+    tool_calls: NotRequired[list[OpenAiToolCall] | None]
+    """Of the assistant: the calls as they were returned. A message of the role `tool` must
+    follow for each.
+    """
+
+    tool_call_id: NotRequired[str | None]
+    """Of the role `tool`: the call whose result `content` is."""
 
 
 class OpenAiCompletionRequestStream_options(TypedDict):
@@ -3993,6 +4203,43 @@ class OpenAiCompletionRequestMetadata(TypedDict):
 
     append_sources: NotRequired[Literal["true", "false"]]
     """Whether the text ends with a list of sources and files."""
+
+
+class OpenAiFunction(TypedDict):
+    """A function. Its name must not be the name of one of the agent's tools."""
+
+    name: str
+    description: NotRequired[str | None]
+
+    parameters: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the arguments, of type `object`."""
+
+
+class OpenAiTool(TypedDict):
+    """A function that the client executes itself."""
+
+    type: Literal["function"]
+    function: OpenAiFunction | dict[str, Any]
+
+
+class OpenAiToolChoice2Function(TypedDict):
+    name: str
+
+
+class OpenAiToolChoice2(TypedDict):
+    type: Literal["function"]
+    name: NotRequired[str]
+    function: NotRequired[OpenAiToolChoice2Function | dict[str, Any]]
+
+
+OpenAiToolChoice: TypeAlias = (
+    Literal["none", "auto", "required"]
+    | OpenAiToolChoice2 | dict[str, Any]
+    | None
+)
+"""Constrains the first turn: whether the model may or must call tools, or the function that it
+must call. It needs `tools`, except for `none` and `auto`.
+"""
 
 
 class OpenAiCompletionRequestResponse_formatJson_schema(TypedDict):
@@ -4021,7 +4268,9 @@ class OpenAiCompletionRequest(TypedDict):
     """The id of an agent or a template."""
 
     messages: list[OpenAiMessage | dict[str, Any]]
-    """The last message must be the user's. Its length is limited only by the body's."""
+    """The last message must be the user's, or the result of a call (`tool`). Its length is
+    limited only by the body's.
+    """
 
     stream: NotRequired[bool | None]
     """Stream the answer in chunks."""
@@ -4035,11 +4284,11 @@ class OpenAiCompletionRequest(TypedDict):
 
     n: NotRequired[Literal[1] | None]
 
-    tools: NotRequired[list[Any] | None]
-    """Must be empty: agents use their own tools."""
+    tools: NotRequired[list[OpenAiTool | dict[str, Any]] | None]
+    """Functions that the client executes itself. Other types of tools are refused."""
 
     functions: NotRequired[list[Any] | None]
-    tool_choice: NotRequired[Literal["none", "auto"] | None]
+    tool_choice: NotRequired[OpenAiToolChoice]
     function_call: NotRequired[Literal["none", "auto"] | None]
 
     response_format: NotRequired[OpenAiCompletionRequestResponse_format | dict[str, Any] | None]
@@ -4079,6 +4328,17 @@ class OpenAiCompletionRequest(TypedDict):
 
     audio: NotRequired[None]
     modalities: NotRequired[list[Literal["text"]] | None]
+
+
+class OpenAiResponseTool(TypedDict):
+    """A function that the client executes itself."""
+
+    type: Literal["function"]
+    name: str
+    description: NotRequired[str | None]
+
+    parameters: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the arguments, of type `object`."""
 
 
 class OpenAiAnnotationUrl_citation(TypedDict):
@@ -4125,7 +4385,11 @@ class OpenAiRunNames(TypedDict):
 
 class OpenAiCompletionChoicesItemMessage(TypedDict):
     role: Literal["assistant"]
-    content: str
+
+    content: str | None
+    """Null if there are only calls."""
+
+    tool_calls: NotRequired[list[OpenAiToolCall]]
     refusal: None
     annotations: list[OpenAiAnnotation]
 
@@ -4134,7 +4398,7 @@ class OpenAiCompletionChoicesItem(TypedDict):
     index: Literal[0]
     message: OpenAiCompletionChoicesItemMessage
     logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"]
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class OpenAiCompletion(TypedDict):
@@ -4154,6 +4418,7 @@ class OpenAiCompletion(TypedDict):
 class OpenAiChunkChoicesItemDelta(TypedDict):
     role: NotRequired[Literal["assistant"]]
     content: NotRequired[str]
+    tool_calls: NotRequired[list[OpenAiToolCall]]
     annotations: NotRequired[list[OpenAiAnnotation]]
 
 
@@ -4161,7 +4426,7 @@ class OpenAiChunkChoicesItem(TypedDict):
     index: Literal[0]
     delta: OpenAiChunkChoicesItemDelta
     logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"] | None
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | None
 
 
 class OpenAiChunk(TypedDict):
@@ -4194,6 +4459,8 @@ class OpenAiInputItem(TypedDict):
         Literal[
             "message",
             "item_reference",
+            "function_call",
+            "function_call_output",
             "reasoning",
             "compaction",
             "web_search_call",
@@ -4212,6 +4479,18 @@ class OpenAiInputItem(TypedDict):
 
     role: NotRequired[Literal["user", "assistant", "system", "developer"] | None]
     content: NotRequired[OpenAiContent]
+
+    call_id: NotRequired[str | None]
+    """Of a `function_call` or a `function_call_output`. The call of a result may be in the
+    continued response.
+    """
+
+    name: NotRequired[str | None]
+
+    arguments: NotRequired[str | None]
+    """JSON text."""
+
+    output: NotRequired[OpenAiContent]
 
 
 class OpenAiResponseRequestConversation3(TypedDict):
@@ -4249,8 +4528,9 @@ class OpenAiResponseRequest(TypedDict):
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """The user's text, or items: messages, references to messages of earlier responses, and
-    calls of earlier responses, which are ignored. The last message must be the user's. Its
+    """The user's text, or items: messages, references to items of earlier responses, calls of
+    the client's functions with their results, and calls of the agent's tools, which are
+    ignored. The last item must be a message of the user, or the result of a call. Its
     length is limited only by the body's.
     """
 
@@ -4285,10 +4565,10 @@ class OpenAiResponseRequest(TypedDict):
     `appendSources`. Other keys are free for your use, and the response repeats them.
     """
 
-    tools: NotRequired[list[Any] | None]
-    """Must be empty: agents use their own tools."""
+    tools: NotRequired[list[OpenAiResponseTool | dict[str, Any]] | None]
+    """Functions that the client executes itself. Other types of tools are refused."""
 
-    tool_choice: NotRequired[Literal["none", "auto"] | None]
+    tool_choice: NotRequired[OpenAiToolChoice]
 
     temperature: NotRequired[float | None]
     """How random the answer is."""
@@ -4423,6 +4703,19 @@ class OpenAiItem4(TypedDict):
 
 
 class OpenAiItem5(TypedDict):
+    """A call that the client must make."""
+
+    id: str
+    type: Literal["function_call"]
+    status: Literal["in_progress", "completed", "incomplete", "failed"]
+    call_id: str
+    name: str
+
+    arguments: str
+    """JSON text."""
+
+
+class OpenAiItem6(TypedDict):
     id: str
     type: Literal["mcp_call"]
     status: Literal["in_progress", "completed", "incomplete", "failed"]
@@ -4439,7 +4732,14 @@ class OpenAiItem5(TypedDict):
     approval_request_id: None
 
 
-OpenAiItem: TypeAlias = OpenAiItem1 | OpenAiItem2 | OpenAiItem3 | OpenAiItem4 | OpenAiItem5
+OpenAiItem: TypeAlias = (
+    OpenAiItem1
+    | OpenAiItem2
+    | OpenAiItem3
+    | OpenAiItem4
+    | OpenAiItem5
+    | OpenAiItem6
+)
 """The message, or a tool call: `webSearch`, `codeExecution` and `knowledge` map to OpenAI's
 own tools, all others are `mcp_call` items of the server `parley`.
 """
@@ -4462,6 +4762,19 @@ class OpenAiResponseText(TypedDict):
     """The requested format."""
 
     format: NotRequired[OpenAiResponseTextFormat]
+
+
+class OpenAiResponseTool_choice2(TypedDict):
+    type: Literal["function"]
+    name: str
+
+
+class OpenAiResponseToolsItem(TypedDict):
+    type: Literal["function"]
+    name: str
+    description: str | None
+    parameters: dict[str, Any]
+    strict: Literal[False]
 
 
 class OpenAiResponseUsageInput_tokens_details(TypedDict):
@@ -4523,8 +4836,14 @@ class OpenAiResponse(TypedDict):
     text: OpenAiResponseText
     """The requested format."""
 
-    tool_choice: Literal["auto"]
-    tools: list[Any]
+    tool_choice: Literal["none", "auto", "required"] | OpenAiResponseTool_choice2
+    """As in the request."""
+
+    tools: list[OpenAiResponseToolsItem]
+    """The functions of the client, in the response to the request. Empty in a response that is
+    retrieved.
+    """
+
     top_p: float | None
     truncation: Literal["disabled"]
     usage: OpenAiResponseUsage | None
@@ -4562,6 +4881,8 @@ class OpenAiResponseEventData(TypedDict):
         "response.mcp_call.failed",
         "response.mcp_call_arguments.delta",
         "response.mcp_call_arguments.done",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
     ]
     sequence_number: int
     response: NotRequired[OpenAiResponse]
@@ -4576,6 +4897,7 @@ class OpenAiResponseEventData(TypedDict):
     text: NotRequired[str]
     code: NotRequired[str]
     arguments: NotRequired[str]
+    name: NotRequired[str]
     logprobs: NotRequired[list[Any]]
 
     message: NotRequired[str]
@@ -5097,12 +5419,14 @@ GetRunsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PostRunsQuery(TypedDict):
-    """The query parameters of `POST /api/runs`: Cancel a run, or decide its required action."""
+    """The query parameters of `POST /api/runs`: Cancel a run, decide its required action, or
+    send results of tools.
+    """
 
     id: RunId
     """The run."""
 
-    action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon"]
+    action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon", "tool-results"]
     """What to do with the run."""
 
     toolCallId: NotRequired[str]
@@ -5117,11 +5441,21 @@ PostRunsHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/runs`: Cancel a run, or decide its required action."""
+"""The headers of `POST /api/runs`: Cancel a run, decide its required action, or send results
+of tools.
+"""
+
+
+PostRunsBody: TypeAlias = ToolResults
+"""The body of `POST /api/runs`: Cancel a run, decide its required action, or send results of
+tools.
+"""
 
 
 PostRunsAnswer: TypeAlias = Run
-"""The response to `POST /api/runs`: Cancel a run, or decide its required action."""
+"""The response to `POST /api/runs`: Cancel a run, decide its required action, or send results
+of tools.
+"""
 
 
 GetEventsHeaders = TypedDict(
@@ -5347,6 +5681,35 @@ GetFilesHeaders = TypedDict(
 
 GetFilesAnswer: TypeAlias = Bytes
 """The response to `GET /api/files`: Download a file that a run made."""
+
+
+class PostFilesQuery(TypedDict):
+    """The query parameters of `POST /api/files`: Upload a file to attach to a message."""
+
+    name: NotRequired[str]
+    """The file's name. Default: that of the form, or one that suits the type."""
+
+    sessionId: NotRequired[SessionId]
+    """The only session in which the file can be attached. The file is erased with it."""
+
+
+PostFilesHeaders = TypedDict(
+    "PostFilesHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /api/files`: Upload a file to attach to a message."""
+
+
+PostFilesBody: TypeAlias = Bytes | FileForm
+"""The body of `POST /api/files`: Upload a file to attach to a message."""
+
+
+PostFilesAnswer: TypeAlias = UploadedFile
+"""The response to `POST /api/files`: Upload a file to attach to a message."""
 
 
 class OpenFileLinkQuery(TypedDict):
@@ -6564,6 +6927,9 @@ class CompletedRun(TypedDict):
     """
 
     trigger: Trigger
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none."""
 
     message: str
     """The answer; null until there is one."""

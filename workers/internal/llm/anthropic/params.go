@@ -87,7 +87,7 @@ func (m *Model) toolChoice(req llm.Request) (choice sdk.ToolChoiceUnionParam) {
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:
-		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{textBlock(llm.RenderUser(message))}, nil
+		return sdk.MessageParamRoleUser, userBlocks(message), nil
 	case message.Role == llm.RoleTool && message.Result != nil:
 		r := message.Result
 		block := sdk.NewToolResultBlock(callID(r.CallID), llm.RenderToolResult(*r), r.Failed)

@@ -85,6 +85,9 @@ func parts(m llm.Message) []part {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
 
+	for _, a := range m.Attachments { // contents would be too large
+		list = append(list, part{Type: "file", Name: a.Name})
+	}
 	for _, c := range m.ToolCalls {
 		list = append(list, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}

@@ -94,7 +94,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 
 	p := read(req)
 	res := llm.Response{Model: "offline", StopReason: llm.StopEnd, Usage: llm.Usage{InputTokens: promptWords(req)}}
-	if !p.remembers() && !p.asksForHelp() {
+	if !p.remembers() && !p.asksForHelp() && !p.looksAt() {
 		res.ToolCalls, p.lacks = p.plan()
 	}
 	res.ToolCalls = p.chosen(req.ToolChoice, res.ToolCalls)
@@ -136,6 +136,8 @@ type prompt struct {
 	tools   []llm.ToolSpec
 	lacks   []string         // sentences about missing arguments of tools
 	results []llm.ToolResult // results of the tools requested for the message
+
+	attachments []llm.Attachment // that the message is about
 }
 
 // read parses a request. The last user message is the message to answer. A request to correct an
@@ -150,6 +152,7 @@ func read(req llm.Request) prompt {
 		return p
 	}
 	p.earlier, p.message, p.data = req.Messages[:i], beginning(req.Messages[i].Text), req.Messages[i].Data
+	p.attachments = attachmentsFor(req.Messages, i)
 	for _, m := range req.Messages[i+1:] {
 		if m.Result != nil {
 			p.results = append(p.results, *m.Result)

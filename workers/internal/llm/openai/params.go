@@ -76,7 +76,7 @@ func toolChoice(req llm.Request) (choice sdk.ChatCompletionToolChoiceOptionUnion
 func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	switch {
 	case m.Role == llm.RoleUser:
-		return sdk.UserMessage(llm.RenderUser(m)), nil
+		return newUserMessage(m), nil
 	case m.Role == llm.RoleTool && m.Result != nil:
 		return sdk.ToolMessage(llm.RenderToolResult(*m.Result), m.Result.CallID), nil
 	case m.Role == llm.RoleAssistant:

@@ -118,7 +118,7 @@ func TestFilesOfTheSession(t *testing.T) {
 		want     string
 		nameList int
 	}{
-		"none":                     {`[]`, false, "", 0},
+		"none":                     {`[]`, false, "", 1},
 		"by name and id":           {`["c.csv","file_0"]`, false, "c.csv=3 b/x.csv=2", 1},
 		"each once":                {`["a.csv","a.csv","file_1","./a.csv","/work/a.csv","b/../a.csv"]`, false, "a.csv=1", 1},
 		"all, where they are kept": {`[]`, true, "a.csv=1 b/x.csv=2 c.csv=3", 1},

@@ -34,13 +34,13 @@ type folder struct {
 // names and, if the agent keeps files, all files of the session.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
-	if len(named) == 0 && !keeps {
-		return f, nil
-	}
-
 	all, err := req.Files.Session(ctx)
 	if err != nil {
 		return f, err
+	}
+	attached := attachedTo(req.RunID, all)
+	if len(named) == 0 && !keeps && len(attached) == 0 {
+		return f, nil
 	}
 
 	chosen, ids, err := choose(all, named)
@@ -63,6 +63,8 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		if chosen, out = b.newest(all, placed); len(out) > 0 {
 			f.notes = append(f.notes, "Files of the session omitted from the folder, because it would be too large: "+nameList(out)+".")
 		}
+	} else {
+		chosen = b.withAttached(chosen, attached, placed)
 	}
 
 	// Check the sizes before reading any content.
@@ -79,6 +81,33 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		f.files = append(f.files, python.File{Name: file.Name, Content: contents[n]})
 	}
 	return f, f.addDocuments(ctx, req.Documents, originals, placed)
+}
+
+// attachedTo returns the files that the request of a run attached.
+func attachedTo(runID string, all []domain.File) []domain.File {
+	var out []domain.File
+	for _, f := range all {
+		if f.RunID == runID && f.CallID == domain.AttachmentCall {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// withAttached adds the attachments of the run to the chosen files, as far as they fit into a working
+// folder.
+func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
+	r := b.empty()
+	for _, f := range slices.Concat(beside, chosen) {
+		r.takes(f) // if a file does not fit, fits rejects the call
+	}
+	for _, f := range attached {
+		known := slices.ContainsFunc(chosen, func(c domain.File) bool { return c.ID == f.ID })
+		if !known && !r.clashes(f.Name) && !r.files[f.Name] && r.takes(f) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
 
 // choose finds files by id or name, without duplicates. It also returns the names that match no

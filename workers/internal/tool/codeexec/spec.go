@@ -26,6 +26,7 @@ const (
 		"and with those files of earlier calls in this session that it names in `files`. "
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
 		"have left. "
+	hasAttached  = "Files that the user attached to the message are in the folder, under their names. "
 	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
 		"original in the folder, under the document's name. "
 	orDocuments = " Documents that the folder must also contain, by documentId."
@@ -48,7 +49,7 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 		`"files":{"type":"array","maxItems":` + strconv.Itoa(maxFiles) + `,"items":{"type":"string"},"description":"` + files + `"}},` +
 		`"required":["code"],"additionalProperties":false}`
 	return tool.Spec{
-		Name: contract.ToolCodeExecution, Description: description + memory + limitsText(limits), Schema: json.RawMessage(schema),
+		Name: contract.ToolCodeExecution, Description: description + memory + hasAttached + limitsText(limits), Schema: json.RawMessage(schema),
 		Alone: options.KeepFiles,
 	}
 }

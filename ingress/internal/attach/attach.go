@@ -1,0 +1,339 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+
+	"parley/ingress/internal/dispatch"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/imageinfo"
+	"parley/shared/outbound"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/rundb"
+)
+
+// maxName is the maximum length of a file's name in characters.
+const maxName = 255
+
+// Templates finds templates.
+type Templates interface {
+	ByID(ctx context.Context, templateID string) (domain.Template, error)
+}
+
+// Deps are the dependencies and settings of Files.
+type Deps struct {
+	BlobsDB      *blobdb.Store
+	RunsDB       *rundb.Store
+	AgentsDB     *agentdb.Store
+	Templates    Templates
+	Client       *outbound.Client // fetches URLs
+	DefaultModel string           // of agents without a model
+	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
+	FilesPerOrganization int64
+}
+
+// Files stores uploads and attachments. It is safe for concurrent use.
+type Files struct {
+	Deps
+
+	fetcher *fetcher
+}
+
+// New returns Files.
+func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
+
+// errUnsupported is the reason why a content is not accepted.
+var errUnsupported = errors.New("is not a supported type: supported are " + Supported)
+
+// Upload stores a content for an organization and adds it to its files. The error is an API error, or
+// an error of reading the content.
+func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
+	stored, kind, err := f.store(ctx, who.OrganizationID, name, declared, content)
+	switch {
+	case errors.Is(err, blobdb.ErrTooLarge):
+		e := apierr.Wrap(apierr.PayloadTooLarge, err, "a file must have at most %d bytes", domain.MaxAttachmentBytes)
+		return domain.File{}, e
+	case errors.Is(err, errUnsupported):
+		return domain.File{}, apierr.Wrap(apierr.UnsupportedMediaType, err, "the file %s", err.Error())
+	case isFault(err):
+		return domain.File{}, apierr.Invalid("file", "invalid_value", "%s", err.Error())
+	case err != nil:
+		return domain.File{}, err
+	}
+
+	file := domain.File{ID: id.New(id.File), Name: named(name, kind), MIMEType: kind, Bytes: stored.Bytes}
+	err = f.BlobsDB.AddUpload(ctx, who.OrganizationID, blobdb.NewUpload{
+		ID: file.ID, Principal: who.Principal(), SessionID: sessionID, Name: file.Name, MIMEType: kind, Content: stored,
+	}, f.FilesPerOrganization)
+	if err != nil {
+		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // otherwise the sweeper does
+		return domain.File{}, full(err)
+	}
+	return file, nil
+}
+
+// full converts the error of an exceeded quota to an API error.
+func full(err error) error {
+	if errors.Is(err, blobdb.ErrFilesFull) {
+		return apierr.Wrap(apierr.BudgetExceeded, err, "file quota of the organization exceeded; erase sessions or raise FILES_PER_ORGANIZATION")
+	}
+	return err
+}
+
+// store stores a content and checks its type. The type's problems are faults; see isFault.
+func (f *Files) store(ctx context.Context, org, name, declared string, content io.Reader) (blobdb.Upload, string, error) {
+	stored, err := f.BlobsDB.Upload(ctx, org, content, domain.MaxAttachmentBytes)
+	if err != nil {
+		return stored, "", err
+	}
+	kind, err := f.check(ctx, org, name, declared, stored)
+	if err != nil {
+		_ = f.BlobsDB.DropUploads(ctx, org, []blobdb.Upload{stored}) // otherwise the sweeper does
+	}
+	return stored, kind, err
+}
+
+// check returns the media type of a stored content.
+func (f *Files) check(ctx context.Context, org, name, declared string, stored blobdb.Upload) (string, error) {
+	if stored.Bytes == 0 {
+		return "", fault("is empty")
+	}
+	content := f.BlobsDB.OpenBlob(ctx, org, stored.Hash, stored.Bytes)
+	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
+	head := make([]byte, min(stored.Bytes, headBytes))
+	if _, err := io.ReadFull(content, head); err != nil {
+		return "", fmt.Errorf("reading the beginning of a file: %w", err)
+	}
+	kind := mediaType(name, declared, head)
+	if kind == "" {
+		return "", errUnsupported
+	}
+	if !imageinfo.IsImage(kind) {
+		return kind, nil
+	}
+
+	_, err := imageinfo.Read(io.MultiReader(bytes.NewReader(head), content))
+	return kind, err
+}
+
+// fault is a problem of a content, in words for the caller that follow the field's name.
+type fault string
+
+// Error returns the words.
+func (f fault) Error() string { return string(f) }
+
+// isFault reports whether an error describes a problem of the content.
+func isFault(err error) bool {
+	return errors.As(err, new(fault)) || errors.Is(err, errUnsupported) ||
+		errors.Is(err, imageinfo.ErrDamaged) || errors.Is(err, imageinfo.ErrPixels) || errors.Is(err, imageinfo.ErrFormat)
+}
+
+// extensionFor maps types to the extension of files without a name.
+var extensionFor = map[string]string{
+	imageinfo.PNG: ".png", imageinfo.JPEG: ".jpg", imageinfo.WebP: ".webp", imageinfo.GIF: ".gif", pdfType: ".pdf",
+	"text/html": ".html", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",
+}
+
+// named returns the cleaned name of a file, or a name that suits its type.
+func named(name, kind string) string {
+	if name = domain.CleanName(name, maxName); name != "" {
+		return name
+	}
+	for extension, is := range archives {
+		if is == kind {
+			return "file" + extension
+		}
+	}
+	if extension, known := extensionFor[kind]; known {
+		return "file" + extension
+	}
+	return "file.txt"
+}
+
+// Resolve stores the attachments of a submission. The error names the field of the attachment.
+func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
+	switch {
+	case s.Caller.Visitor.ID != "":
+		return nil, apierr.New(apierr.PermissionDenied, "visitors cannot send attachments")
+	case s.Caller.Kind == domain.CallerDemo:
+		return nil, apierr.New(apierr.DemoRestricted, "the demo takes no attachments")
+	}
+	if len(s.Attachments) > domain.MaxAttachments {
+		return nil, apierr.Invalid("attachments", "too_long", "must have at most %d elements", domain.MaxAttachments)
+	}
+
+	out := make([]blobdb.NewAttachment, 0, len(s.Attachments))
+	for _, asked := range s.Attachments {
+		found, err := f.resolve(ctx, s, asked)
+		if err != nil {
+			f.drop(ctx, s, out)
+			return nil, err
+		}
+		found.FileID = id.New(id.File)
+		out = append(out, found)
+	}
+	if err := f.checkModel(ctx, s, out); err != nil {
+		f.drop(ctx, s, out)
+		return nil, err
+	}
+	uniqueNames(out)
+	return out, nil
+}
+
+// drop removes the contents that nothing else refers to.
+func (f *Files) drop(ctx context.Context, s *dispatch.Submission, files []blobdb.NewAttachment) {
+	uploads := make([]blobdb.Upload, len(files))
+	for i, file := range files {
+		uploads[i] = blobdb.Upload{Hash: file.Hash, Bytes: file.Bytes}
+	}
+	_ = f.BlobsDB.DropUploads(ctx, s.Caller.OrganizationID, uploads) // otherwise the sweeper does
+}
+
+// resolve stores one attachment, or finds the file that it names.
+func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
+	org := s.Caller.OrganizationID
+	var stored blobdb.Upload
+	var kind string
+	var err error
+	name := asked.Name
+	at := "data"
+	switch {
+	case asked.FileID != "":
+		return f.find(ctx, s, asked)
+	case asked.URL != "":
+		at = "url"
+		err = f.fetcher.fetch(ctx, org, asked.URL, func(fetched string, declared string, body io.Reader) (err error) {
+			if name == "" {
+				name = fetched
+			}
+			stored, kind, err = f.store(ctx, org, name, declared, body)
+			return err
+		})
+	default:
+		stored, kind, err = f.store(ctx, org, name, asked.MediaType, bytes.NewReader(asked.Data))
+	}
+
+	switch {
+	case errors.Is(err, blobdb.ErrTooLarge), errors.Is(err, outbound.ErrTooLarge):
+		return blobdb.NewAttachment{}, apierr.Invalid(asked.At(at), "too_long", "must have at most %d bytes", domain.MaxAttachmentBytes)
+	case isFault(err):
+		return blobdb.NewAttachment{}, apierr.Invalid(asked.At(at), "invalid_value", "%s", err.Error())
+	case err != nil:
+		return blobdb.NewAttachment{}, err
+	}
+	return blobdb.NewAttachment{
+		Attachment: domain.Attachment{Name: named(name, kind), MediaType: kind, Bytes: stored.Bytes}, Hash: stored.Hash,
+	}, nil
+}
+
+// find finds a file that the caller may read: an upload, or a file of a run.
+func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
+	missing := apierr.Invalid(asked.At("fileId"), "invalid_value", "is not a file that you can attach here")
+	if !id.Valid(id.File, asked.FileID) {
+		return blobdb.NewAttachment{}, missing
+	}
+	org := s.Caller.OrganizationID
+	file, err := f.BlobsDB.AttachableFile(ctx, org, asked.FileID)
+	if apierr.CodeFor(err) == apierr.NotFound {
+		return blobdb.NewAttachment{}, missing
+	}
+	if err != nil {
+		return blobdb.NewAttachment{}, err
+	}
+
+	owner := file.Principal
+	if file.RunID != "" {
+		run, err := f.RunsDB.ShortRun(ctx, org, "", file.RunID)
+		if apierr.CodeFor(err) == apierr.NotFound || err == nil && run.Erased {
+			return blobdb.NewAttachment{}, missing
+		}
+		if err != nil {
+			return blobdb.NewAttachment{}, err
+		}
+		owner = run.Principal
+	}
+	if !s.Caller.MayRead(owner) || file.SessionID != "" && file.SessionID != s.SessionID {
+		return blobdb.NewAttachment{}, missing
+	}
+
+	// The type of a file that code made was never checked.
+	stored := blobdb.Upload{Hash: file.Hash, Bytes: file.Bytes}
+	kind, err := f.check(ctx, org, file.Name, file.MIMEType, stored)
+	switch {
+	case file.Bytes > domain.MaxAttachmentBytes:
+		return blobdb.NewAttachment{}, apierr.Invalid(asked.At("fileId"), "too_long", "must have at most %d bytes", domain.MaxAttachmentBytes)
+	case isFault(err):
+		return blobdb.NewAttachment{}, apierr.Invalid(asked.At("fileId"), "invalid_value", "%s", err.Error())
+	case err != nil:
+		return blobdb.NewAttachment{}, err
+	}
+	return blobdb.NewAttachment{
+		Attachment: domain.Attachment{Name: named(file.Name, kind), MediaType: kind, Bytes: file.Bytes}, Hash: file.Hash,
+	}, nil
+}
+
+// checkModel rejects images if the target's model is known to take none.
+func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []blobdb.NewAttachment) error {
+	at := -1
+	for i := range files {
+		if files[i].IsImage() {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+
+	model, err := f.model(ctx, s)
+	if err != nil || domain.TakesImages(model) {
+		return err
+	}
+	asked := s.Attachments[at]
+	return apierr.Invalid(asked.At(""), "invalid_value", "is an image, and the model %s takes no images", model)
+}
+
+// model returns the first model of the submission's target. A target that does not exist has none:
+// acceptance reports it.
+func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string, err error) {
+	if s.TemplateID != "" {
+		var template domain.Template
+		template, err = f.Templates.ByID(ctx, s.TemplateID)
+		model = template.Model
+	} else {
+		var agent domain.Agent
+		agent, err = f.AgentsDB.Agent(ctx, s.Caller.OrganizationID, s.AgentID)
+		model = agent.Model
+	}
+	if apierr.CodeFor(err) == apierr.NotFound {
+		return "", nil
+	}
+	if model == "" {
+		model = f.DefaultModel
+	}
+	return model, err
+}
+
+// uniqueNames changes names that occur twice: the files of a run have different names.
+func uniqueNames(files []blobdb.NewAttachment) {
+	taken := map[string]bool{}
+	for i := range files {
+		name := files[i].Name
+		extension := path.Ext(name)
+		for n := 2; taken[name]; n++ {
+			name = strings.TrimSuffix(files[i].Name, extension) + " (" + strconv.Itoa(n) + ")" + extension
+		}
+		taken[name] = true
+		files[i].Name = name
+	}
+}

@@ -1,0 +1,94 @@
+package attach
+
+import (
+	"bytes"
+	"mime"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"parley/shared/imageinfo"
+)
+
+// headBytes is the number of bytes of a content from which its type is detected.
+const headBytes = 4096
+
+const pdfType = "application/pdf"
+
+// archives maps extensions to the media types of documents that are ZIP archives.
+var archives = map[string]string{
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".epub": "application/epub+zip",
+}
+
+// texts maps extensions to the media types of documents that are text.
+var texts = map[string]string{
+	".html": "text/html", ".htm": "text/html", ".md": "text/markdown", ".markdown": "text/markdown", ".txt": "text/plain",
+	".csv": "text/csv", ".tsv": "text/tab-separated-values", ".json": "application/json", ".jsonl": "application/jsonl", ".log": "text/plain",
+}
+
+// Supported names the accepted types in error messages.
+const Supported = "PNG, JPEG, WebP and GIF images, and PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON documents"
+
+// mediaType returns the media type of a content that begins with head, or "" if it is not accepted. A
+// signature in the content takes precedence over the declared type and over the name's extension.
+func mediaType(name, declared string, head []byte) string {
+	if image := imageinfo.Type(head); image != "" {
+		return image
+	}
+	if bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-")) {
+		return pdfType
+	}
+
+	extension := strings.ToLower(path.Ext(name))
+	said, _, err := mime.ParseMediaType(declared)
+	if err != nil {
+		said = ""
+	}
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
+		return among(archives, extension, said)
+	}
+	if !isText(head) {
+		return ""
+	}
+
+	known := among(texts, extension, said)
+	switch {
+	case known != "":
+		return known
+	case said == "text/x-markdown":
+		return "text/markdown"
+	case strings.HasPrefix(said, "text/"), (said == "" || said == "application/octet-stream") && extension == "":
+		return "text/plain"
+	default:
+		return ""
+	}
+}
+
+// among returns the declared type if it is one of known, else the type of the extension.
+func among(known map[string]string, extension, said string) string {
+	for _, is := range known {
+		if is == said {
+			return is
+		}
+	}
+	return known[extension]
+}
+
+// isText reports whether the beginning of a content may be text: UTF-8 or UTF-16 with a mark, or
+// single bytes without control characters.
+func isText(head []byte) bool {
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return true
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	if utf8.Valid(head) {
+		return true
+	}
+	controls := bytes.IndexFunc(head, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != 0x1b })
+	return controls < 0
+}

@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/queuedb"
+)
+
+// Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is set.
+type Attachment struct {
+	Field     string // the request's field, such as attachments[0]
+	Exact     bool   // Field is the whole path; the attachment has no inner fields of ours
+	FileID    string
+	URL       string
+	Data      []byte
+	Name      string // empty: unknown
+	MediaType string // as declared; empty: unknown
+}
+
+// At returns the path of an inner field of the attachment, for an error.
+func (a *Attachment) At(inner string) string {
+	if a.Exact || inner == "" {
+		return a.Field
+	}
+	return a.Field + "." + inner
+}
+
+// Attacher stores the attachments of a request.
+type Attacher interface {
+	// Resolve checks and stores the attachments of a submission. Its errors name their fields.
+	Resolve(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error)
+}
+
+// WithAttachments makes the Submitter store attachments with a. maxBytes is the limit on the bytes of
+// an organization's files; 0: no limit.
+func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
+	r.attacher, r.maxFileBytes = a, maxBytes
+	return r
+}
+
+// sentAttachments returns what the request says about its attachments, for the fingerprint.
+func (s *Submission) sentAttachments() []string {
+	if len(s.Attachments) == 0 {
+		return nil
+	}
+	asked := []string{"attachments"}
+	for _, a := range s.Attachments {
+		data := ""
+		if len(a.Data) > 0 {
+			data = string(contract.Hash(string(a.Data)))
+		}
+		asked = append(asked, a.FileID, a.URL, data, a.Name, a.MediaType)
+	}
+	return asked
+}
+
+// resolveAttachments stores the submission's attachments. Afterwards Options contains them.
+func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error) {
+	if len(s.Attachments) == 0 {
+		return nil, nil
+	}
+	if r.attacher == nil {
+		return nil, apierr.Invalid(s.Attachments[0].Field, "invalid_value", "attachments are not supported here")
+	}
+	if s.asked == nil {
+		s.asked = s.fingerprint()
+	}
+	files, err := r.attacher.Resolve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+
+	s.Options.Attachments = make([]domain.Attachment, len(files))
+	for i := range files {
+		s.Options.Attachments[i] = files[i].Attachment
+	}
+	return files, nil
+}
+
+// linkAttachments makes stored attachments files of a run that is about to be accepted.
+func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, files []blobdb.NewAttachment) error {
+	if len(files) == 0 {
+		return nil
+	}
+	for i := range files {
+		run.Attachments = append(run.Attachments, files[i].Attachment)
+	}
+
+	err := r.store.Blobs.LinkAttachments(ctx, run.OrganizationID, run.ID, files, r.maxFileBytes)
+	switch {
+	case errors.Is(err, blobdb.ErrFilesFull):
+		return apierr.Wrap(apierr.BudgetExceeded, err, "file quota of the organization exceeded; erase sessions or raise FILES_PER_ORGANIZATION")
+	case errors.Is(err, blobdb.ErrBlobGone):
+		return apierr.Wrap(apierr.Unavailable, err, "an attachment was removed meanwhile; try again")
+	default:
+		return err
+	}
+}

@@ -1,0 +1,96 @@
+package httpx
+
+import (
+	"encoding/base64"
+	"mime"
+	"strings"
+
+	"parley/ingress/internal/dispatch"
+	"parley/shared/domain"
+)
+
+// Maximum lengths of an attachment's fields, in characters.
+const (
+	maxFileName  = 255
+	maxMediaType = 255
+)
+
+// AttachmentBody is an attachment in a run request: a file, a URL or the data itself.
+type AttachmentBody struct {
+	FileID    Optional[string] `json:"fileId"`
+	URL       Optional[string] `json:"url"`
+	Data      Optional[string] `json:"data"` // base64
+	MediaType Optional[string] `json:"mediaType"`
+	Name      Optional[string] `json:"name"`
+}
+
+// AskedAttachments checks the attachments of a run request and returns them. Their contents are checked
+// when the run is accepted.
+func (b *OptionsBody) AskedAttachments(found *Problems) []dispatch.Attachment {
+	list := b.Attachments.Value
+	if len(list) > domain.MaxAttachments {
+		found.Add("attachments", CodeTooLong, "must have at most %d elements", domain.MaxAttachments)
+		return nil
+	}
+	out := make([]dispatch.Attachment, 0, len(list))
+	for i := range list {
+		out = append(out, list[i].asked(found, Element("attachments", i)))
+	}
+	return out
+}
+
+// asked checks an attachment and returns it.
+func (b *AttachmentBody) asked(found *Problems, field string) dispatch.Attachment {
+	given := 0
+	for _, set := range []bool{b.FileID.Set, b.URL.Set, b.Data.Set} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		found.Add(field, CodeInvalidValue, "must have exactly one of fileId, url and data")
+		return dispatch.Attachment{}
+	}
+
+	out := dispatch.Attachment{Field: field, FileID: b.FileID.Value, URL: b.URL.Value, Name: b.Name.Value, MediaType: b.MediaType.Value}
+	if b.URL.Set {
+		CheckURL(found, field+".url", b.URL.Value)
+	}
+	if b.FileID.Set && b.FileID.Value == "" {
+		found.Add(field+".fileId", CodeTooShort, "must not be empty")
+	}
+	if b.Name.Set {
+		found.Name(field+".name", b.Name.Value, maxFileName)
+	}
+	if b.MediaType.Set {
+		if b.FileID.Set || b.URL.Set {
+			found.Add(field+".mediaType", CodeInvalidValue, "is only for data")
+		}
+		CheckMediaType(found, field+".mediaType", b.MediaType.Value)
+	}
+	if b.Data.Set {
+		out.Data = DecodeData(found, field+".data", b.Data.Value)
+	}
+	return out
+}
+
+// CheckMediaType checks the declared media type of an attachment.
+func CheckMediaType(found *Problems, field, value string) {
+	if kind, _, err := mime.ParseMediaType(value); err != nil || !strings.Contains(kind, "/") || len(value) > maxMediaType {
+		found.Add(field, CodeInvalidValue, "must be a media type, such as image/png")
+	}
+}
+
+// DecodeData decodes the base64 of an attachment, with or without padding.
+func DecodeData(found *Problems, field, value string) []byte {
+	if value == "" {
+		found.Add(field, CodeTooShort, "must not be empty")
+		return nil
+	}
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
+	if err != nil || len(data) == 0 {
+		found.Add(field, CodeInvalidValue, "must be base64")
+		return nil
+	}
+	return data
+}

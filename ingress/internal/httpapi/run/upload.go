@@ -1,0 +1,195 @@
+package run
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+const (
+	maxFileName  = 255     // characters
+	maxForm      = 1 << 20 // bytes of a form besides its file
+	maxFormParts = 8
+	maxBoundary  = 70 // RFC 2046
+	maxField     = 4 << 10
+)
+
+// uploadView is the response to an upload.
+type uploadView struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MIMEType string `json:"mimeType"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// upload handles POST /api/files: it stores the body, or the file of a form, for a later message.
+func (h Files) upload(c *gin.Context) {
+	if visits(httpx.Caller(c)) {
+		httpx.Fail(c, apierr.New(apierr.DemoRestricted, "visitors cannot upload files"))
+		return
+	}
+	if c.Request.ContentLength == 0 {
+		httpx.Fail(c, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a file is required"))
+		return
+	}
+
+	found := &httpx.Problems{}
+	name, _ := httpx.QueryValue(c, "name", found)
+	sessionID, _ := httpx.QueryValue(c, "sessionId", found)
+	checkUpload(found, name, sessionID)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+
+	form := httpx.IsForm(c.Request.Header)
+	limit := int64(domain.MaxAttachmentBytes)
+	if form {
+		limit += maxForm
+	}
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: h.Uploads, Max: limit})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer in.Leave()
+
+	var file domain.File
+	if form {
+		file, err = h.readForm(c, in, name, sessionID)
+	} else {
+		file, err = h.Files.Upload(c.Request.Context(), httpx.Caller(c), sessionID, name, c.GetHeader("Content-Type"), in)
+	}
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	in.Complete()
+	httpx.WriteJSON(c, http.StatusCreated, uploadView{ID: file.ID, Name: file.Name, MIMEType: file.MIMEType, Bytes: file.Bytes})
+}
+
+// checkUpload checks the parameters of an upload. Each may be empty.
+func checkUpload(found *httpx.Problems, name, sessionID string) {
+	if name != "" {
+		found.Name("name", name, maxFileName)
+	}
+	if sessionID != "" {
+		httpx.CheckSession(found, "sessionId", sessionID)
+	}
+}
+
+// formUpload is the state of reading a form with one file.
+type formUpload struct {
+	in              *transfer.Upload
+	name, sessionID string
+	file            domain.File // the stored file; without an id before
+}
+
+// readForm stores the file of a form. The field sessionId precedes the file, because the file is
+// stored as it arrives.
+func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (domain.File, error) {
+	form := formUpload{in: in, name: name, sessionID: sessionID}
+	_, parameters, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
+	boundary := parameters["boundary"]
+	if err != nil || boundary == "" || len(boundary) > maxBoundary || strings.HasSuffix(boundary, " ") {
+		return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must have a boundary of 1 to %d characters", maxBoundary)
+	}
+
+	parts := multipart.NewReader(in, boundary)
+	for range maxFormParts {
+		part, err := parts.NextRawPart()
+		switch {
+		case errors.Is(err, io.EOF) && form.file.ID == "":
+			return form.file, apierr.Invalid("file", httpx.CodeRequired, "is required: the form part with the file")
+		case errors.Is(err, io.EOF):
+			return form.file, nil
+		case err == nil:
+			err = h.takePart(c, &form, part)
+		default:
+			err = formError(in, err)
+		}
+		if err != nil {
+			return form.file, err
+		}
+	}
+	return form.file, apierr.Invalid(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
+}
+
+// takePart reads one part of a form.
+func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) (err error) {
+	field := part.FormName()
+	if form.file.ID != "" {
+		if field == "file" {
+			return apierr.Invalid("file", httpx.CodeTooLong, "must be sent only once")
+		}
+		field = "" // too late
+	}
+
+	switch field {
+	case "file":
+		kind := part.Header.Get("Content-Type")
+		form.file, err = h.Files.Upload(c.Request.Context(), httpx.Caller(c), form.sessionID, fileNameOr(part, form.name), kind, part)
+		if err != nil && form.in.Err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+	case "sessionId":
+		form.sessionID, err = readField(part, field)
+	case "name":
+		form.name, err = readField(part, field)
+	default:
+		return apierr.Invalid(httpx.BodyPath, httpx.CodeUnknown, "the parts of the form are name, sessionId and then file")
+	}
+	if err != nil {
+		return formError(form.in, err)
+	}
+	return nil
+}
+
+// readField reads a text part of a form.
+func readField(part io.Reader, field string) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(part, maxField+1))
+	if err != nil {
+		return "", err //nolint:wrapcheck // explained by formError
+	}
+	found := &httpx.Problems{}
+	if field == "name" {
+		checkUpload(found, string(text), "")
+	} else {
+		checkUpload(found, "", string(text))
+	}
+	return string(text), found.Err()
+}
+
+// formError returns the error for a form that cannot be read. An API error stays unchanged.
+func formError(in *transfer.Upload, err error) error {
+	switch {
+	case in.Err != nil:
+		return in.Err
+	case errors.As(err, new(*apierr.Error)):
+		return err
+	default:
+		return apierr.Wrap(apierr.InvalidRequest, err, "the body is not a complete form with this boundary")
+	}
+}
+
+// fileNameOr returns the name, or else the file name of a part.
+func fileNameOr(part *multipart.Part, name string) string {
+	if name != "" {
+		return name
+	}
+	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return parameters["filename"]
+}

@@ -1,0 +1,199 @@
+package openaiapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+// Attached is an image or a file in a message. Exactly one of FileID, URL and Data is set.
+type Attached struct {
+	Field     string
+	FileID    string
+	URL       string
+	Data      []byte
+	MediaType string
+	Name      string
+}
+
+// Types of parts that are images or files, in either API.
+const (
+	partImageURL   = "image_url"
+	partInputImage = "input_image"
+	partFile       = "file"
+	partInputFile  = "input_file"
+)
+
+// FilePart is the file of a part of type file.
+type FilePart struct {
+	FileData *string `json:"file_data"`
+	FileID   *string `json:"file_id"`
+	FileName *string `json:"filename"`
+}
+
+// attached reports whether the part is an image or a file.
+func (p *Part) attached() bool {
+	switch p.Type {
+	case partImageURL, partInputImage, partFile, partInputFile:
+		return true
+	default:
+		return false
+	}
+}
+
+// attachedText is the text of a message that has only images or files.
+const attachedText = "(see the attachment)"
+
+// readAttached returns the image or file of a part.
+func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
+	out.Field = at
+	switch p.Type {
+	case partFile:
+		if p.File == nil {
+			wrong(at+".file", codeRequired, "is required for a part of this type")
+			return out, false
+		}
+		out.FileID, out.Name = deref(p.File.FileID), deref(p.File.FileName)
+		return out.given(deref(p.File.FileData), "", at+".file", "file_data", wrong)
+	case partInputFile:
+		out.FileID, out.Name = deref(p.FileID), deref(p.FileName)
+		return out.given(deref(p.FileData), deref(p.FileURL), at, "file_data", wrong)
+	default:
+		out.FileID = deref(p.FileID)
+		return out.given(p.imageAddress(), "", at, "image_url", wrong)
+	}
+}
+
+// imageAddress returns the URL of an image: a text, or an object with the URL.
+func (p *Part) imageAddress() string {
+	if p.ImageURL == nil {
+		return ""
+	}
+	var address string
+	if json.Unmarshal(*p.ImageURL, &address) == nil {
+		return address
+	}
+	var object struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(*p.ImageURL, &object) != nil {
+		return ""
+	}
+	return object.URL
+}
+
+// given sets the source of the attachment: data or a URL, or the id that is set already. inner is the
+// field that errors name.
+func (a Attached) given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
+	switch {
+	case a.FileID != "" && data == "" && address == "":
+		return a, true
+	case a.FileID != "" || data != "" && address != "":
+		wrong(at, codeInvalidValue, "must have only one of the data, a URL and a file_id")
+		return a, false
+	case address != "":
+		a.URL = address
+	case strings.HasPrefix(data, "https://"), strings.HasPrefix(data, "http://"):
+		a.URL = data
+	case data == "":
+		wrong(at+"."+inner, codeRequired, "is required for a part of this type")
+		return a, false
+	default:
+		return a.decode(data, at+"."+inner, wrong)
+	}
+	if u, err := url.Parse(a.URL); err != nil || u.Hostname() == "" || u.User != nil || len(a.URL) > maxAttachedURL {
+		wrong(at+"."+inner, codeInvalidValue, "must be a URL that begins with https:// or http://, without a user name")
+		return a, false
+	}
+	return a, true
+}
+
+// maxAttachedURL is the maximum length of a URL in bytes.
+const maxAttachedURL = 2048
+
+// decode decodes a data URL, or base64 alone.
+func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
+	encoded := data
+	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
+		head, body, _ := strings.Cut(rest, ",")
+		mediaType, isBase64 := strings.CutSuffix(head, ";base64")
+		if !isBase64 {
+			wrong(field, codeInvalidValue, "must be a data URL with base64, such as data:image/png;base64,…")
+			return a, false
+		}
+		a.MediaType, encoded = mediaType, body
+	}
+	content, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
+	if err != nil || len(content) == 0 {
+		wrong(field, codeInvalidValue, "must be a URL, or a data URL with base64")
+		return a, false
+	}
+	a.Data = content
+	return a, true
+}
+
+// attachedMessage is a message whose attachments are read.
+type attachedMessage struct {
+	role    string
+	content *Content
+	field   string
+}
+
+// attachedFiles returns the images and files of messages. If a conversation has more than a run may
+// have, the oldest are left out.
+func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
+	current := len(messages) - 1 // the message to answer; results of tools may follow it
+	for current > 0 && messages[current].role != RoleUser {
+		current--
+	}
+
+	var out []Attached
+	for i, m := range messages {
+		if m.content == nil {
+			continue
+		}
+		var own []Attached
+		for n := range m.content.Parts {
+			part, at := &m.content.Parts[n], index(m.field, n)
+			if !part.attached() {
+				continue
+			}
+			if m.role != RoleUser {
+				wrong(at+".type", codeInvalidValue, "is only possible in messages of the user")
+				continue
+			}
+			if one, ok := part.readAttached(at, wrong); ok {
+				own = append(own, one)
+			}
+		}
+		if len(own) > domain.MaxAttachments && i == current {
+			wrong(m.field, codeTooLong, "must have at most %d images and files", domain.MaxAttachments)
+		}
+		out = append(out, own...)
+	}
+	return out[max(len(out)-domain.MaxAttachments, 0):]
+}
+
+// Attachments returns the images and files in the request's messages.
+func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
+	messages := make([]attachedMessage, len(r.Messages))
+	for i, m := range r.Messages {
+		messages[i] = attachedMessage{m.Role, m.Content, index("messages", i) + ".content"}
+	}
+	return attachedFiles(messages, wrong)
+}
+
+// Attachments returns the images and files in the request's input.
+func (body *ResponseBody) Attachments(wrong Wrong) []Attached {
+	if body.Input == nil {
+		return nil
+	}
+	messages := make([]attachedMessage, len(body.Input.Items))
+	for i, item := range body.Input.Items {
+		messages[i] = attachedMessage{deref(item.Role), item.Content, index("input", i) + ".content"}
+	}
+	return attachedFiles(messages, wrong)
+}

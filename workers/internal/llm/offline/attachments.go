@@ -1,0 +1,83 @@
+package offline
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"parley/workers/internal/llm"
+)
+
+// maxDescribed is the number of attachments that an answer describes.
+const maxDescribed = 10
+
+// asksForFiles matches messages about attachments of earlier messages.
+var asksForFiles = regexp.MustCompile(`(?i)\b(?:images?|pictures?|photos?|screenshots?|files?|documents?|attach(?:ed|ments?)?|pages?|pdf)\b`)
+
+// attachmentsFor returns the attachments that the message is about: its own, or else those of the
+// newest earlier message that has any, if the message mentions them.
+func attachmentsFor(messages []llm.Message, at int) []llm.Attachment {
+	if len(messages[at].Attachments) > 0 || !asksForFiles.MatchString(messages[at].Text) {
+		return messages[at].Attachments
+	}
+	for i := at - 1; i >= 0; i-- {
+		if len(messages[i].Attachments) > 0 {
+			return messages[i].Attachments
+		}
+	}
+	return nil
+}
+
+// looksAt reports whether the answer describes attachments instead of using tools. A message with a
+// program runs the program, which can open the files.
+func (p prompt) looksAt() bool { return len(p.attachments) > 0 && !codeBlock.MatchString(p.message) }
+
+// fromAttachments describes the attachments: type and size, the text in an image, and the sentences
+// of a document that answer the message.
+func (p prompt) fromAttachments() string {
+	if !p.looksAt() {
+		return ""
+	}
+	lines := []string{"I see these attachments:"}
+	found := llm.ToolResult{}
+	for _, a := range p.attachments[:min(len(p.attachments), maxDescribed)] {
+		lines = append(lines, "- "+describe(a))
+		found.Sources = append(found.Sources, a.Passages...)
+	}
+	text := strings.Join(lines, "\n")
+
+	if len(found.Sources) == 0 {
+		return text
+	}
+	if answer := fromSources([]llm.ToolResult{found}, parseQuestion(p.message)); answer != "" {
+		return text + "\n\n" + answer
+	}
+	first := found.Sources[0]
+	sentence := firstSentence(withoutMarkers(first.CitedText))
+	return text + "\n\nThe text begins: " + excerpt(sentence, quotedText) + " " + mark(first.ID, exact(sentence))
+}
+
+// describe describes one attachment.
+func describe(a llm.Attachment) string {
+	name := withoutMarkers(a.Name)
+	switch {
+	case a.Image != nil && a.Recognized != "":
+		return fmt.Sprintf("%s: %s, %d × %d pixels, %d bytes. Text in it: “%s”", name, a.MediaType, a.Width, a.Height, a.Bytes,
+			excerpt(withoutMarkers(strings.Join(strings.Fields(a.Recognized), " ")), quotedText))
+	case a.Image != nil:
+		return fmt.Sprintf("%s: %s, %d × %d pixels, %d bytes. I found no text in it.", name, a.MediaType, a.Width, a.Height, a.Bytes)
+	case len(a.Passages) == 0 && a.Omitted != "":
+		return fmt.Sprintf("%s: %s, %d bytes (%s).", name, a.MediaType, a.Bytes, a.Omitted)
+	}
+
+	pages := 0
+	for _, passage := range a.Passages {
+		if passage.Page != nil {
+			pages = max(pages, *passage.Page)
+		}
+	}
+	if pages > 0 {
+		return fmt.Sprintf("%s: %s, %d pages, %d bytes.", name, a.MediaType, pages, a.Bytes)
+	}
+	return fmt.Sprintf("%s: %s, %d bytes.", name, a.MediaType, a.Bytes)
+}

@@ -1,0 +1,396 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/imageinfo"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/lease"
+	"parley/shared/store/sessiondb"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/llm"
+	"parley/workers/internal/picture"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/tool/attachment"
+	"parley/workers/internal/toolset"
+)
+
+// CodeAttachment is the error code of a run whose attachment cannot be used.
+const CodeAttachment = "attachment_unreadable"
+
+const (
+	// Bounds of the images in a prompt. The images of the message take precedence over those of
+	// earlier turns, and newer turns over older ones.
+	ownImageBytes     = 20 << 20
+	earlierImages     = 10
+	earlierImageBytes = 8 << 20
+
+	maxEarlier    = 50   // attachments of earlier turns that are looked up
+	passageBytes  = 1200 // of a document's text that is cited as one source
+	bytesPerToken = 3    // see llm.EstimateTokens
+	atOnce        = 4    // attachments of a run that are prepared simultaneously
+)
+
+// Notes about attachments that are left out of a prompt.
+const (
+	noteOlder   = "left out: the attachments of newer messages take up the space"
+	noteImages  = "left out: the images of the message are too large together"
+	noteErased  = "the file no longer exists"
+	noteTooLong = "the text is too long; left out from here on"
+)
+
+// Attachments reads the attachments of runs.
+type Attachments interface {
+	// HoldAttachments makes the run's attachments files of its session, and returns those of ids that
+	// exist. kept is false if the run no longer belongs to this worker.
+	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
+	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
+	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
+}
+
+// attaching loads the attachments of one run's prompt.
+type attaching struct {
+	r     *Runner
+	a     *attempt
+	run   toolset.Run
+	files map[string]blobdb.StoredAttachment
+	text  int // bytes of documents' text that still fit into the prompt
+	blind bool
+}
+
+// attach adds the attachments of the message to the input, and those of earlier turns to the history.
+// The caller must release the returned reservation.
+func (r *Runner) attach(
+	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn,
+	history []agentloop.Turn,
+) (*inputTurn, error) {
+	if len(own) == 0 && len(earlier) == 0 {
+		return nil, nil //nolint:nilnil // nothing was reserved
+	}
+
+	model := in.Model.Info()
+	l := &attaching{r: r, a: a, run: run, text: model.ContextTokens / 2 * bytesPerToken, blind: strings.HasPrefix(model.Name, "offline")}
+	if err := l.prepare(ctx, own, earlier); err != nil {
+		return nil, err
+	}
+
+	room, err := r.images.enter(ctx, a.claim.OrganizationID, l.imageBytes(own, earlier))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.load(ctx, in, own, earlier, history); err != nil {
+		r.images.leave(room)
+		return nil, err
+	}
+	return room, nil
+}
+
+// earlierTurn is the attachments of an earlier turn. n is the index of its exchange in the history.
+type earlierTurn struct {
+	n    int
+	list []domain.Attachment
+}
+
+// earlierAttachments returns the attachments of the turns, newest turn first. at contains the index
+// of each turn's exchange in the history; negative: the turn has none.
+func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
+	total := 0
+	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
+		if at[i] < 0 {
+			continue
+		}
+		list, err := turns[i].Attachments()
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			out = append(out, earlierTurn{n: at[i], list: list})
+			total += len(list)
+		}
+	}
+	return out, nil
+}
+
+// prepare looks the files up, and has those of the run prepared that are not yet.
+func (l *attaching) prepare(ctx context.Context, own []domain.Attachment, earlier []earlierTurn) error {
+	ids := make([]string, 0, len(own))
+	for _, f := range own {
+		ids = append(ids, f.FileID)
+	}
+	for _, t := range earlier {
+		for _, f := range t.list {
+			ids = append(ids, f.FileID)
+		}
+	}
+	if err := l.find(ctx, ids); err != nil {
+		return err
+	}
+
+	asked, err := l.prepareOwn(ctx, own)
+	if err != nil || !asked {
+		return err
+	}
+	return l.find(ctx, ids)
+}
+
+// find reads the records of the files.
+func (l *attaching) find(ctx context.Context, ids []string) error {
+	found, kept, err := l.r.attachments.HoldAttachments(ctx, l.a.claim.Held(), ids)
+	if err != nil {
+		return retryable(err)
+	}
+	if !kept {
+		return errTaken
+	}
+	l.files = make(map[string]blobdb.StoredAttachment, len(found))
+	for _, f := range found {
+		l.files[f.ID] = f
+	}
+	return nil
+}
+
+// prepareOwn has the message's attachments prepared, several at once. asked reports whether any had
+// to be.
+func (l *attaching) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, atOnce)
+	var working sync.WaitGroup
+	for _, f := range own {
+		stored, exists := l.files[f.FileID]
+		if !exists {
+			cancel(unusable(fmt.Sprintf("The attachment %q no longer exists.", f.Name), nil))
+			break
+		}
+		recognize := l.blind && imageinfo.IsImage(f.MediaType) && stored.TextID == ""
+		if stored.Prepared != "" && !recognize {
+			continue
+		}
+		asked = true
+		working.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := l.r.tools.PrepareAttachment(ctx, l.run, attachment.Arguments{FileID: f.FileID, Recognize: recognize}); err != nil {
+				cancel(prepareError(err))
+			}
+		})
+	}
+	working.Wait()
+	if ctx.Err() != nil {
+		return asked, context.Cause(ctx)
+	}
+	return asked, nil
+}
+
+// unusable returns the error of a run whose attachment cannot be used.
+func unusable(message string, err error) *agentloop.Error {
+	return &agentloop.Error{Code: CodeAttachment, Message: message, Err: err}
+}
+
+// prepareError converts the error of preparing an attachment to that of the attempt.
+func prepareError(err error) error {
+	var failed *tool.Error
+	if errors.As(err, &failed) && !failed.Retryable {
+		return unusable(failed.Message, err)
+	}
+	return retryable(err)
+}
+
+// imageBytes returns an upper bound of the bytes of the images that load reads.
+func (l *attaching) imageBytes(own []domain.Attachment, earlier []earlierTurn) int {
+	n := 0
+	for _, f := range own {
+		if stored := l.files[f.FileID]; imageinfo.IsImage(f.MediaType) {
+			n += int(stored.Bytes)
+		}
+	}
+	for _, t := range earlier {
+		for _, f := range t.list {
+			if stored := l.files[f.FileID]; imageinfo.IsImage(f.MediaType) {
+				n += int(min(stored.Bytes, picture.MaxBytes))
+			}
+		}
+	}
+	return min(n, ownImageBytes+earlierImageBytes)
+}
+
+// load reads the attachments: those of the message first, then those of earlier turns, newest first.
+func (l *attaching) load(
+	ctx context.Context, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn, history []agentloop.Turn,
+) (err error) {
+	images := imageRoom{count: len(own), bytes: ownImageBytes, note: noteImages}
+	if in.Attachments, err = l.loadAll(ctx, own, &images); err != nil {
+		return err
+	}
+
+	images = imageRoom{count: earlierImages, bytes: earlierImageBytes, note: noteOlder}
+	for _, t := range earlier {
+		loaded, err := l.loadAll(ctx, t.list, &images)
+		if err != nil {
+			return err
+		}
+		history[t.n].Messages[0].Attachments = loaded
+	}
+	return nil
+}
+
+// imageRoom is the space that is left for images.
+type imageRoom struct {
+	count int
+	bytes int64
+	note  string // why an image is left out
+}
+
+// loadAll reads a message's attachments.
+func (l *attaching) loadAll(ctx context.Context, list []domain.Attachment, images *imageRoom) ([]llm.Attachment, error) {
+	out := make([]llm.Attachment, 0, len(list))
+	for _, f := range list {
+		one := llm.Attachment{Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes}
+		stored, exists := l.files[f.FileID]
+		var err error
+		switch {
+		case !exists || stored.Prepared == "":
+			one.Omitted = noteErased
+		case imageinfo.IsImage(f.MediaType):
+			err = l.loadImage(ctx, stored, &one, images)
+		default:
+			err = l.loadText(ctx, stored, &one)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// loadImage reads a converted image. Models never receive the image as it was sent.
+func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
+	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
+		to.Omitted = room.note
+		return nil
+	}
+	room.count--
+	room.bytes -= stored.Bytes
+
+	_, content, err := l.r.attachments.OpenFile(ctx, l.a.claim.OrganizationID, stored.ID)
+	if err == nil {
+		to.Image, err = io.ReadAll(content)
+		_ = content.Close() // read only: nothing can be lost
+	}
+	if err != nil {
+		return gone(err, to)
+	}
+	if info, err := imageinfo.Read(strings.NewReader(string(to.Image[:min(len(to.Image), 64<<10)]))); err == nil {
+		to.ImageType, to.Width, to.Height = stored.Prepared, info.Width, info.Height
+	}
+
+	if l.blind && stored.TextID != "" {
+		source, err := l.r.attachments.SourceByID(ctx, l.a.claim.OrganizationID, stored.TextID)
+		if err != nil {
+			return gone(err, to)
+		}
+		to.Recognized = source.Text
+	}
+	return nil
+}
+
+// loadText reads the text of a document and divides it into passages.
+func (l *attaching) loadText(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment) error {
+	if l.text <= 0 {
+		to.Omitted = noteOlder
+		return nil
+	}
+	source, err := l.r.attachments.SourceByID(ctx, l.a.claim.OrganizationID, stored.TextID)
+	if err != nil {
+		return gone(err, to)
+	}
+
+	for _, p := range passagesOf(source) {
+		if l.text -= len(p.CitedText); l.text < 0 {
+			to.Omitted = noteTooLong
+			break
+		}
+		to.Passages = append(to.Passages, p)
+	}
+	if source.Truncated {
+		to.Omitted = noteTooLong
+	}
+	return nil
+}
+
+// gone notes that a file was erased meanwhile. It returns any other error.
+func gone(err error, to *llm.Attachment) error {
+	if apierr.CodeFor(err) == apierr.NotFound {
+		to.Image, to.Omitted = nil, noteErased
+		return nil
+	}
+	return retryable(err)
+}
+
+// pageMark begins a page in a document's text; see package attachment.
+var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
+
+// passagesOf divides the text of a document into passages of one page each.
+func passagesOf(source domain.Source) []domain.Citation {
+	var out []domain.Citation
+	add := func(page *int, text string) {
+		for text = strings.TrimSpace(text); text != ""; {
+			n := passageEnd(text)
+			id := source.ID
+			out = append(out, domain.Citation{
+				Type: "document", Title: source.Title, CitedText: strings.TrimSpace(text[:n]), Page: page, SourceID: &id,
+			})
+			text = strings.TrimSpace(text[n:])
+		}
+	}
+
+	text := "\f" + strings.TrimPrefix(source.Text, "\f") // the mark of the first page may have been trimmed
+	marks := pageMark.FindAllStringSubmatchIndex(text, -1)
+	if len(marks) == 0 {
+		add(nil, text[1:])
+		return out
+	}
+	add(nil, strings.Trim(text[:marks[0][0]], "\f"))
+	for i, m := range marks {
+		end := len(text)
+		if i+1 < len(marks) {
+			end = marks[i+1][0]
+		}
+		number, err := strconv.Atoi(text[m[2]:m[3]])
+		page := &number
+		if err != nil || number == 0 {
+			page = nil
+		}
+		add(page, text[m[1]:end])
+	}
+	return out
+}
+
+// passageEnd returns the length of the next passage: up to the last paragraph, line or word that ends
+// within passageBytes.
+func passageEnd(text string) int {
+	if len(text) <= passageBytes {
+		return len(text)
+	}
+	for _, separator := range []string{"\n\n", "\n", " "} {
+		if at := strings.LastIndex(text[:passageBytes], separator); at > passageBytes/3 {
+			return at
+		}
+	}
+	n := passageBytes
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}
