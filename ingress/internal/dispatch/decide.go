@@ -26,6 +26,8 @@ func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, err
 		return rundb.StoredRun{}, refusal(err)
 	}
 
+	// A repeated decision has neither ended nor resumed the run. It is published as a change all
+	// the same, which is harmless.
 	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {
