@@ -51,6 +51,8 @@ func (r *run) callTools(ctx context.Context) error {
 // nextGroup returns the calls to make next: several consecutive calls that may run concurrently, or
 // a single call.
 func (r *run) nextGroup() []llm.ToolCall {
+	// A call with a side effect runs alone, after the calls before it and before the calls after
+	// it.
 	n := 1
 	for r.concurrent(r.pending[0]) && n < min(len(r.pending), maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
@@ -101,6 +103,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
+		// The calls above the turn's limit are the last pending ones.
 		excess := len(r.pending)-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -111,6 +114,8 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		})
 	}
 
+	// Results are recorded in the order of the calls, whichever finishes first. A replay needs this
+	// order.
 	for i := range calls {
 		if err := r.recordResult(ctx, groupCtx, <-results[i]); err != nil {
 			return err
@@ -203,6 +208,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 		return tool.Result{}, &tool.Error{Message: unknownNote}
 	}
 
+	// A panic in a tool must not end the worker, which executes the runs of other organizations.
 	spec := t.Spec()
 	defer func() {
 		if cause := recover(); cause != nil { // the call runs in its own goroutine, where no other recover applies
@@ -262,6 +268,8 @@ func (r *run) applyTool(s *ToolStep) {
 	result := &llm.ToolResult{
 		CallID: s.Call.ID, Name: s.Call.Name, Output: s.Call.Output, Sources: s.Sources, Failed: s.Call.Status == toolFailed,
 	}
+
+	// The model receives failures as results as well, and can try something else.
 	message := llm.Message{Role: llm.RoleTool, Result: result}
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
