@@ -188,6 +188,9 @@ func withoutNUL(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u0000`)) {
 		return raw
 	}
+
+	// The replacement has the same length, so the copy is changed in place. A backslash before
+	// \u0000 makes it a literal text, which stays.
 	out := bytes.Clone(raw)
 	for i := 0; i+6 <= len(out); i++ {
 		if out[i] != '\\' {

@@ -95,6 +95,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
 
+	// Each operation accepts its own kind of value.
 	value := bytes.TrimSpace(f.Value)
 	switch f.Op {
 	case opExists:
@@ -209,6 +210,8 @@ func (s scalar) encoded(entry []byte) bool {
 
 // raw returns the JSON value that a condition names, or nil if it is missing.
 func (f *placeholderValues) raw(p *piece) []byte {
+	// The event and the delivery's id are texts outside of the payload. They are compared like JSON
+	// strings.
 	text := ""
 	switch p.name {
 	case "":

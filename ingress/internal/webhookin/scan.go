@@ -89,6 +89,8 @@ func (s *scanner) value(w *wanted) {
 		_ = s.in.SkipValue()
 		return
 	}
+
+	// The offsets show where the value is in the source, so its JSON need not be rendered again.
 	before := s.in.InputOffset()
 	switch kind := s.in.PeekKind(); {
 	case kind == '{' && len(w.children) > 0:

@@ -22,6 +22,7 @@ const (
 
 // NewSecret generates a secret for a source.
 func NewSecret(source domain.HookSource) string {
+	// Standard Webhooks prescribes base64 with a prefix. The other sources accept any text.
 	var raw [secretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	if source == domain.HookStandard {
@@ -59,6 +60,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		return Sent{}, fmt.Errorf("signing a delivery: %w", err)
 	}
 
+	// Each source signs a different text and has its own headers; see Verify.
 	out := Sent{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	at := strconv.FormatInt(now.Unix(), 10)
 	hexOf := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }

@@ -260,6 +260,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 
 // message fills a template. Each value is between marks, truncated, and without marks inside.
 func (f *placeholderValues) message(pieces []piece) string {
+	// The message ends with an ellipsis if it was truncated.
 	out := writer{left: f.limit + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {

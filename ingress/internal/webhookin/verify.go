@@ -138,6 +138,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 
 // sign returns the HMAC-SHA256 of before and the body.
 func sign(key []byte, before string, body []byte) []byte {
+	// Both parts are written to the hash separately, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(before)) // a hash never fails
 	_, _ = mac.Write(body)
@@ -193,6 +194,8 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	if err != nil {
 		return signed{}, err
 	}
+
+	// The time is part of the signed text. Without it, an old delivery could be sent again.
 	var at string
 	var out signed
 	for field := range strings.SplitSeq(value, ",") {
