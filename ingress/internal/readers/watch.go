@@ -273,7 +273,6 @@ func (w *Watch) leave(r *Reading) {
 	}
 }
 
-// rouse wakes Run. It never blocks.
 func (w *Watch) rouse() {
 	select {
 	case w.wake <- struct{}{}:
