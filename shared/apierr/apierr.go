@@ -13,6 +13,7 @@ type Code string
 
 // The codes of the contract.
 const (
+	// Callers rely on these codes, so a code never changes its meaning.
 	InvalidRequest         Code = "invalid_request"
 	OrganizationRequired   Code = "organization_required"
 	ConflictingCredentials Code = "conflicting_credentials"
@@ -95,6 +96,8 @@ func InvalidFields(fields []Field) error {
 	if len(fields) == 0 {
 		return nil
 	}
+
+	// The sentence is about the first field. All fields follow in the list.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

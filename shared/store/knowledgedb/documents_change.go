@@ -48,6 +48,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// Locked before the document itself, in the order of ids, so that two replacements cannot block
+	// each other.
 	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
 	if err != nil {
 		return none, err
@@ -78,6 +80,7 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// A document with a URL has no hash until a worker fetches it.
 	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce(nullif($3, ''), name), mime_type = $4, hash = nullif($5::bytea, ''), bytes = $6,
 		url = nullif($7, ''), metadata = CASE WHEN $9 THEN $8::jsonb ELSE metadata END WHERE id = $1 AND org_id = $2`,
 		id, org, with.Name, with.MIMEType, content.Hash, content.Bytes, with.URL, metadataJSON(with.Metadata), with.Metadata != nil)
@@ -89,6 +92,7 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// The row no longer links to the old content.
 	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
 		return none, err
 	}
@@ -133,6 +137,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 
 	var labels *string
 	if metadata != nil {
+		// An empty object removes all metadata; nil keeps them.
 		raw := metadataJSON(*metadata)
 		labels = &raw
 	}
@@ -167,6 +172,7 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 			return err
 		}
 
+		// A retry would undo the withdrawal.
 		if row.isBeingDeleted() {
 			return errBeingDeleted()
 		}
