@@ -8,6 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
+// sessionMax is the maximum length of a session's id.
 const sessionMax = 128 // characters
 
 // Codes of invalid fields.
@@ -103,6 +104,7 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		at := index(list, i)
 		switch m.Role {
 		case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
+		// Such messages answer calls of the caller's tools, which agents do not make.
 		case "tool", "function":
 			wrong(at+".role", CodeUnsupported, "tool results are not supported: agents call their own tools")
 			continue
@@ -135,6 +137,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var messages, instructions []Said
 	for _, s := range said {
 		if s.Role == RoleAssistant {
+			// Clients send earlier answers back as they received them.
 			s.Text = withoutAppendix(s.Text)
 		}
 		switch {
@@ -146,6 +149,8 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 		}
 	}
 	out.Instructions = oneText(instructions)
+
+	// Agents need alternating questions and answers.
 	talk := turns(messages)
 	if len(talk) == 0 || talk[len(talk)-1].Role != RoleUser {
 		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")

@@ -33,6 +33,7 @@ func NewSecret(source domain.HookSource) string {
 
 // CheckSecret reports why a user's own secret is invalid for a source.
 func CheckSecret(source domain.HookSource, secret string) error {
+	// Such characters are lost when a secret is copied or sent in a header.
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space or contain control characters")
 	}
@@ -85,6 +86,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
+	// Only these sources let a user choose the header of the id.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}
