@@ -249,7 +249,7 @@ func (r *jsonReader) lines(of *pairs) error {
 	return r.paragraph(b.String())
 }
 
-// paragraph writes a paragraph. A table ends with it, so the next row gets a new header.
+// paragraph writes a paragraph, which ends a table, so the next row gets a new header.
 func (r *jsonReader) paragraph(text string) error {
 	if text == "" {
 		return nil
