@@ -11,9 +11,8 @@ import (
 // Code is a stable error code of the HTTP contract.
 type Code string
 
-// The codes of the contract.
+// The codes of the contract. Callers rely on them, so a code never changes its meaning.
 const (
-	// Callers rely on these codes, so a code never changes its meaning.
 	InvalidRequest         Code = "invalid_request"
 	OrganizationRequired   Code = "organization_required"
 	ConflictingCredentials Code = "conflicting_credentials"
