@@ -43,7 +43,6 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 // documents, then the documents with the same content, and then the document itself.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
-
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return none, err
 	}
@@ -59,7 +58,6 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-
 	if err := row.checkReplacement(same[with.source()]); err != nil {
 		return none, err
 	}
@@ -87,7 +85,6 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-
 	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
 		return none, err
 	}
@@ -101,7 +98,6 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-
 	return out[0], nil
 }
 
