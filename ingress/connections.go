@@ -79,6 +79,7 @@ func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	return auth.ClientName(address), !l.proxies.Trust(address)
 }
 
+// take counts a connection, or returns false if its client has reached the limit.
 func (l *addressLimit) take(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,6 +90,7 @@ func (l *addressLimit) take(client string) bool {
 	return true
 }
 
+// leave stops counting a connection.
 func (l *addressLimit) leave(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,6 +116,8 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 	}()
 }
 
+// writeRefusal writes a response without an HTTP server, which would need more memory for each
+// connection.
 func writeRefusal(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+
 		"Retry-After: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%s", len(refusalBody), refusalBody)

@@ -42,14 +42,20 @@ import (
 )
 
 const (
+	// time in which a client must send the headers
 	headerTimeout = 5 * time.Second
-	streamPause   = time.Second
-	bodyTimeout   = 30 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 32 << 10
-	drainTimeout  = 25 * time.Second
-	stopTimeout   = 30 * time.Second // time to stop all parts, after the grace period
-	voiceDrain    = 14 * time.Second // time for spoken answers to finish; closing the gate takes longer
+	// pause between two attempts to create the job stream
+	streamPause = time.Second
+	// time in which a client must send the whole request
+	bodyTimeout = 30 * time.Second
+	// time for which an idle connection is kept
+	idleTimeout = 2 * time.Minute
+	// bytes of all headers of a request
+	maxHeader = 32 << 10
+	// time for requests in progress to finish
+	drainTimeout = 25 * time.Second
+	stopTimeout  = 30 * time.Second // time to stop all parts, after the grace period
+	voiceDrain   = 14 * time.Second // time for spoken answers to finish; closing the gate takes longer
 	// writeTimeout is the time within which a response must be written, including the longest wait.
 	// Streams set their own deadlines.
 	writeTimeout = 90 * time.Second
@@ -300,6 +306,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
+// listen opens the configured address, unless the caller has provided a listener.
 func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	if i.deps.Listener != nil {
 		return i.deps.Listener, nil
@@ -334,6 +341,7 @@ func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	return nil
 }
 
+// serve serves requests until ctx ends, and then drains.
 func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -346,6 +354,7 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	if err := grace(failed, i.cfg.StopGrace); err != nil {
 		return err
 	}
+	// Waiting requests get their response now, so that Shutdown does not wait for them.
 	i.dispatch.Drain()
 	i.streams.Drain()
 	i.changes.Drain()

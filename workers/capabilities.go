@@ -28,6 +28,7 @@ var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 // empty if the process has none of the roles tool, ingest and voice.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
+	// Code runs only in the role tool.
 	if w.has(RoleTool) {
 		list = append(list, sandboxCapability(w.isolation.code, w.isolation.noCode))
 	}
@@ -49,12 +50,14 @@ func Survey(cfg Config) []Capability {
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 
+	// A survey must not start sandboxes that it would have to end again.
 	once := cfg.Sandbox
 	once.SandboxWarm = 0
 	opened := openIsolation(once, true, func(error) {})
 	list = append(list, sandboxCapability(opened.code, opened.noCode))
 	list = append(list, packageCapabilities(opened.code.packages())...)
 
+	// The programs are reported even if the sandbox does not work, to show what else is missing.
 	readers := findReaders()
 	list = append(list, documentsCapability(opened.none, readers))
 	list = append(list, readers.capabilities()...)
@@ -64,6 +67,7 @@ func Survey(cfg Config) []Capability {
 		return list
 	}
 
+	// Notes are weaknesses of the machine that do not prevent sandboxes.
 	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}
@@ -81,6 +85,8 @@ func (r *codeRunner) packages() []python.Package {
 	return r.interpreter.Packages()
 }
 
+// sandboxCapability describes the sandbox and its interpreter. noCode is the reason why code cannot
+// run, or nil.
 func sandboxCapability(code *codeRunner, noCode error) Capability {
 	if noCode != nil {
 		return noSandbox(noCode)
@@ -88,6 +94,8 @@ func sandboxCapability(code *codeRunner, noCode error) Capability {
 	return Capability{Name: "sandbox", State: code.backend.Name() + packageList(code.packages()), Ok: true}
 }
 
+// noSandbox describes a missing sandbox. A sandbox that is disabled by the settings is not a
+// failure, so its State is only the setting.
 func noSandbox(why error) Capability {
 	c := Capability{Name: "sandbox", State: "none: " + oneLine(why)}
 	if errors.Is(why, errSandboxOff) {
@@ -124,6 +132,8 @@ func packageCapabilities(packages []python.Package) (list []Capability) {
 	return list
 }
 
+// cgroupCapability describes the control groups, which limit the memory and processes of sandboxes.
+// It opens the root group with open and closes it again.
 func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 	root, err := open()
 	if err != nil {
@@ -136,6 +146,8 @@ func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 	return c
 }
 
+// modelCapability describes the default model. It checks the keys and addresses in the settings,
+// but sends no request to a provider.
 func modelCapability(cfg Config) Capability {
 	models, err := providers.New(providers.Config{
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,

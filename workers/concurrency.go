@@ -8,6 +8,7 @@ import (
 
 // Defaults of concurrency.
 const (
+	// Runs mostly wait for models, so a core can serve many of them.
 	runsPerCore  = 2500
 	callsPerCore = 32
 

@@ -23,6 +23,8 @@ func (s documentSearch) SearchFor(ctx context.Context, org string, request contr
 	return s.search(ctx, org, request, true)
 }
 
+// search searches the documents of an organization. If supported is true, passages that are not
+// related to the query are omitted.
 func (s documentSearch) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
 	result, err := s.searcher.Search(ctx, retrieval.Query{
 		OrganizationID: org, Text: r.Query, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit, Supported: supported,

@@ -34,6 +34,7 @@ func (w *Workers) setUpIngest() error {
 		Extractor: w.extractor,
 		Client:    w.outbound.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	}
+	// A nil *Embedder in the interface would not be equal to nil.
 	if w.embedder != nil {
 		deps.Embedder = w.embedder
 	}
@@ -110,6 +111,7 @@ func ask(program, argument string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	for _, dir := range systemDirs {
+		// Only programs that sandboxes can find count, so PATH is not used.
 		path := filepath.Join(dir, program)
 		if _, err := os.Stat(path); err != nil {
 			continue
@@ -127,6 +129,7 @@ func ask(program, argument string) string {
 // 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
+		// Some programs print a version such as "v5.3.0".
 		if word = strings.TrimPrefix(word, "v"); word == "" || word[0] < '0' || word[0] > '9' {
 			continue
 		}
@@ -172,6 +175,7 @@ func documentsCapability(noSandbox error, r readers) Capability {
 		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
 	case noSandbox != nil:
 		return Capability{Name: c.Name, State: "none: no sandbox is available for reading documents"}
+	// Without poppler no PDF can be read; without tesseract only scanned pages cannot.
 	case r.poppler == "":
 		return Capability{Name: c.Name, State: "all except PDF: poppler is missing"}
 	case r.tesseract == "":

@@ -16,11 +16,14 @@ import (
 )
 
 const (
+	// These numbers bound the defaults of the settings.
 	minSandboxes = 4
 	maxWarm      = 8
 	maxSandboxed = 10_000 // files and folders of one call
 )
 
+// errSandboxOff is the reason why there is no sandbox if the settings disable it. It is a choice
+// and is not logged as a failure.
 var errSandboxOff = errors.New("SANDBOX is off")
 
 // interpreters lists the possible paths of the system's Python. A Python in a home folder is not visible in a sandbox.
@@ -60,6 +63,7 @@ func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(err
 	return &codeRunner{backend: backend, interpreter: interpreter}, nil
 }
 
+// findPython returns the path of the first interpreter that exists.
 func findPython() (string, error) {
 	for _, path := range interpreters {
 		if _, err := os.Stat(path); err == nil {
@@ -69,6 +73,7 @@ func findPython() (string, error) {
 	return "", fmt.Errorf("there is no Python at %s", interpreters[0])
 }
 
+// openBackend opens the backend of this kind, in which the interpreter at path is visible.
 func openBackend(kind, path string) (sandbox.Backend, error) {
 	if kind == config.SandboxGVisor {
 		return gvisor.Open(gvisor.Config{Python: path})
@@ -87,6 +92,7 @@ type isolation struct {
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner.
 func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
 	s := &isolation{}
+	// Without a backend there can be no code runner, and for the same reason.
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {
 		s.backend, s.noCode = nil, s.none
 		return s
@@ -100,6 +106,7 @@ func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation
 // close ends all sandboxes.
 func (s *isolation) close() error {
 	var errs []error
+	// The interpreter's sandboxes belong to the backend, so the interpreter closes first.
 	if s.code != nil {
 		errs = append(errs, s.code.interpreter.Close())
 	}
@@ -124,10 +131,14 @@ func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	}
 }
 
+// sandboxSlots returns the number of calls that may use sandboxes simultaneously. By default, it is
+// twice the number of cores, because calls also wait.
 func sandboxSlots(cfg config.Sandbox) int {
 	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), minSandboxes))
 }
 
+// warmSandboxes returns the number of sandboxes that are kept ready. A negative setting means one
+// for each slot, up to maxWarm, because each uses memory.
 func warmSandboxes(cfg config.Sandbox) int {
 	if cfg.SandboxWarm < 0 {
 		return min(sandboxSlots(cfg), maxWarm)

@@ -16,6 +16,8 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
 	}
+
+	// A process is ready if the servers that its roles use can be reached.
 	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
 	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice does not use the database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
@@ -32,6 +34,7 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 		return err
 	}
 
+	// The status must become not ready before the other parts stop, so that no new work arrives.
 	context.AfterFunc(ctx, server.Stopping)
 	group.Add("metrics", server.Run)
 	return nil

@@ -24,6 +24,8 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 
+	// Secrets of tools are decrypted only in this process, and only for the request that needs
+	// them.
 	open := func(sealed, org, target string) (string, error) {
 		return w.sealed.OpenText(sealdb.KindTool, org, target, sealed)
 	}
@@ -40,9 +42,12 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up the document search: %w", err)
 	}
 
+	// The MCP servers are also used for the checks of connections below.
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
 	backends = append(backends, attachment.New(w.attachmentReader(), w.deps.Store.Blobs, 0))
+	// Without a sandbox this process does not offer codeExecution, so its calls go to other
+	// workers.
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}

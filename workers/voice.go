@@ -12,6 +12,8 @@ import (
 	"parley/workers/internal/voice"
 )
 
+// sessionsPerCore is the default number of voice sessions per core. A session mostly waits for
+// audio and for its backends.
 const sessionsPerCore = 100
 
 // voiceParts contains the parts of the role voice.
@@ -20,6 +22,8 @@ type voiceParts struct {
 	server   *voice.Server // nil if both transcription and synthesis are disabled
 }
 
+// newBackends opens the configured speech backends. Offline backends use up to one process per
+// core.
 func newBackends(cfg Config) (*backends.Backends, error) {
 	b, err := backends.New(cfg.Voice(), runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -41,6 +45,7 @@ func (w *Workers) setUpVoice() error {
 		w.deps.Log.Warn().Err(missing).Msg("voice is partly configured")
 	}
 
+	// Without a server, the bus gives this process no sessions.
 	if b.Off() {
 		return nil
 	}
@@ -74,6 +79,8 @@ func voiceCapability(b *backends.Backends) Capability {
 	return Capability{Name: "voice", State: spoken + ", " + heard, Ok: true}
 }
 
+// surveyVoice describes the speech backends for the settings, or returns the error if they are
+// invalid.
 func surveyVoice(cfg Config) Capability {
 	b, err := newBackends(cfg)
 	if err != nil {

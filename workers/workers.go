@@ -126,11 +126,14 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)
 	}
 
+	// With a private registry, no other code needs to check whether metrics are enabled.
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
 	}
 
 	w := &Workers{cfg: cfg, deps: deps}
+
+	// The observer wraps all providers, so every model call is measured and traced.
 	observer, err := observed.New(deps.Metrics, cfg.CaptureContent)
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
@@ -146,6 +149,7 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	}
 
 	if err := w.setUpServices(); err != nil {
+		// Parts that were already set up hold processes and connections.
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
@@ -156,6 +160,8 @@ func (w *Workers) setUpServices() error {
 	if err := w.setUpSecrets(); err != nil {
 		return err
 	}
+
+	// Both roles use the same sandbox, so it is opened once.
 	if w.has(RoleTool) || w.has(RoleIngest) {
 		if err := w.setUpShared(); err != nil {
 			return err

@@ -30,6 +30,7 @@ const Licences = "licences.txt"
 //go:embed dist
 var bundles embed.FS
 
+// types contains the media types of bundles by extension.
 var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
@@ -64,6 +65,7 @@ func NewAsset(contentType string, body []byte) (Asset, error) {
 	return Asset{Type: contentType, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, Body: body, Gzip: compressed}, nil
 }
 
+// compress compresses a body as well as possible, because that is done only once.
 func compress(body []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)

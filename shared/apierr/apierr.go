@@ -11,7 +11,7 @@ import (
 // Code is a stable error code of the HTTP contract.
 type Code string
 
-// The codes of the contract.
+// The codes of the contract. Callers rely on them, so a code never changes its meaning.
 const (
 	InvalidRequest         Code = "invalid_request"
 	OrganizationRequired   Code = "organization_required"
@@ -95,6 +95,8 @@ func InvalidFields(fields []Field) error {
 	if len(fields) == 0 {
 		return nil
 	}
+
+	// The sentence is about the first field. All fields follow in the list.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

@@ -26,9 +26,9 @@ var ErrStopped = errors.New("the batch group is closed")
 // result of type A.
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
-	max   int
-	calls chan call[Q, A]
-	ended chan struct{}
+	max   int             // maximum number of requests of a batch
+	calls chan call[Q, A] // the queue
+	ended chan struct{}   // closed when Run returns
 
 	sizeMax  int // maximum total size of the requests of a batch
 	size     func(Q) int
@@ -42,11 +42,14 @@ type Group[Q, A any] struct {
 	took       atomic.Int64  // nanoseconds of the previous batch
 }
 
+// call is a request and the channel for its result. The channel has capacity 1, so sending never
+// blocks, even if the caller has left.
 type call[Q, A any] struct {
 	req    Q
 	answer chan result[A]
 }
 
+// result is the result of a call: a value or an error.
 type result[A any] struct {
 	val A
 	err error
@@ -103,6 +106,8 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
+
+	// With several lanes, one lane collects while the others execute their batches.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil
@@ -113,11 +118,13 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 // next waits for the first call of a batch. It returns false once ctx has ended and the queue is
 // empty.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
+	// A call that did not fit into the previous batch comes first, whatever the order of the queue.
 	if g.overflow != nil {
 		first, g.overflow = *g.overflow, nil
 		return first, true
 	}
 
+	// After ctx has ended, Run still executes the calls in the queue, because their callers wait.
 	select {
 	case first = <-g.calls:
 		return first, true
@@ -145,6 +152,9 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		}
 		calls = append(calls, c)
 	}
+
+	// A wait pays off only if calls arrive concurrently. The previous batch and the queue show
+	// whether they do.
 	if !g.eager && (g.last.Load() > 1 || len(g.calls) > 0) {
 		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
@@ -168,6 +178,7 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	return calls
 }
 
+// sizeFor returns the size of a call's request, or 0 if the group has no size limit.
 func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	if g.size == nil {
 		return 0
@@ -190,6 +201,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
 	}
 
+	// An error of the batch is the result of each of its calls.
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -204,6 +216,8 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	var none A
 	answer := make(chan result[A], 1)
+
+	// A full queue is an error instead of a wait, so that overload becomes visible to the callers.
 	select {
 	case g.calls <- call[Q, A]{req, answer}:
 	case <-g.ended:

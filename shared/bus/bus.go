@@ -141,6 +141,8 @@ func (b *Bus) flush(ctx context.Context) error {
 
 // Stream is the state of the job stream.
 type Stream struct {
+	// Made is when the stream was created. A later value than before means that the earlier stream
+	// and its messages are gone.
 	Made time.Time
 	// Forgot means that the stream's last sequence number is lower than the one that its consumers
 	// have recorded, for example because a power failure destroyed the last messages but not the
@@ -221,6 +223,8 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	}
 
 	stream, err := b.js.CreateStream(ctx, config)
+
+	// Each try needs half the space of the previous one.
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
@@ -265,6 +269,8 @@ func (b *Bus) UpdateStream(ctx context.Context) error {
 		return err
 	}
 
+	// Only the duplicate window is changed. The size and the replicas stay as the operator has set
+	// them.
 	config := stream.CachedInfo().Config
 	if config.Duplicates <= duplicatesWindow {
 		return nil
@@ -346,6 +352,7 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 // Done publishes that a run is terminal: the rendered run object goes to the inbox of the waiting
 // ingress, if any, and a notice to the run's subscribers.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
+	// The waiting request gets its answer before the readers of the run's events.
 	b.reply(runID, replyTo, result)
 	b.publish(contract.SubjectDone+runID, nil)
 }
@@ -354,6 +361,8 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 // status. Subscribers then need not read the log, unless the event is too large.
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
+
+	// A chunk without lines has only the event's position. Its receivers read the log.
 	last := domain.EventChunk{Fence: at.Fence, First: at.N}
 	if len(result) < maxEvents {
 		event := domain.EndedEvent(at, status, result)
@@ -364,6 +373,7 @@ func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, sta
 
 // reply sends a run's rendered object to the inbox of the waiting ingress, if any.
 func (b *Bus) reply(runID, replyTo string, result []byte) {
+	// A run that was started by a schedule or a webhook has no waiting request.
 	if replyTo == "" {
 		return
 	}
@@ -401,6 +411,9 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
+
+	// The server processes messages of a connection in order. After the flush it has the
+	// subscription.
 	if err := b.flush(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("subscribing: %w", err)

@@ -78,6 +78,8 @@ func (c *changes) markDue(of change) {
 		_, known = c.tracked[of]
 	}
 
+	// A change that was published recently becomes due when its interval ends. Any other change is
+	// published immediately.
 	c.tracked[of] = true
 	if !known {
 		c.dueNow = append(c.dueNow, of)
@@ -96,6 +98,8 @@ func (c *changes) markDue(of change) {
 
 // markAllDue marks a change of every kind for all organizations as due.
 func (c *changes) markAllDue() {
+	// These messages make every watcher read again, which is a load. They are sent only after
+	// messages may have been lost.
 	for _, kind := range domain.ChangeKinds {
 		c.markDue(change{kind, contract.AllOrganizations})
 	}
@@ -128,6 +132,8 @@ func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// published is ordered by time, so the loop stops at the first change whose interval has not
+	// passed.
 	due := c.dueNow
 	c.dueNow = nil
 	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {
@@ -178,6 +184,7 @@ func (c *changes) rest() {
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 
+	// run publishes from one goroutine, so the messages of a process keep their order.
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	connected := b.nc.StatusChanged(nats.CONNECTED)
 	go func() {
@@ -215,6 +222,7 @@ func (b *Bus) NewChangeWatch() *ChangeWatch {
 // Run calls f from one goroutine with all changes of followed organizations until ctx ends.
 // f must not block.
 func (w *ChangeWatch) Run(ctx context.Context, f func(Change)) {
+	// Messages for all organizations have their own subject, which every process follows.
 	_ = w.Follow(contract.AllOrganizations) // listen retries it
 	w.listen(ctx, func(m *nats.Msg) { handleChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
 }

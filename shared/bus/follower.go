@@ -43,6 +43,8 @@ func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower 
 func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
+	// The id is recorded even if the subscription fails, so that missed retries it.
 	f := e.followed[id]
 	if f == nil {
 		f = &followed{}
@@ -66,6 +68,7 @@ func (e *follower) ensure(id string, f *followed) error {
 
 // Unfollow ends the subscription to an id, if any.
 func (e *follower) Unfollow(id string) {
+	// The lock protects only the map. Unsubscribing sends a message and needs no lock.
 	e.mu.Lock()
 	f := e.followed[id]
 	delete(e.followed, id)
@@ -85,6 +88,8 @@ func (e *follower) Connected() bool { return e.bus.nc.IsConnected() }
 // messages may have been missed. listen makes these calls from one goroutine until ctx ends.
 // Neither function may block.
 func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), missed func(id string)) {
+	// NATS does not report how many messages a disconnected client has missed. Each reconnection
+	// therefore counts as a loss.
 	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
 	defer e.bus.nc.RemoveStatusListener(connected)
 	ticker := time.NewTicker(droppedInterval)
@@ -105,6 +110,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 
 // missed reports the ids about which messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
+	// The callback runs without the lock, because it may call Follow or Unfollow.
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {

@@ -35,11 +35,13 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: %w", err)
 	}
 
+	// The probe has a subject and a consumer of its own, so that no worker receives it.
 	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w", err)
 	}
 
+	// The server confirms a message only after it has stored it.
 	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
 	if full(err) {
 		return nil // the stream is full of job messages; further runs wait as rows in the database
@@ -66,6 +68,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
 
+	// Another process may have received this probe as well as its own.
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}

@@ -92,6 +92,7 @@ func (c *ToolCaller) handleMessage(m *nats.Msg) {
 		return // no longer pending
 	}
 
+	// Beats only show that the worker is alive. Any other stage ends the call.
 	switch stageFor(m) {
 	case contract.StageAccepted, contract.StageWorking:
 		select {
@@ -118,6 +119,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		return nil, context.DeadlineExceeded
 	}
 
+	// The worker stops at the deadline. The grace lets its reply, which may be a recorded outcome,
+	// arrive.
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
@@ -185,6 +188,7 @@ func (c *ToolCaller) presence() presence {
 // offer sends a call once, waits until a worker takes it, and then waits for the reply. If notTaken
 // is true, the call may be offered again; err is the reason.
 func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (notTaken bool, answer []byte, err error) {
+	// The call is registered before it is sent, because the reply may arrive immediately.
 	token := strconv.FormatUint(c.last.Add(1), 36)
 	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
 	c.mu.Lock()
@@ -216,6 +220,7 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	case <-late.C:
+		// No sign of life arrived. The worker that received the offer may be frozen.
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
 		answer, err = awaitAnswer(ctx, call)

@@ -61,6 +61,8 @@ func (b *Bus) ServeTool(
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
 		pool: newSlotPool(cfg),
 	}
+
+	// The server delivers each call to one member of the queue group.
 	sub, err := b.nc.QueueSubscribe(contract.ToolSubject(kind), contract.ToolGroup(kind), func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {
 		cancel()
@@ -94,6 +96,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		}
 	}
 
+	// Everything so far is fast. The call itself runs in another goroutine, so that the next
+	// message is received.
 	turn := s.pool.acquire(owner)
 	if turn == nil {
 		s.sendStage(m.Reply, contract.StageBusy, nil)
@@ -108,6 +112,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 // it sends beats.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.pool.release(turn)
+
+	// The leeway allows for a clock of this machine that is ahead of the caller's clock.
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline.Add(clockLeeway))
 	defer cancel()
 	beat := time.NewTicker(beatInterval)
@@ -143,6 +149,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 
 	for {
 		select {
+		// The handler returns when ctx ends, so this loop ends, too.
 		case answer := <-done:
 			answer()
 			return

@@ -45,6 +45,9 @@ func newSlotPool(cfg ToolServing) *slotPool {
 	p := &slotPool{
 		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),
 	}
+
+	// Slots are reserved for new owners, so a pool without owners reserves none. A single slot
+	// cannot be divided.
 	if slots > 1 && cfg.Owner != nil {
 		p.limit = slots - max(slots/8, 1)
 	}
@@ -128,6 +131,7 @@ func (p *slotPool) mayQueue(owner string) bool {
 		waiting[turn.owner]++
 	}
 
+	// Each waiting owner, including this one, gets an equal part of the queue, rounded up.
 	owners := max(len(waiting), 2)
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
@@ -150,6 +154,8 @@ func (p *slotPool) begin(turn *toolTurn) {
 
 // next returns the index of the waiting call that gets a free slot, or -1 if there is none.
 func (p *slotPool) next() int {
+	// waiting is in the order of arrival. Among owners with equally many running calls, the first
+	// wins.
 	found := -1
 	for n, turn := range p.waiting {
 		if inUse := p.inUse[turn.owner]; inUse < p.limit && (found < 0 || inUse < p.inUse[p.waiting[found].owner]) {

@@ -55,6 +55,8 @@ func (v *voiceBoard[In]) start() error {
 // returns nil if the board is closed.
 func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	token := strconv.FormatUint(v.last.Add(1), 36)
+
+	// The channel of frames has room for a lagging reader, so that the subscription never waits.
 	w := &voiceWire[In]{
 		board: v, token: token, own: v.inbox + "." + token, reconnects: v.nc.Stats().Reconnects, onEnd: onEnd,
 		frames: make(chan contract.VoiceFrame[In], voiceLagFrames), answers: make(chan *nats.Msg, 1), ended: make(chan struct{}),
@@ -87,6 +89,7 @@ func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	switch {
 	case w == nil: // no such session here: it has ended and the other end has not noticed, or a worker accepted an expired offer
 		v.sendStage(m.Reply, "", contract.StageEnded)
+	// A message without a header is a frame.
 	case m.Header == nil:
 		if over, reason := w.take(m.Data); over || reason != "" {
 			v.end(w, reason)
@@ -110,6 +113,8 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	v.mu.Lock()
 	delete(v.wires, w.token)
 	v.mu.Unlock()
+
+	// Only the first end counts. The other end may have closed the session at the same time.
 	if !w.finish() || reason == "" {
 		return
 	}

@@ -70,6 +70,7 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 
 // offer offers a session once.
 func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, error) {
+	// The session has no peer before a worker accepts it.
 	wire := c.board.wire("", nil)
 	if wire == nil {
 		return nil, nats.ErrConnectionClosed

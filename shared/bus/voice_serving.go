@@ -66,6 +66,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 
 // receive accepts a session or rejects it. It runs in the subscription's goroutine.
 func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
+	// The capability is verified first, so that a forged opening takes no slot.
 	line, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
 	if !ok || m.Reply == "" {
 		s.board.sendStage(m.Reply, "", contract.StageRefused)
@@ -101,6 +102,7 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 		s.board.end(old, voiceGone)
 	}
 
+	// An earlier session with this name still occupies its slot until its Serve has returned.
 	if s.inUse >= s.cfg.Places {
 		return nil
 	}
@@ -154,6 +156,8 @@ func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 // rejected, so that another worker takes them.
 func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
+
+	// The ingresses move the open sessions to other workers while this worker still serves them.
 	ends := s.startLeaving()
 	_ = sub.Drain() // fails only if the connection is closed
 	for _, end := range ends {

@@ -80,6 +80,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.in.Lock()
 	defer w.in.Unlock()
 
+	// A gap means that a frame was lost. Audio with a hole would be transcribed wrongly.
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
@@ -104,6 +105,8 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 // queue adds a frame to the channel, and returns false if the reader lags. The
 // caller must hold w.in.
 func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
+	// The reader has taken frames from the channel since the last call. Their bytes no longer
+	// count.
 	for len(w.unread) > len(w.frames) {
 		w.bytes -= w.unread[0]
 		w.unread = w.unread[1:]

@@ -40,6 +40,7 @@ func (s Servers) Require() error {
 
 // Ports returns the TCP ports of the addresses, for processes that must block access to them.
 func (s Servers) Ports() (ports []int) {
+	// add adds the port of an address, or the standard port if the address has none.
 	add := func(address string, standard int) {
 		u, err := url.Parse(strings.TrimSpace(address))
 		if err != nil || u.Hostname() == "" { // a socket file, or empty
@@ -54,6 +55,7 @@ func (s Servers) Ports() (ports []int) {
 
 	add(s.DatabaseURL, postgresPort)
 	for address := range strings.SplitSeq(s.NATSURL, ",") {
+		// NATS also accepts addresses without a scheme.
 		if address = strings.TrimSpace(address); address != "" && !strings.Contains(address, "://") {
 			address = "nats://" + address
 		}
@@ -157,6 +159,7 @@ type Ingress struct {
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 
+// minMetricsToken is the minimum length of METRICS_TOKEN. A shorter token could be guessed.
 const minMetricsToken = 16 // characters
 
 // Check returns an error for the first invalid setting.
@@ -164,6 +167,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	switch {
 	case i.Port < 0 || i.Port > 65535:
 		return fmt.Errorf("PORT must be between 0 and 65535, not %d", i.Port)
+	// A visitor of the demo must not be allowed more than a person with an account.
 	case i.LimitDemo < 1 || i.LimitDemo >= i.LimitUser || i.LimitUser >= i.LimitSystem:
 		return fmt.Errorf("limits must rise from demo to user to system: LIMIT_DEMO=%d, LIMIT_USER=%d, LIMIT_SYSTEM=%d",
 			i.LimitDemo, i.LimitUser, i.LimitSystem)
@@ -171,6 +175,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 		return fmt.Errorf("LIMIT_USER_TOTAL must be 0 or at least LIMIT_USER, not %d: LIMIT_USER=%d", i.LimitUserTotal, i.LimitUser)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
+	// With a smaller limit of the organization, a credential could never reach its own limit.
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
 		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
@@ -190,12 +195,14 @@ func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
+	// Many proxies end a request without data after 60 seconds.
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys are valid for a day", i.RetentionDefault)
 	case i.FileLinkTTL < 0 || i.FileLinkTTL > 31*24*time.Hour:
 		return fmt.Errorf("FILE_LINK_TTL must be between 0 and 744h, not %s", i.FileLinkTTL)
+	// Supervisors often kill a process that takes longer to stop.
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
 	}
@@ -255,6 +262,7 @@ func (i Ingress) checkOpenID() error {
 		return nil
 	}
 
+	// A test provider on this machine may use http.
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
 		return fmt.Errorf("OIDC_ISSUER must be an https:// URL, not %q", i.OIDCIssuer)
@@ -266,6 +274,7 @@ func (i Ingress) checkOpenID() error {
 	return nil
 }
 
+// isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
@@ -278,6 +287,7 @@ func (i Ingress) checkAddresses() error {
 			return fmt.Errorf("TRUSTED_PROXIES must be a list of networks (CIDR), not %q", p)
 		}
 	}
+	// Links in invitations and answers begin with this address.
 	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {
 		return fmt.Errorf("PUBLIC_URL must begin with http:// or https://, not %q", i.PublicURL)
 	}

@@ -34,6 +34,7 @@ type Ingest struct {
 }
 
 const (
+	// upper bound of DOCUMENT_PAGES
 	maxDocumentPages     = 100_000
 	maxIngestConcurrency = 64 // each has a document and its text in memory
 )
@@ -51,6 +52,7 @@ func (i Ingest) Check() error {
 		return nil
 	}
 
+	// Only services with OpenAI's API are supported.
 	if provider, model, _ := strings.Cut(i.EmbeddingsModel, "/"); provider != "openai" || model == "" {
 		return fmt.Errorf("EMBEDDINGS_MODEL must be like openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
 	}

@@ -28,6 +28,8 @@ func checkAllowed(entry string) error {
 	if _, err := netip.ParsePrefix(entry); err == nil {
 		return nil
 	}
+
+	// A host must have a port, so that one entry does not permit all services of a machine.
 	u, err := url.Parse("//" + entry)
 	if err != nil || u.Host != entry || u.Hostname() == "" {
 		return fmt.Errorf("OUTBOUND_ALLOW must be a list of host:port and networks (CIDR), not %q", entry)

@@ -37,6 +37,7 @@ const (
 )
 
 const (
+	// Bounds of the settings: with less memory or fewer processes, Python may not start.
 	minSandboxMemory    = 64 << 20
 	minSandboxProcesses = 8
 	minSandboxFiles     = 1 << 20
@@ -50,6 +51,7 @@ const (
 // Check returns an error for the first invalid setting. Zero means the default.
 func (s Sandbox) Check() error {
 	switch s.SandboxKind {
+	// An empty kind means the default.
 	case "", SandboxBubblewrap, SandboxGVisor, SandboxOff:
 	default:
 		return fmt.Errorf("SANDBOX must be bubblewrap, gvisor or off, not %q", s.SandboxKind)

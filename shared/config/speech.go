@@ -22,11 +22,13 @@ const (
 	OfflineListen = "offline/pocketsphinx"
 	OfflineSpeak  = "offline/espeak-ng"
 
+	// models that are used by default if there is an audio service
 	openaiListen = "openai/gpt-4o-mini-transcribe"
 	openaiSpeak  = "openai/gpt-4o-mini-tts"
 )
 
 const (
+	// Bounds of the settings.
 	maxVoiceConcurrency = 100_000
 	maxVoiceName        = 100
 )
@@ -37,6 +39,7 @@ func (s Speech) Check() error {
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
 		{"SPEECH_MODEL", s.SpeechModel, OfflineSpeak},
 	} {
+		// The service itself checks the name of the model.
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
 			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)
@@ -56,6 +59,7 @@ func (s Speech) Check() error {
 // Voice returns the speech settings with defaults filled in. OPENAI_API_KEY is sent only to
 // OPENAI_BASE_URL, never to a different AUDIO_BASE_URL.
 func (w Workers) Voice() Speech {
+	// An audio service exists if it is configured, or if OpenAI's own address is used with a key.
 	s := w.Speech
 	service := s.AudioAPIKey != "" || s.AudioBaseURL != "" || w.OpenAIAPIKey != "" && w.OpenAIBaseURL == ""
 	if s.AudioBaseURL == "" || s.AudioBaseURL == w.OpenAIBaseURL {

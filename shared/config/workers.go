@@ -34,7 +34,9 @@ type Workers struct {
 }
 
 const (
+	// upper bound of RUN_MAX_TURNS
 	maxTurns = 1000
+	// upper bound of RUN_MAX_COST; its millionths fit into 64 bits
 	maxCost  = 1e9
 	minBytes = 64 << 10 // the largest output of a tool
 )
@@ -57,6 +59,7 @@ func (w Workers) Check() error {
 		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, the limit of one tool result, not %d", minBytes, w.RunMaxBytes)
 	}
 
+	// A wrong address would otherwise appear only as an error of the first run.
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},

@@ -49,6 +49,8 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 	if err != nil {
 		return nil, err
 	}
+
+	// A tracer without a collector returns the connector unchanged.
 	traced, err := tracer.Connector(connector)
 	if err != nil {
 		return nil, err

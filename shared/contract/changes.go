@@ -24,6 +24,8 @@ func ParseChange(subject string) (kind domain.ChangeKind, org string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
+
+	// An id contains no dot, so a subject with more tokens is of another kind.
 	name, org, ok := strings.Cut(rest, ".")
 	if !ok || name == "" || org == "" || strings.Contains(org, ".") {
 		return "", "", false

@@ -22,6 +22,9 @@ func ReadClaims(raw []byte, into any) error {
 	if err := d.Decode(into); err != nil {
 		return err
 	}
+
+	// Decode stops after the first value. Anything after it was signed, too, but has no defined
+	// meaning.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errTrailing
 	}

@@ -28,6 +28,8 @@ func EventMessage(chunk domain.EventChunk) []byte {
 func ParseEventMessage(body []byte) (domain.EventChunk, error) {
 	head, lines, found := bytes.Cut(body, []byte{'\n'})
 	fence, first, spaced := bytes.Cut(head, []byte{' '})
+
+	// 40 bytes are enough for two numbers.
 	if !found || !spaced || len(head) > 40 {
 		return domain.EventChunk{}, errors.New("reading event message: no first line")
 	}

@@ -253,6 +253,9 @@ func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], 
 		if err := json.Unmarshal(body[1:], control); err != nil {
 			return VoiceFrame[T]{}, fmt.Errorf("reading voice frame: %w", err)
 		}
+
+		// Numbers from another process are checked here, so that later calculations cannot
+		// overflow.
 		if bounded, ok := any(*control).(interface{ inRange() bool }); !ok || !bounded.inRange() {
 			return VoiceFrame[T]{}, errFrame
 		}

@@ -38,6 +38,7 @@ type piece struct {
 	variable string
 }
 
+// maxBytes is the maximum length of a template.
 const maxBytes = 2048
 
 // variableName matches the names that model providers accept as a property of a tool's arguments.
@@ -48,6 +49,7 @@ func Parse(raw string) (*Template, error) {
 	switch {
 	case len(raw) > maxBytes:
 		return nil, fmt.Errorf("must have at most %d characters", maxBytes)
+	// Clients differ in how they treat these characters, so none of them may reach a request.
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
@@ -59,6 +61,7 @@ func Parse(raw string) (*Template, error) {
 		return nil, errors.New("must be a URL that begins with https:// or http://")
 	}
 
+	// The authority ends at the path or the query.
 	end := len(rest)
 	if at := strings.IndexAny(rest, "/?"); at >= 0 {
 		end = at
@@ -78,9 +81,11 @@ func Parse(raw string) (*Template, error) {
 	return t, t.readQuery(query)
 }
 
+// readAuthority checks the host and the port. The error continues a sentence, as in Parse.
 func (t *Template) readAuthority() error {
 	_, authority, _ := strings.Cut(t.base, "://")
 	switch {
+	// A variable in the host would let a model choose the server.
 	case strings.ContainsAny(authority, "{}"):
 		return errors.New("must have variables in its path and query only")
 	case strings.Contains(authority, "@"):
@@ -102,6 +107,7 @@ func (t *Template) readAuthority() error {
 	return nil
 }
 
+// readPath splits the path into segments.
 func (t *Template) readPath(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		pieces, err := splitPieces(part)
@@ -110,6 +116,7 @@ func (t *Template) readPath(path string) error {
 		}
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
+			// Servers would remove such a segment together with the one before it.
 		} else if len(pieces) == 1 && isDots(plain) {
 			return errors.New("must not have a segment . or .. in its path")
 		}
@@ -119,6 +126,7 @@ func (t *Template) readPath(path string) error {
 	return nil
 }
 
+// readQuery splits the query into pairs.
 func (t *Template) readQuery(query string) error {
 	if query == "" {
 		return nil
@@ -126,6 +134,7 @@ func (t *Template) readQuery(query string) error {
 
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
+		// A variable as name could replace the meaning of a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("may contain variables in its query only after an equals sign")
 		}
@@ -160,6 +169,7 @@ func splitPieces(text string) ([]piece, error) {
 			return pieces, nil
 		}
 		name, after, closed := strings.Cut(rest, "}")
+		// The name becomes a property of the tool's schema, so providers must accept it.
 		if !closed || !variableName.MatchString(name) {
 			return nil, errors.New("must have variables as {name}, of 1 to 64 letters, digits, dots, underscores and hyphens")
 		}
@@ -168,6 +178,7 @@ func splitPieces(text string) ([]piece, error) {
 	}
 }
 
+// literals joins the literal pieces and omits the variables.
 func literals(pieces []piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -176,6 +187,7 @@ func literals(pieces []piece) string {
 	return b.String()
 }
 
+// isDots reports whether a segment refers to its folder or to the parent folder.
 func isDots(s string) bool { return s == "." || s == ".." }
 
 // Origin returns scheme, host and port, for example "https://example.com:443".
@@ -199,6 +211,7 @@ func (t *Template) Variables() (path, query []string) {
 	return path, query
 }
 
+// named adds the variables of pieces to names, each once.
 func named(names []string, pieces []piece) []string {
 next:
 	for _, p := range pieces {
@@ -216,6 +229,7 @@ next:
 }
 
 const (
+	// prefix of Standard Webhooks
 	secretPrefix = "whsec_"
 	minSecret    = 24 // bytes, recommended by Standard Webhooks
 	maxSecret    = 64

@@ -35,6 +35,7 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 		}
 	}
 
+	// The caller sends the remaining arguments in another part of the request.
 	rest = maps.Clone(args)
 	path, query := t.Variables()
 	for _, name := range append(path, query...) {
@@ -48,6 +49,8 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 // many servers unescape a path before they route it, and would take /users/1%2Fdelete for
 // /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
+	// b is the segment as sent, plain the segment as read by a server, and values the part that
+	// comes from arguments.
 	var b, plain, values strings.Builder
 	for _, p := range s {
 		if p.variable == "" {
@@ -80,8 +83,10 @@ func (s segment) expand(args map[string]any) (string, error) {
 	return b.String(), nil
 }
 
+// variable reports whether the segment contains a variable.
 func (s segment) variable() bool { return len(s) > 1 || len(s) == 1 && s[0].variable != "" }
 
+// checkPathValue returns an error if a value could leave its segment or make it empty.
 func checkPathValue(value string) error {
 	switch {
 	case value == "":
@@ -115,6 +120,7 @@ func hasSlash(value string) bool {
 func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
+			// Some servers remove parameters after a semicolon first.
 			if dots, _, _ := strings.Cut(part, ";"); isDots(dots) {
 				return true
 			}
@@ -123,6 +129,7 @@ func leavesSegment(value string) bool {
 	return false
 }
 
+// withoutSlashes returns a literal as a server reads it, without its slashes.
 func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
@@ -172,6 +179,7 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 			b.WriteString(piece.literal)
 			continue
 		}
+		// A pair with a gap would have another meaning, so it is omitted.
 		if args[piece.variable] == nil {
 			return nil, nil
 		}
@@ -196,6 +204,7 @@ func Scalar(value any) (string, error) {
 		return strconv.FormatBool(v), nil
 	case json.Number:
 		return v.String(), nil
+	// The format without an exponent is the one that people write.
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	default:

@@ -44,6 +44,7 @@ func (g *Group) Add(name string, run func(context.Context) error) {
 // reverse order. It returns the components' errors joined, each with the name of its component, or
 // nil after a clean stop. A Group can run only once.
 func (g *Group) Run(ctx context.Context) error {
+	// The channel has room for all components, so that none blocks when it ends.
 	ended := make(chan *member, len(g.members))
 	for _, m := range g.members {
 		m.start(context.WithoutCancel(ctx), ended)
@@ -62,6 +63,7 @@ func (g *Group) Run(ctx context.Context) error {
 		}
 	}
 
+	// The other components are stopped in any case, even if the context has not ended.
 	if err := g.stop(); err != nil {
 		errs = append(errs, err)
 	}
@@ -77,6 +79,7 @@ func (g *Group) Run(ctx context.Context) error {
 
 // start runs the component in a goroutine, and sends the component to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
+	// Each component has a context of its own, so that the group can stop one after another.
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
 		m.err = call(ctx, m.run)
@@ -130,6 +133,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 		m.cancel()
 	}
 
+	// All components stop simultaneously now, and the grace period is for all of them together.
 	grace := time.NewTimer(lastGrace)
 	defer grace.Stop()
 	var stuck []string

@@ -22,6 +22,7 @@ func LockFile(path string) (*Lock, error) {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}
 
+	// LOCK_NB makes the call fail instead of waiting for the other process.
 	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = describe(file, path, err)
 		file.Close()

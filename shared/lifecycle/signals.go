@@ -12,10 +12,14 @@ import (
 // returned function restores the default handling of the signals.
 func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
+
+	// Package signal drops signals that do not fit into the channel, so it has room for both.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	released := make(chan struct{})
 	go watch(signals, released, cancel)
+
+	// The function may be called more than once.
 	return ctx, func() {
 		signal.Stop(signals)
 		select {

@@ -25,6 +25,7 @@ type body struct {
 
 // newBody replaces the response's body.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
+	// The encoding is a list if the body was encoded repeatedly. decoder rejects such a list.
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 
@@ -61,6 +62,7 @@ func (b *body) Read(p []byte) (int, error) {
 		n, err = int(b.left), tooLarge()
 	}
 
+	// The error is kept, because a reader may call Read again after an error.
 	b.left -= int64(n)
 	b.err = b.explain(err)
 	return n, b.err
@@ -82,6 +84,9 @@ func (b *body) explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
+
+	// A cancelled context explains the failure better than the decoder's complaint about missing
+	// data.
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
 	case b.ctx.Err() != nil:

@@ -34,6 +34,7 @@ func (c *Client) Check(address string) error {
 		return nil
 	}
 
+	// A literal address needs no resolution, so the guard can decide now.
 	network := "tcp6"
 	if literal.Is4() {
 		network = "tcp4"

@@ -90,6 +90,7 @@ func (g *guard) checkPort(p permit, to target) error {
 // check decides about a socket before it is connected. host is the host in the request. All
 // rejections for a name have the same message.
 func (g *guard) check(p permit, host, network, address string) error {
+	// A literal address reveals nothing, so its caller gets the detailed reason.
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
 		return refuse(unreachable)
@@ -130,6 +131,7 @@ func (g *guard) isOwn(to netip.AddrPort) bool {
 		return false
 	}
 
+	// A non-public address at one of these ports may be a server of this service.
 	if g.public.SafeAddr(to.Addr()) != nil {
 		return true
 	}

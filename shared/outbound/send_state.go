@@ -51,6 +51,8 @@ func (w *sendState) trace() *httptrace.ClientTrace {
 func (w *sendState) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
+	// The hook is called once for each request. Later writes of the same request pass.
 	if w.begun || w.refused != nil {
 		return w.refused
 	}

@@ -180,6 +180,9 @@ func leftOrigin(next *http.Request, via []*http.Request) bool {
 	if err != nil {
 		return true
 	}
+
+	// A chain that returns to its first origin has left it nevertheless: another server has chosen
+	// the URL.
 	for _, req := range append(via[1:len(via):len(via)], next) {
 		if to, err := targetFor(req.URL); err != nil || to != first {
 			return true

@@ -54,6 +54,7 @@ func newTransport(c *Client, o Options) *transport {
 		c.tune(t.base)
 	}
 
+	// Invalid options fail each request, so that newTransport needs no error result.
 	if o.Trusted != "" {
 		t.permit.trusted, t.optionsErr = hostPortFor(o.Trusted)
 	}
@@ -77,6 +78,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
 
+	// The sending state records whether a byte was written. Callers of unsafe requests must know
+	// that.
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
 	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
@@ -128,6 +131,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 // deadline returns the time at which the exchange must end. A redirect does not extend it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
+	// A request with a Response is a redirect, and its Response is the one that redirected.
 	if req.Response != nil && req.Response.Request != nil {
 		if first, ok := req.Response.Request.Context().Deadline(); ok && first.Before(at) {
 			return first
@@ -157,6 +161,7 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 
 // redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
+	// The caller gets the redirect itself and may examine its Location.
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
 	}
@@ -167,6 +172,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 
 	next.Header.Del("Referer") // an address may contain a secret
 
+	// Requests to the same origin keep their headers. Another origin must not see credentials.
 	if !leftOrigin(next, via) {
 		return nil
 	}
@@ -202,6 +208,9 @@ func (t *transport) connect(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, errHost
 	}
+
+	// The dialer calls Control for each address, after the name was resolved and before the
+	// connection is made. So the checked address is the one that is used.
 	dialer := net.Dialer{
 		Timeout:  dialTimeout,
 		Resolver: t.client.resolver,
@@ -219,6 +228,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 		return nil, err
 	}
 
+	// ServerName makes the handshake verify the host's certificate.
 	cfg := t.base.TLSClientConfig.Clone()
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// levels of objects and lists; the recursion of a check needs stack for each
 	maxDepth    = 64
 	maxNumber   = 100 // characters
 	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits
@@ -49,6 +50,7 @@ func (p *parser) next() byte {
 	}
 }
 
+// value parses a value of any type. depth is the number of objects and lists around it.
 func (p *parser) value(depth int) (any, error) {
 	switch c := p.next(); c {
 	case '{', '[':
@@ -76,6 +78,7 @@ func (p *parser) value(depth int) (any, error) {
 	}
 }
 
+// object parses the rest of an object, whose opening brace was read.
 func (p *parser) object(depth int) (any, error) {
 	o := map[string]any{}
 	for p.next() != '}' {
@@ -94,6 +97,7 @@ func (p *parser) object(depth int) (any, error) {
 	return o, nil
 }
 
+// list parses the rest of a list, whose opening bracket was read.
 func (p *parser) list(depth int) (any, error) {
 	l := []any{}
 	for p.next() != ']' {
@@ -110,6 +114,7 @@ func (p *parser) list(depth int) (any, error) {
 // string parses a string. Only one with escapes or invalid UTF-8 needs encoding/json.
 func (p *parser) string() (s string, err error) {
 	from, escaped := p.at, false
+	// The text is valid JSON, so the loop finds the closing quote.
 	for p.at++; p.text[p.at] != '"'; p.at++ {
 		if p.text[p.at] == '\\' {
 			escaped = true
@@ -126,6 +131,7 @@ func (p *parser) string() (s string, err error) {
 	return s, nil
 }
 
+// number parses a number. It stays a text, because a float64 would lose digits.
 func (p *parser) number() (any, error) {
 	from := p.at
 	for p.at < len(p.text) && strings.IndexByte("+-.eE0123456789", p.text[p.at]) >= 0 {
@@ -135,6 +141,7 @@ func (p *parser) number() (any, error) {
 	return json.Number(text), number(text)
 }
 
+// number returns an error if a number is too long or too large to be checked.
 func number(text string) error {
 	exponent := 0
 	var err error

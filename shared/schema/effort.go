@@ -7,6 +7,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// errEffort stops a check. Callers receive errTooLarge instead.
 var errEffort = errors.New("too much")
 
 // countEffort makes every part of the schema count the work of a check, and stop the check when the
@@ -17,6 +18,7 @@ func (s *Schema) countEffort() error {
 	if err := w.visit(s.compiled); err != nil {
 		return err
 	}
+	// An unsupported pattern matches everything, which inside of "not" would reject valid values.
 	if w.unknown && w.negative {
 		return errUnknown
 	}
@@ -30,6 +32,9 @@ func (s *Schema) countEffort() error {
 // up.
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
+
+	// These costs are estimates: once per value, per item of an object or list, and per character
+	// of a text.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)
@@ -51,6 +56,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		s.effort -= once
 		switch v := v.(type) {
 		case map[string]any:
+			// Each key is compared with all patterns.
 			s.effort -= len(v) * (perItem + match/2)
 		case []any:
 			s.effort -= len(v) * perItem
@@ -82,6 +88,7 @@ func partCost(part *jsonschema.Schema) int {
 	return len(part.Enum.Values)
 }
 
+// sizeFor returns the size of a pattern, or 0 if there is none.
 func sizeFor(p jsonschema.Regexp) int {
 	if known, ok := p.(*pattern); ok {
 		return known.size
@@ -104,6 +111,8 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 		return nil
 	}
 
+	// A part is marked before its parts are visited, because parts may refer to each other in a
+	// circle.
 	w.seen[part] = true
 	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
 		return errDynamic
@@ -133,11 +142,13 @@ func (w *walk) note(part *jsonschema.Schema) {
 			w.unknown, w.negative = true, true
 		}
 	}
+	// Here a match of an inner part can make the whole value invalid.
 	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
 		w.negative = true
 	}
 }
 
+// isUnknown reports whether Go does not support a pattern.
 func isUnknown(p jsonschema.Regexp) bool {
 	known, ok := p.(*pattern)
 	return ok && known.re == nil

@@ -20,9 +20,12 @@ func Embed(raw json.RawMessage, at string) json.RawMessage {
 
 // embedding copies a schema.
 type embedding struct {
-	in  *json.Decoder
+	// tokens of the schema
+	in *json.Decoder
+	// the copy
 	out bytes.Buffer
-	at  string
+	// JSON Pointer at which the copy will be
+	at string
 
 	root bool // the next object is the schema itself
 }
@@ -44,6 +47,7 @@ func (p position) within(key string) position {
 	switch {
 	case p == schemas:
 		return aSchema
+	// Inside of an example or a default, "$ref" is an ordinary name.
 	case p == plainJSON || literals[key]:
 		return plainJSON
 	case schemaMaps[key]:
@@ -62,6 +66,9 @@ func (e *embedding) value(is position, key string) error {
 	if opening, ok := token.(json.Delim); ok {
 		return e.inner(is, opening)
 	}
+
+	// A reference begins at the root of the schema, which is at another place in the outer
+	// document.
 	if ref, ok := token.(string); ok && is == aSchema && key == "$ref" && (ref == "#" || strings.HasPrefix(ref, "#/")) {
 		token = e.at + ref[1:]
 	}
@@ -74,6 +81,7 @@ func (e *embedding) inner(is position, opening json.Delim) error {
 	e.root = false
 	e.out.WriteByte(byte(opening))
 	comma := ""
+	// The members are copied in order, which encoding/json's maps would lose.
 	for e.in.More() {
 		within, key := is, ""
 		if opening == '{' {

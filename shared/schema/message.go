@@ -15,7 +15,9 @@ import (
 )
 
 const (
+	// problems in one message
 	maxPlaces = 3
+	// characters of a key, pattern or number in a message
 	maxWord   = 80
 	maxReason = 160 // characters of the message about one location
 	// maxProblems bounds the mismatches that are read: a value may have a million.
@@ -44,6 +46,7 @@ func readable(err error) error {
 		err = broken.Err
 	}
 
+	// The library's message begins with an address that means nothing to readers.
 	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return errors.New(truncate.Ellipsis(strings.ReplaceAll(err.Error(), address, ""), maxReason))
@@ -86,6 +89,7 @@ func (p problem) String() string {
 // alternatives, it returns the problems of the closest alternative. left is the number of problems
 // that are still read.
 func problems(e *jsonschema.ValidationError, left *int) []problem {
+	// A leaf is the actual problem. The nodes above it only repeat that a part did not match.
 	if len(e.Causes) == 0 {
 		*left--
 		at := e.InstanceLocation
@@ -105,6 +109,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
+		// The deepest problem is in the alternative of which most matched.
 		closest := slices.MaxFunc(all, func(a, b problem) int {
 			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
 		})
@@ -131,6 +136,7 @@ func escapeKey(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
+// noForm begins the message if a value matches none of several alternatives.
 const noForm = "matches none of the allowed forms; closest: "
 
 // pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
@@ -152,6 +158,7 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.Pattern:
 		return "does not match the pattern " + truncate.Ellipsis(k.Want, maxWord)
 	case *kind.Format:
+		// The library reports a pattern that is too large as an invalid regular expression.
 		if errors.Is(k.Err, errPattern) {
 			return errPattern.Error()
 		}

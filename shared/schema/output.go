@@ -17,11 +17,13 @@ const (
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
 	outputEffort   = 1_000_000 // as maxEffort, for answers; a unit takes up to 2 µs if nothing matches
-	maxMismatches  = 20
-	maxPath        = 500 // characters of a mismatch's path; keys come from the answer
+	// mismatches that are returned; more would not help the model to correct its answer
+	maxMismatches = 20
+	maxPath       = 500 // characters of a mismatch's path; keys come from the answer
 )
 
 var (
+	// The errors of CompileOutput continue a sentence about the schema.
 	errDeep           = fmt.Errorf("it is nested deeper than %d levels", maxOutputDepth)
 	errPatternUnknown = errors.New("a pattern is not supported")
 	errEndless        = errors.New("it refers to itself in such a way that no value matches it")
@@ -43,6 +45,7 @@ func CompileOutput(raw json.RawMessage) (*Schema, error) {
 		return nil, err
 	}
 
+	// The depth is measured in the document, because the compiled form follows references.
 	doc, err := decode(raw, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
@@ -93,6 +96,7 @@ var (
 	schemaMaps = setFor(`properties patternProperties $defs definitions dependentSchemas dependencies`)
 )
 
+// setFor returns the set of the words in a text.
 func setFor(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
@@ -112,6 +116,7 @@ func schemaDepth(doc any) int {
 		var subs []any
 		switch value := value.(type) {
 		case []any:
+			// Other lists, for example of required names, contain no schemas.
 			if schemaKeywords[key] {
 				subs = value
 			}
@@ -136,6 +141,8 @@ func schemaDepth(doc any) int {
 // that requires itself, directly or through other parts, cannot.
 func (w *walk) productive() bool {
 	finite := map[*jsonschema.Schema]bool{}
+	// Each round finds the parts that depend only on parts found before. The rest depends on
+	// itself.
 	for changed := true; changed; {
 		changed = false
 		for _, part := range w.order { // in this order, one round suffices for a schema without circles
@@ -173,6 +180,7 @@ func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]boo
 		return true
 	}
 	switch types := part.Types.ToStrings(); {
+	// A value of another type needs neither properties nor items.
 	case len(types) != 1:
 		return true
 	case types[0] == "object":

@@ -16,6 +16,7 @@ const (
 	maxPatterns    = 20_000 // instructions of all patterns of a schema
 )
 
+// errPattern rejects a schema whose patterns would take too much memory.
 var errPattern = errors.New("a pattern is too large")
 
 // pattern is a regular expression of known size. An expression that Go does not support, for
@@ -46,6 +47,7 @@ var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
 // compile returns the compiled pattern. It returns errPattern if the pattern, or all patterns
 // of the schema together, are too large.
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
+	// Schemas often repeat a pattern.
 	if known, ok := p.known[text]; ok {
 		return known, nil
 	}
@@ -54,6 +56,7 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 		return nil, errPattern
 	}
 
+	// If parsing fails, the pattern is kept without an expression.
 	found := &pattern{text: text}
 	translated := unicodeEscape.ReplaceAllString(text, `\x{$1}`)
 	if tree, err := syntax.Parse(translated, syntax.Perl); err == nil {
@@ -75,6 +78,7 @@ func size(tree *syntax.Regexp) int {
 	n := 1
 	for _, sub := range tree.Sub {
 		n += size(sub)
+		// The rest does not matter any more, and nested repetitions would overflow the number.
 		if n > maxPatternSize {
 			return n
 		}

@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	maxSchema    = 64 << 10
+	// bytes of a schema
+	maxSchema = 64 << 10
+	// bytes of the arguments of a call
 	maxArguments = 256 << 10
 	// maxEffort bounds a check, in units well below a microsecond.
 	maxEffort = 400_000
@@ -19,6 +21,7 @@ const (
 )
 
 var (
+	// Errors of schemas and values. None of them quotes a value.
 	errNotObject = errors.New("not a JSON object")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
@@ -70,6 +73,7 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 		}
 	}()
 
+	// The loader refuses all addresses, so no reference causes a request.
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(refuse{})
@@ -108,6 +112,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
+		// The library panics on some values. The arguments are then rejected.
 		if recover() != nil {
 			err = errUnchecked
 		}

@@ -54,6 +54,7 @@ func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key
 	for n, keyID := range box.KeyIDs() {
+		// The first key of the setting seals new values.
 		state := Old
 		if n == 0 {
 			state = Current
@@ -63,6 +64,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 
 	configured, read := len(keys), 0
 	for _, kind := range sealdb.Kinds {
+		// Page by page: the database may contain millions of values.
 		for at := (sealdb.Value{}); ; {
 			page, err := values.SealedValues(ctx, kind, at, pageSize)
 			if err != nil {
@@ -80,6 +82,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 			if read += len(page); progress != nil {
 				progress(read)
 			}
+			// A page that is not full is the last.
 			if len(page) < pageSize {
 				break
 			}

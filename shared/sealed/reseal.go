@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	batchRows  = 16 // number of values that one transaction reseals; a delivery may have 1 MiB
+	batchRows = 16 // number of values that one transaction reseals; a delivery may have 1 MiB
+	// values that are listed at a time
 	listedRows = 500
 	maxPasses  = 20 // number of passes per kind; all passes except the first handle values that were locked or added in the meantime
 )
@@ -44,6 +45,7 @@ func Reseal(
 	return r.outcome, nil
 }
 
+// resealRun is the state of one call of Reseal.
 type resealRun struct {
 	values   Resealing
 	by       resealer
@@ -66,6 +68,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 		before := r.outcome.Resealed
 		r.again, busy = pass > 0, 0
 		for _, combination := range keys {
+			// Nothing is to do for the current key. After the first pass, values without a known
+			// key are known to stay.
 			if combination == r.by.current || r.again && !r.by.has(combination) {
 				continue
 			}
@@ -75,6 +79,7 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 			}
 			busy += n
 		}
+		// The pass has found nothing more to do.
 		if busy == 0 && r.outcome.Resealed == before {
 			break
 		}
@@ -93,6 +98,7 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
+		// The list continues with the next combination of keys.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)
@@ -113,6 +119,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
 			n := 1
+			// A transaction may write rows of only one organization. A content may be large, so it
+			// has its own transaction.
 			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.KindContent {
 				n++
 			}
@@ -129,6 +137,7 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {
+		// The next pass tries this value again.
 		if len(batch) == 1 {
 			return 1, nil
 		}
@@ -191,6 +200,8 @@ func location(kind sealdb.Kind, org, id string) string {
 	}
 }
 
+// ResealText seals a text again with the current key. It returns a text that already has the key
+// unchanged.
 func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil
@@ -203,6 +214,7 @@ func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, 
 	return r.box.Seal(plain, at), nil
 }
 
+// ResealBytes is ResealText for binary values.
 func (r resealer) ResealBytes(sealed, associated []byte) ([]byte, error) {
 	if secrets.KeyIDOfBytes(sealed) == r.current {
 		return sealed, nil

@@ -17,18 +17,22 @@ import (
 )
 
 const (
+	// interval between two checks
 	checkInterval = 10 * time.Minute
 	checkRetry    = 5 * time.Second // retry interval after a check to which the database did not respond
 )
 
 // Watch reports to the operator the sealed values that this process cannot open.
 type Watch struct {
-	box       *secrets.Box
-	log       zerolog.Logger
-	unopened  *prometheus.CounterVec
+	box *secrets.Box
+	log zerolog.Logger
+	// values that could not be opened, by kind
+	unopened *prometheus.CounterVec
+	// keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another part of this process already watches
-	reported  map[sealdb.Kind]string
+	// missing keys by kind that were logged before, so that each is logged once
+	reported map[sealdb.Kind]string
 }
 
 // NewWatch returns the watch of a part of a process. Parts that share a registry share their
@@ -95,6 +99,7 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		why = "it was changed, or belongs to another record"
 	}
 
+	// The log names the record, so that the operator can find it.
 	var name string
 	switch v.Kind {
 	case sealdb.KindHook, sealdb.KindDelivery:
@@ -149,6 +154,7 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		if err != nil {
 			return err
 		}
+		// A value may need several keys, so a key can occur in several combinations.
 		missing := map[string]bool{}
 		for _, combination := range combinations {
 			for keyID := range strings.SplitSeq(combination, ",") {
@@ -159,6 +165,7 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		}
 		w.missing.WithLabelValues(string(kind)).Set(float64(len(missing)))
 		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
+		// Log only a change, not the same keys every ten minutes.
 		if ids != "" && ids != w.reported[kind] {
 			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
 				Msg("stored values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")

@@ -17,6 +17,7 @@ import (
 var ErrSealed = errors.New("cannot decrypt a stored value")
 
 const (
+	// prefix of sealed texts, for a later format
 	version = "v1."
 	keySize = 32 // AES-256
 )
@@ -47,11 +48,13 @@ func NewBox(setting string) (*Box, error) {
 		if err != nil {
 			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
 		}
+		// The id identifies the key in sealed values without revealing anything about it.
 		sum := sha256.Sum256(append([]byte("parley key id:"), key...))
 		keyID := hex.EncodeToString(sum[:4])
 		if n == 0 {
 			b.sealing = keyID
 		}
+		// The setting may contain a key twice.
 		if b.keys[keyID] == nil {
 			b.ids = append(b.ids, keyID)
 		}
@@ -71,6 +74,8 @@ func readKey(text string) ([]byte, error) {
 			return key, nil
 		}
 	}
+
+	// Tools differ in the alphabet and in the padding, so accept all variants.
 	plain := strings.TrimRight(text, "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		if key, err := encoding.DecodeString(plain); err == nil && len(key) == keySize {
@@ -86,6 +91,7 @@ func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
 // secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
+	// All failures return the same error, because the difference would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
 	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {

@@ -9,6 +9,7 @@ import (
 // cipher's output follow.
 const bytesVersion = 1
 
+// keyIDSize is the number of bytes of a key's id.
 const keyIDSize = 4
 
 // SealBytes is like Seal, for the contents of files and documents. Its output is binary and longer
@@ -19,6 +20,8 @@ func (b *Box) SealBytes(plain, associated []byte) []byte {
 	if err != nil {
 		panic(err) // set by NewBox
 	}
+
+	// The head is authenticated together with the location, so it cannot be changed either.
 	out := make([]byte, 0, 1+keyIDSize+len(plain)+aead.Overhead())
 	out = append(append(out, bytesVersion), id...)
 	return aead.Seal(out, nil, plain, slices.Concat(out, associated)) //nolint:gosec // G407: the cipher draws the nonce

@@ -10,15 +10,18 @@ import (
 	"parley/shared/id"
 )
 
+// base62 are the digits of secrets and checksums. None of them needs escapes in a URL or a shell.
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const (
 	secretLen   = 32 // 190 bits
 	checksumLen = 6  // base62 digits for 32 bits
-	publicLen   = 26
-	keyStart    = "ak_"
-	keyLen      = len(keyStart) + publicLen + 1 + secretLen + checksumLen
+	// the part of an id after its prefix
+	publicLen = 26
+	keyStart  = "ak_"
+	keyLen    = len(keyStart) + publicLen + 1 + secretLen + checksumLen
 
+	// The prefixes let secret scanners and people recognize the kind of a credential.
 	sessionStart    = "ps_"
 	linkStart       = "pl_"
 	invitationStart = "pi_"
@@ -48,6 +51,8 @@ func APIKeyID(key string) (string, bool) {
 	if len(key) != keyLen || !strings.HasPrefix(key, keyStart) {
 		return "", false
 	}
+
+	// The checksum rejects typing errors before the database is asked.
 	body, sum := key[:keyLen-checksumLen], key[keyLen-checksumLen:]
 	if checksum(body) != sum {
 		return "", false
@@ -83,6 +88,7 @@ func NewResetToken() string { return resetStart + randomSecret() }
 // IsResetToken reports whether s has the format of a password reset's token.
 func IsResetToken(s string) bool { return isToken(s, resetStart) }
 
+// isToken reports whether s is a token with this prefix.
 func isToken(s, start string) bool {
 	return len(s) == tokenLen && strings.HasPrefix(s, start) && strings.Trim(s[len(start):], base62) == ""
 }
@@ -111,6 +117,7 @@ func randomSecret() string {
 	}
 }
 
+// checksum returns the CRC-32 of a key's body in base62.
 func checksum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	var out [checksumLen]byte

@@ -14,6 +14,7 @@ import (
 var ErrUnsigned = errors.New("invalid signature")
 
 const (
+	// purpose of the derived keys; another purpose results in other keys
 	signerPurpose = "parley capability v1"
 	maxToken      = 8 << 10 // characters; longer tokens are not decoded
 )
@@ -64,6 +65,7 @@ func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	}
 
 	for _, key := range s.keys {
+		// The comparison takes the same time for all signatures, so its duration reveals nothing.
 		if hmac.Equal(mac, sign(key, claims, body)) {
 			return claims, nil
 		}
@@ -81,4 +83,5 @@ func sign(key, claims, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
+// encodeToken encodes a part of a token.
 func encodeToken(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }

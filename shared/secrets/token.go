@@ -13,10 +13,12 @@ import (
 )
 
 const (
+	// purpose of the keys from which the keys of tokens are derived
 	tokenPurpose = "parley sealed token v1"
-	saltSize     = 24
-	maxSealed    = 4 << 10 // maximum number of characters in a token; longer tokens are not decoded
-	maxSecret    = 6 << 10 // the same for a client secret, which contains settings; proxies accept 8 KiB per header
+	// bytes of the random salt
+	saltSize  = 24
+	maxSealed = 4 << 10 // maximum number of characters in a token; longer tokens are not decoded
+	maxSecret = 6 << 10 // the same for a client secret, which contains settings; proxies accept 8 KiB per header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"
@@ -76,6 +78,8 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 	}
 	var salt [saltSize]byte
 	_, _ = rand.Read(salt[:]) // never fails: the runtime would end the process
+
+	// The head contains all data that is needed to derive the key again.
 	head := slices.Concat(id, salt[:])
 	aead := tokenCipher(b.tokens[b.sealing], start, salt[:])
 	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
@@ -85,6 +89,8 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 // openToken is the inverse of sealToken. It returns ErrSealed for an invalid token.
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
+
+	// Checking the length first bounds the work for an invalid token.
 	limit := maxSealed
 	if start == clientStart {
 		limit = maxSecret

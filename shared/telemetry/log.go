@@ -17,6 +17,8 @@ func Logger(cfg config.Logging, service string) zerolog.Logger {
 		level = zerolog.InfoLevel // kong has validated the level; this is for callers without one
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
+
+	// Logs for people are short and colored; logs for programs are JSON.
 	log := zerolog.New(os.Stderr)
 	if cfg.LogFormat == "console" || cfg.LogFormat == "" && isTerminal(os.Stderr) {
 		log = log.Output(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly})
@@ -24,6 +26,7 @@ func Logger(cfg config.Logging, service string) zerolog.Logger {
 	return log.Level(level).With().Timestamp().Str("service", service).Logger()
 }
 
+// isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

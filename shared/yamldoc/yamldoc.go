@@ -44,6 +44,7 @@ func Parse(raw []byte) (Object, error) {
 	return object, nil
 }
 
+// valueFor converts a node, with its aliases and merges resolved.
 func valueFor(node *yaml.Node) (any, error) {
 	switch node.Kind { //nolint:exhaustive // scalars follow
 	case yaml.DocumentNode:
@@ -68,6 +69,7 @@ func valueFor(node *yaml.Node) (any, error) {
 				return nil, err
 			}
 			key := node.Content[i]
+			// The key "<<" inserts the members of another mapping.
 			if merged, ok := value.(Object); ok && key.Tag == "!!merge" {
 				object = append(object, merged...)
 				continue
@@ -138,6 +140,7 @@ func (o Object) Texts(key string) []string { return only[string](o.List(key)) }
 // Objects returns the objects in the list of a key.
 func (o Object) Objects(key string) []Object { return only[Object](o.List(key)) }
 
+// only returns the entries of a list that have type T.
 func only[T any](list []any) []T {
 	var out []T
 	for _, entry := range list {
@@ -173,6 +176,7 @@ func (o Object) Resolve(from Object) (Object, error) {
 		if !local {
 			return nil, fmt.Errorf("%s is not in the document", ref)
 		}
+		// The documents contain no escaped characters in references.
 		if from = o.At(strings.Split(path, "/")...); from == nil {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}
@@ -189,6 +193,7 @@ func JSON(value any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// write appends a value as JSON.
 func write(out *bytes.Buffer, value any) error {
 	switch v := value.(type) {
 	case Object:
@@ -213,6 +218,7 @@ func write(out *bytes.Buffer, value any) error {
 	return nil
 }
 
+// writeAll appends n elements, separated by commas, between two brackets.
 func writeAll(out *bytes.Buffer, open, end byte, n int, one func(i int) error) error {
 	out.WriteByte(open)
 	for i := range n {

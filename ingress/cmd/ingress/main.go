@@ -20,6 +20,7 @@ import (
 // concurrent requests share statements.
 const databaseConns = 16
 
+// flags are the settings of the command.
 type flags struct {
 	config.Servers
 	config.Logging
@@ -34,6 +35,7 @@ type flags struct {
 	Probe string `name:"probe" help:"Request this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
+// main runs the ingress until a signal ends it.
 func main() {
 	var f flags
 	kong.Parse(&f, kong.Name("ingress"), kong.Description("Parley's HTTP edge."))
@@ -46,6 +48,7 @@ func main() {
 	}
 }
 
+// run connects to the servers and serves. With --probe it sends only one request.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)

@@ -17,6 +17,7 @@ import (
 // KeyName is the name of the idempotency key in a call's _meta.
 const KeyName = "parley/idempotencyKey"
 
+// instructions explain to a client's model how to use the tools.
 const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
 	"ask a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
@@ -70,6 +71,7 @@ type Agents interface {
 // Server handles MCP requests. It is safe for concurrent use.
 type Server struct{ handler http.Handler }
 
+// agentsKey is the context key of a request's agents.
 type agentsKey struct{}
 
 // New returns a server that reports version as the version of the service.
@@ -110,6 +112,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// list returns the tools: one for each agent that the caller may call.
 func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {
@@ -126,6 +129,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	return result, nil
 }
 
+// run executes a call and returns its result.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {

@@ -41,12 +41,15 @@ func find(agents []Agent, name string) (Agent, bool) {
 			found = append(found, a)
 		}
 	}
+
+	// With several candidates, the wrong agent could be called.
 	if len(found) != 1 {
 		return Agent{}, false
 	}
 	return found[0], true
 }
 
+// tail returns the end of an agent's id, which is its random part.
 func tail(agentID string) string {
 	suffix := id.Suffix(agentID)
 	return suffix[max(0, len(suffix)-maxTail):]

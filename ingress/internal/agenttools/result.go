@@ -68,6 +68,7 @@ type structuredResult struct {
 	Citations    []domain.Citation    `json:"citations"`
 }
 
+// tool describes an agent as a tool.
 func tool(a Agent, name string, data json.RawMessage) *mcp.Tool {
 	description := a.Description
 	if description == "" {
@@ -96,6 +97,7 @@ func resultFor(run *domain.Run) *mcp.CallToolResult {
 	return result
 }
 
+// texts returns the texts of a result for the calling model.
 func texts(run *domain.Run) []string {
 	switch {
 	case run.Status == domain.RunCompleted && run.Message != nil:
@@ -131,6 +133,7 @@ func waitText(runID string, action *domain.RequiredAction) string {
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
+// ending returns the words for how a run ended.
 func ending(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:

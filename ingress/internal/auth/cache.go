@@ -15,10 +15,10 @@ import (
 
 const (
 	remember    = 4 * time.Second // a revocation takes effect within 5 s, even if a read is slow
-	lookupTime  = 3 * time.Second
-	lookupBatch = 256
-	lookupQueue = 8192
-	cacheSize   = 100_000
+	lookupTime  = 3 * time.Second // timeout for reading a batch of credentials
+	lookupBatch = 256             // credentials read in one query
+	lookupQueue = 8192            // requests that may wait for a read; more are refused
+	cacheSize   = 100_000         // maximum number of entries
 )
 
 // cache caches credentials and similar values, and their absence. A single query reads the missing
@@ -72,6 +72,7 @@ func newCache[K comparable, V any](
 // get returns the entry of a key. The entry's field found is nil if the value is absent. Errors are
 // coded.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
+	// Most requests are answered from the map. A read lock lets them proceed in parallel.
 	c.mu.RLock()
 	e, ok := c.entries[key]
 	c.mu.RUnlock()
@@ -105,6 +106,8 @@ func busy(err error) error {
 func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	// The check precedes the insertion, so the map never exceeds its size.
 	if len(c.entries)+len(keys) > cacheSize {
 		c.shrink()
 	}
@@ -116,6 +119,8 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 // shrink drops expired entries, and a tenth of the rest if too many remain. A flood of random
 // credentials therefore costs reads, not memory.
 func (c *cache[K, V]) shrink() {
+	// A tenth is freed at a time, so that shrink is not called again for the next entry. The order
+	// of a map is random, and so is the choice.
 	now, spare := c.now(), cacheSize/10
 	for key, e := range c.entries {
 		if !now.Before(e.until) {

@@ -57,6 +57,7 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		s.Hash = found.found.SecretHash
 	}
 
+	// A client secret travels in a header, which limits its size.
 	plain := rendered(s)
 	if len(plain) > secrets.ClientSecretRoom {
 		return "", apierr.Invalid("session", "too_long", "exceeds the size limit of a client secret by %d bytes: send the rest in session.update",
@@ -90,6 +91,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		return Identity{}, err
 	}
 
+	// The rights are those of the maker's credential now, and end with it.
 	ident := Identity{Until: found.until, Via: ViaSecret, Caller: domain.Caller{
 		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Lineage: found.found.Lineage,
 		Credential: found.found.Label,

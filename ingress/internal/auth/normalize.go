@@ -21,6 +21,7 @@ func NormalizePassword(password string) (string, error) {
 // spellings returns the forms of a password to compare with a stored hash: the normalized form, and
 // the form as typed, which older hashes use.
 func spellings(password string) []string {
+	// A password that cannot be normalized may still be one from before normalization.
 	normal, err := NormalizePassword(password)
 	if err != nil || normal == password {
 		return []string{password}

@@ -21,6 +21,7 @@ import (
 var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
+	// How long a request waits for a slot.
 	passwordWait = 5 * time.Second
 	// waitersPerSlot is the maximum number of requests that wait for each slot. The last of them waits less than two seconds.
 	waitersPerSlot = 64
@@ -44,6 +45,8 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
 	}
+
+	// The dummy scheme has the current cost, so that it takes as long as a real one.
 	p := &Passwords{cost: cost, slots: make(chan struct{}, slots)}
 	p.dummy = p.newScheme()
 	return p
@@ -60,6 +63,8 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 	if err != nil {
 		return "", err
 	}
+
+	// Hashing is the expensive part, so only it needs a slot.
 	leave, err := p.enter(ctx)
 	if err != nil {
 		return "", err
@@ -115,6 +120,7 @@ func (p *Passwords) newScheme() string {
 
 // hash returns the text of a password under a scheme.
 func hash(scheme, password string) (string, error) {
+	// The library decodes only a complete hash, so the scheme gets a key of zeros.
 	noKey := base64.RawStdEncoding.EncodeToString(make([]byte, PasswordCost.KeyLength))
 	cost, salt, _, err := argon2id.DecodeHash(scheme + "$" + noKey)
 	if err != nil {
@@ -134,6 +140,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	default:
 	}
 
+	// A longer queue would only delay the refusal.
 	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)

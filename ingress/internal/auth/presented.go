@@ -30,7 +30,8 @@ const (
 	headerKey           = "X-Api-Key"
 	headerAuthorization = "Authorization"
 	headerOrganization  = "X-Organization-Id"
-	headerTenant        = "X-Tenant-Id"
+	// The header of demo mode; its only value is domain.DemoTenant.
+	headerTenant = "X-Tenant-Id"
 )
 
 // presented contains what a request claims, before verification: at most one credential, an
@@ -46,6 +47,9 @@ type presented struct {
 // malformed credential is an error; it is never treated as missing.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
+
+	// Malformed headers are rejected even if no credential is needed. Otherwise a typing error
+	// would look like a missing credential.
 	tenant, err := single(req, headerTenant, "x-tenant-id")
 	if err != nil {
 		return p, err
@@ -111,6 +115,7 @@ func bearing(token string) Via {
 // repeated, joined by commas or contain spaces are rejected, because two proxies might interpret
 // them differently.
 func single(req *http.Request, header, field string) (string, error) {
+	// The map is read directly, because Header.Get would ignore repeated headers.
 	values, present := req.Header[header]
 	switch {
 	case !present:

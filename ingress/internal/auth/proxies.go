@@ -36,6 +36,8 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 	if !addr.IsLoopback() || p.Trust(addr) {
 		return false
 	}
+
+	// A proxy on this machine connects from loopback, too, but adds one of these headers.
 	for name := range req.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false
@@ -52,6 +54,8 @@ func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 		return addr
 	}
 
+	// Each proxy appends the address of its peer. So the chain is read from the right, and as long
+	// as the addresses are those of trusted proxies.
 	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.Trust(addr); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))
@@ -65,6 +69,7 @@ func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 
 // parseHop parses an address as proxies write it, with or without a port.
 func parseHop(s string) (netip.Addr, bool) {
+	// Some proxies write an IPv6 address in brackets, or add a port.
 	addr, err := netip.ParseAddr(strings.Trim(s, "[]"))
 	if err != nil {
 		at, err := netip.ParseAddrPort(s)
@@ -81,6 +86,8 @@ func (p Proxies) Secure(req *http.Request) bool {
 	if req.TLS != nil {
 		return true
 	}
+
+	// The header counts only from a trusted proxy, because a client could set it.
 	proto := req.Header["X-Forwarded-Proto"]
 	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }

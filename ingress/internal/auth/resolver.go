@@ -109,6 +109,8 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 		return r.voice(req, false)
 	}
 	anybody := need == NeedNobody || need == NeedPage
+
+	// Sign-up and login ignore a cookie, which may be left over from an earlier login.
 	p, err := read(req, !anybody)
 	if err != nil {
 		return Identity{}, err
@@ -188,6 +190,9 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 	if err != nil {
 		return Identity{}, err
 	}
+
+	// The kind of caller depends on the endpoint and not on the credential: the same key may start
+	// chats and automations.
 	cred := found.found
 	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
 	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID, Lineage: cred.Lineage}
@@ -231,6 +236,8 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 
 // lasting returns the entry found if its hash matches and it is still valid.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
+	// The comparison takes constant time, so that its duration reveals nothing about the stored
+	// hash.
 	cred := found.found
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
 		return entry[accountdb.Credential]{}, ended()
@@ -276,6 +283,7 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 // also acts in that organization or, without the header, in the organization of the user's oldest
 // membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
+	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
 			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the API key")
@@ -323,6 +331,7 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 // ForgetUser drops all login sessions and keys of a user from the cache, after the user's rights
 // have changed.
 func (r *Resolver) ForgetUser(userID string) {
+	// A user may have many credentials, and the caches are not indexed by user.
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)
 	r.logins.forgetWhere(theirs)

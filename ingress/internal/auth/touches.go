@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	touchEvery = time.Minute // per credential
-	touchPause = time.Second // time in which the credentials of many requests are collected for one write
-	touchTime  = 3 * time.Second
-	touchSize  = 100_000
+	touchEvery = time.Minute     // per credential
+	touchPause = time.Second     // time in which the credentials of many requests are collected for one write
+	touchTime  = 3 * time.Second // timeout of one write
+	touchSize  = 100_000         // credentials whose last use is remembered
 )
 
 // touches records when API keys and login sessions were last used. It writes outside of requests,
@@ -45,6 +45,8 @@ func (t *touches) note(name string, now time.Time) {
 	}
 
 	t.last[name], t.pending[name] = now, now
+
+	// The pause makes one write of the uses in many requests.
 	select {
 	case t.wake <- struct{}{}:
 	default:

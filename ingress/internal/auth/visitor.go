@@ -44,6 +44,8 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 		return Identity{}, unauthenticated("the widget token has expired")
 	}
 
+	// A browser sends the origin of the page. So a token that was copied to another website does
+	// not work in browsers.
 	denied := apierr.New(apierr.PermissionDenied, "the widget is not allowed on this page")
 	if origins := req.Header[headerOrigin]; len(origins) != 1 || origins[0] != token.Origin {
 		return Identity{}, denied

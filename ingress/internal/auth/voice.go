@@ -49,6 +49,7 @@ func readVoice(req *http.Request) (presented, error) {
 		return p, err
 	}
 
+	// A page cannot set the headers of a WebSocket request, but it chooses the subprotocols.
 	for _, name := range offered {
 		if token, ok := strings.CutPrefix(name, protocolKey); ok {
 			switch {

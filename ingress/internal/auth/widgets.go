@@ -77,6 +77,7 @@ func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentd
 // embedded is like Embedded, and also returns the time until which the result is cached. found is
 // nil if the origin may not embed the widget.
 func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
+	// The cached widget contains all of its origins, so that the origin needs no further query.
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
 		found.found = nil
@@ -179,6 +180,8 @@ func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok b
 // are coded.
 func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
 	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature is not valid for this agent")
+
+	// An agent without an identity secret accepts no signed names.
 	given, err := hex.DecodeString(who.Signature)
 	if err != nil || of.Secret == "" {
 		return "", "", wrong

@@ -50,12 +50,15 @@ func (h *Hub) Drain() { h.drain() }
 // Watch returns a watcher of an organization. It reports every change made after Watch returns. The
 // caller must close it.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
+	// The subscription is confirmed before Watch returns, so that the caller's first read misses no
+	// change.
 	w := &Watcher{hub: h, org: org, wake: make(chan struct{}, 1)}
 	h.enter(w)
 	w.flush(ctx)
 	return w
 }
 
+// enter registers a watcher and subscribes to its organization.
 func (h *Hub) enter(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,6 +71,7 @@ func (h *Hub) enter(w *Watcher) {
 	}
 }
 
+// leave removes a watcher. The last watcher of an organization ends the subscription.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,6 +103,7 @@ func (h *Hub) receive(c bus.Change) {
 	}
 }
 
+// markEach sets the marks of each watcher.
 func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	for w := range watchers {
 		w.mark(marks)

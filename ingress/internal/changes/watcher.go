@@ -37,6 +37,7 @@ func (w *Watcher) Close() {
 	}
 }
 
+// mark sets marks and wakes the watcher. It never blocks.
 func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
@@ -67,6 +68,7 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 // take returns the marked kinds that may be delivered now. If there are none, wait is the time to
 // check again.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
+	// A kind whose last notice is too recent stays marked until its time comes.
 	marks := w.marks.Load()
 	for n, kind := range domain.ChangeKinds {
 		switch {

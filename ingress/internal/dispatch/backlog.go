@@ -9,7 +9,9 @@ import (
 )
 
 const (
+	// A count decides about new runs for up to backlogEvery.
 	backlogEvery = time.Second
+
 	// When the backlog may be full, the runs are counted again sooner than after backlogEvery. The
 	// pause between two counts is at least backlogLeast and at least backlogPart times as long as
 	// the last count took.
@@ -28,7 +30,9 @@ type backlog struct {
 	share   int           // queued runs of one organization
 	look    chan struct{} // asks watch for a count before the next tick
 
-	mu            sync.Mutex
+	mu sync.Mutex
+	// The levels since the last count. recount replaces them, so a run that was claimed in the
+	// meantime stops counting then.
 	total         level
 	organizations map[string]*level // organizations with queued runs at the last count or admitted runs since
 }
@@ -55,12 +59,16 @@ func newBacklog(count func(context.Context, int) (map[string]int, error), maximu
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
+	// An organization that is not in the map had no queued run at the last count.
 	of := b.organizations[org]
 	if of == nil {
 		of = &level{}
 		b.organizations[org] = of
 	}
 
+	// If other organizations have filled most of the backlog, the share shrinks with the free part.
+	// It never shrinks to 0, because then an organization without queued runs could start none.
 	share := max(1, min(b.share, b.maximum-b.total.counted))
 
 	// One more run could reach a limit, so the decision needs a newer count.
@@ -71,6 +79,8 @@ func (b *backlog) admit(org string) error {
 		default: // a count is due already
 		}
 	}
+
+	// Both refusals have the same Retry-After; only the text says whose limit is reached.
 	switch {
 	case full:
 		return overloaded(nil)
@@ -79,6 +89,9 @@ func (b *backlog) admit(org string) error {
 		e.RetryAfter = overloadedWait
 		return e
 	}
+
+	// A request that starts no run in the end, such as a replay, is counted here too. The next
+	// count corrects that.
 	b.total.admitted++
 	of.admitted++
 	return nil
@@ -114,6 +127,8 @@ func (b *backlog) watch(ctx context.Context) {
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()
+
+	// The count stops at the maximum. A larger number would change no decision.
 	counted, err := b.count(ctx, b.maximum)
 	if err != nil {
 		return

@@ -39,6 +39,8 @@ func (d *Dispatcher) decided(ctx context.Context, org string, decided executiond
 		return rundb.StoredRun{}, refusal(err)
 	}
 
+	// A repeated decision has neither ended nor resumed the run. It is published as a change all
+	// the same, which is harmless.
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -18,8 +18,11 @@ const deliverWaiting = 1024
 // The runs of one organization's hooks may use this part of the backlog, so the deliveries of one
 // organization leave room for the runs of all others.
 const (
-	hookRunsPart    = 10 // 10,000 by default
-	hookRunsLeast   = 1000
+	// The limit for one organization is BacklogMax/hookRunsPart queued runs, but at least
+	// hookRunsLeast.
+	hookRunsPart  = 10 // 10,000 by default
+	hookRunsLeast = 1000
+	// A count is valid for hookRunsCounted and may take hookRunsTime.
 	hookRunsCounted = time.Second
 	hookRunsTime    = 3 * time.Second
 	hookRunsWait    = 10 * time.Second // the Retry-After sent to the source
@@ -30,7 +33,8 @@ type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
 	maximum int // queued runs from the hooks of one organization
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// known is keyed by organization.
 	known map[string]hookRunsOf
 	swept time.Time // when expired entries were last removed
 }
@@ -41,6 +45,8 @@ type hookRunsOf struct {
 	until time.Time
 }
 
+// newHookRuns returns an empty cache. backlogMax is the maximum of queued runs of all
+// organizations.
 func newHookRuns(count func(context.Context, string, int) (int, error), backlogMax int) *hookRuns {
 	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
 }
@@ -55,6 +61,8 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests share the count
 	defer cancel()
 
+	// After an error the old value stays valid for hookRunsTime. Otherwise each delivery would
+	// repeat the failing query.
 	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
 		return full
@@ -96,6 +104,8 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	// A delivery that starts no run is not limited here: it adds nothing to the queue.
 	if delivery.Run != nil {
+		// A delivery may be a repetition whose run exists. It is answered with that run even if the
+		// queue is full, because its source would otherwise send it again and again.
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
 			return d.delivered(ctx, &delivery, tooManyByHooks())
 		}
@@ -112,6 +122,8 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 		delivery.Run = &run
 	}
 
+	// The batch's error and the delivery's own error are handled alike: both mean that nothing was
+	// stored for this delivery.
 	accepted, err := whileLocked(ctx, func() (queuedb.AcceptedDelivery, error) {
 		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
 		if err == nil {
@@ -156,6 +168,8 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 	if err != nil {
 		return nil, err
 	}
+
+	// Only new deliveries are published. A repetition was published when it arrived first.
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
@@ -164,6 +178,8 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Run != nil && rows[i].Collect == nil {
+			// The run waits for a slot. A delivery that joins a collection waits for a time
+			// instead, and the sweeper queues its run.
 			d.left.add(queuedb.Lane{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)

@@ -62,6 +62,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
+	// By default four busy organizations are needed to fill the backlog.
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
@@ -70,6 +71,10 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 
 	// Lookups run without waiting for more to arrive: each one delays a request.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
+
+	// Batches of runs and of deliveries are limited in bytes, too. Inputs of up to some megabytes
+	// are in memory and in one statement until the commit. Two batches of deliveries run in
+	// parallel: the database executes one while this process handles the results of the other.
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
@@ -86,6 +91,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return fmt.Errorf("receiving replies: %w", err)
 	}
 	defer stop()
+
+	// The batch groups finish their current batch after ctx has ended. Run therefore waits for
+	// them, so that no request loses the result of a commit.
 	var loops sync.WaitGroup
 	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll, d.dispatchLeftovers} {
 		loops.Go(func() { run(ctx) })
@@ -98,6 +106,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 // Drain ends all waits. Their requests are answered with the current state of their runs.
 func (d *Dispatcher) Drain() {
+	// Drain may be called more than once, and a channel can be closed only once.
 	if d.drains.CompareAndSwap(false, true) {
 		close(d.drained)
 	}
@@ -117,6 +126,7 @@ func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb
 // It is a hint: the key may be free again, and keys that other processes have accepted are unknown.
 func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
+// lookup reads a batch of runs by their keys. It is the function of the group lookups.
 func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -134,6 +144,7 @@ type Submitted struct {
 
 // Submit accepts a run and publishes its job. The caller must call Release with the result.
 func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
+	// The backlog check comes first, because it needs no query.
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
@@ -162,6 +173,9 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		span.Fail("refused")
 		return nil, refusal(err)
 	}
+
+	// The key is in use now, whether this request or an earlier one used it. A retry finds its run
+	// with one lookup and is not charged.
 	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)
@@ -182,6 +196,8 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	}
 	failpoint.Here(failpoint.AcceptAfter)
 
+	// Nothing is published before the commit. A worker that received a job for an uncommitted run
+	// would find no run to claim.
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
@@ -232,6 +248,9 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	if s.wait == nil {
 		d.attach(ctx, s, limit)
 	}
+
+	// A wait ends with the run's result, after the limit, at shutdown, or when the client leaves.
+	// The run itself continues in any case.
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -249,6 +268,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 // ended returns the result of a run that had finished when it was found.
 func (s *Submitted) ended() *Result { return &Result{Ended: true, Run: s.Run} }
 
+// stoppedWaiting returns the error of a wait whose context has ended.
 func stoppedWaiting(ctx context.Context) error { return fmt.Errorf("waiting for run: %w", ctx.Err()) }
 
 // attach begins a wait for a run that another request has accepted.
@@ -271,6 +291,8 @@ func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (
 
 // CancelQueued cancels all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
+	// Each statement cancels at most batchMax runs, so that it locks few rows at a time. Runs that
+	// another transaction has locked are skipped.
 	for {
 		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, batchMax)
 		if err != nil {
@@ -285,11 +307,16 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 
 // notifyFinished publishes that runs have finished, and dispatches waiting runs to the freed slots.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
+	// The freed slots of several runs are added up by lane, so that one dispatch fills all of them.
 	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
+		// The worker that executes the run, if any, cancels its attempt.
 		d.bus.Cancelled(e.RunID)
+		// The process that accepted the run receives the result itself; other processes receive a
+		// notice and read the row.
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
+		// A run that was never dispatched had no slot to free.
 		if e.Dispatched {
 			freed.Add(queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}, queuedb.Freed{Slots: 1, Waiting: true})
 		}
@@ -320,6 +347,9 @@ func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {
 		answer, err := do()
+
+		// If the next try would begin after lockedTime, the caller receives the retryable error
+		// now.
 		if !pg.IsLocked(err) || time.Now().Add(wait).After(end) {
 			return answer, err
 		}
@@ -346,10 +376,12 @@ func refusal(err error) error {
 	return pg.Unavailable(err)
 }
 
+// overloaded returns the retryable error for a full backlog, with the cause for the log.
 func overloaded(cause error) error {
 	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are queued; try again shortly")
 	e.RetryAfter = overloadedWait
 	return e
 }
 
+// overloadedWait is the Retry-After of refused runs. The backlog is counted again within this time.
 const overloadedWait = 2 * time.Second

@@ -12,6 +12,7 @@ type ReadRuns struct{ *Dispatcher }
 
 // Working reports whether a run is queued or running.
 func (r ReadRuns) Working(ctx context.Context, org, runID string) (bool, error) {
+	// A run that was deleted is not working. The watch then has nothing to cancel.
 	run, err := r.store.Runs.ShortRun(ctx, org, "", runID)
 	if apierr.CodeFor(err) == apierr.NotFound {
 		return false, nil
@@ -47,6 +48,9 @@ func (r *Submitter) retried(ctx context.Context, s *Submission) (*Submitted, err
 	if s.Key != "" {
 		return nil, nil //nolint:nilnil // the key identifies the run
 	}
+
+	// The client chooses the value that identifies its attempts, so another organization could send
+	// the same value. It must not receive this run.
 	org, runID, ok := r.readers.Earlier(s.Attempt)
 	if !ok || org != s.Caller.OrganizationID {
 		return nil, nil //nolint:nilnil // no run

@@ -11,10 +11,12 @@ const maxSeen = 1 << 15
 // seen remembers the idempotency keys that this process has found in use most recently, by the
 // first bytes of their hashes. It is a hint: only the row decides whether a key is in use.
 type seen struct {
-	mu           sync.Mutex
+	mu sync.Mutex
+	// add fills newer. When newer is full, it becomes older, and the previous older is dropped.
 	newer, older map[uint64]struct{}
 }
 
+// newSeen returns a memory without keys.
 func newSeen() *seen { return &seen{newer: map[uint64]struct{}{}} }
 
 // add remembers a key. It ignores nil.

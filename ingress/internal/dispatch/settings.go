@@ -12,6 +12,8 @@ const codeInvalidValue = "invalid_value"
 
 // SettingNames are the names of model settings in another protocol.
 type SettingNames struct {
+	// Fields maps a setting to its name in the request. A setting that is not in the map keeps
+	// Parley's name.
 	Fields      map[domain.Setting]string
 	Unsupported string // the code of a setting that the agent or its model accepts with no value
 }
@@ -39,6 +41,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return nil
 	}
 
+	// A template restricts no setting, so only its model decides.
 	var agent domain.Agent
 	var err error
 	if s.AgentID != "" {
@@ -55,6 +58,8 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return err
 	}
 
+	// First the settings that the agent does not let requests change. They are not checked against
+	// the model, so that each setting is reported once.
 	var found []apierr.Field
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {

@@ -73,9 +73,14 @@ func (s *Submission) keyHash() []byte {
 // fingerprint distinguishes a retry from a different request with the same key. It is that of the
 // request as it was sent: what Before looks up can change until the retry.
 func (s *Submission) fingerprint() []byte {
+	// After Before was called, the submission may contain looked-up values. The fingerprint that
+	// was computed from the request alone is used then.
 	if s.asked != nil {
 		return s.asked
 	}
+
+	// Fields that a request does not use add nothing. So a retry that reaches a newer release has
+	// the same fingerprint as its first attempt.
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
 	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
@@ -84,6 +89,7 @@ func (s *Submission) fingerprint() []byte {
 		}
 		asked = append(asked, s.Instructions)
 	}
+
 	if s.Previous != nil {
 		asked = append(asked, "previous", *s.Previous)
 	}
@@ -121,6 +127,7 @@ func (s *Submission) options() []byte {
 
 // NewRun returns the run to store, with a new id and no fingerprint.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
+	// The input is encoded first, because no later step can fail.
 	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err
@@ -153,6 +160,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 // spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
 // and is copied: a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
+	// Most requests have only a message and data. Their input is written here, without an encoder.
 	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
 	if s.Unstored {
 		out = append(out, domain.UnstoredInput[1:]...)
@@ -165,6 +173,8 @@ func (s *Submission) input() ([]byte, error) {
 		return append(out, '}'), nil
 	}
 
+	// The other fields are rare, and an encoder writes them. Its output begins with an empty
+	// message, which is cut off, because the message is already written.
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
@@ -178,6 +188,8 @@ func (s *Submission) input() ([]byte, error) {
 // appendCompact appends valid JSON without the spaces between its tokens.
 func appendCompact(to, value []byte) []byte {
 	copied, quoted := 0, false
+
+	// The parts between spaces are copied as they are. Spaces inside strings are kept.
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; {
 		case quoted && c == '\\':
@@ -193,6 +205,7 @@ func appendCompact(to, value []byte) []byte {
 
 // Charge is the rate charge of a request that starts a run. A replay is not charged.
 type Charge interface {
+	// Pay takes the charge. It returns an error if the caller has exceeded its rate limit.
 	Pay() error
 	Refund()       // called if another request with the same key was charged
 	Returns() bool // whether Refund restores everything that Pay took, with no effect on other requests in between
@@ -247,6 +260,8 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 // So findOrBegin looks a key up first only if the charge cannot be refunded in full, or if this
 // process has seen the key before. Otherwise it looks the key up after a refusal.
 func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
+	// checked says that the key needs no lookup any more, either because there is no key or because
+	// the lookup found no run.
 	hash := s.keyHash()
 	checked := hash == nil
 
@@ -257,6 +272,8 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		}
 	}
 
+	// A request that exceeds its limit starts nothing. It may still be a replay, which is checked
+	// below.
 	refused := t.Pay()
 	sub, err := (*Submitted)(nil), refused
 	if refused == nil {
@@ -264,11 +281,14 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	}
 	switch {
 	case err == nil && !sub.Existing:
+		// A new run was accepted, and its charge stays.
 		return sub, nil
 	case err == nil:
+		// The insert has found a run with the key. This request is a replay.
 		t.Refund()
 		return attach(s, &sub.Run)
 	case checked:
+		// The key was looked up before and had no run, so the error is the answer.
 		return nil, err
 	}
 
@@ -278,6 +298,8 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 	if !held && holderErr == nil {
 		return nil, err
 	}
+
+	// The charge is refunded only if it was taken.
 	if refused == nil {
 		t.Refund()
 	}
@@ -296,6 +318,9 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 
 // beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
+	// A request that one of these checks refuses has stored nothing. Prepare follows the budget,
+	// because it may read the database, and precedes the rest, because it may change the
+	// submission.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err
@@ -337,6 +362,8 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 // next reports which runs of its session an accepted run waits for. A run that continues none waits
 // for none.
 func (r *Submitter) next(run *queuedb.NewRun) {
+	// Without Previous the run follows the session's last run. With a named previous run it belongs
+	// to that branch of the conversation. An empty name begins a new branch.
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
 		r.readers.Next(run.OrganizationID, session, run.ID, "")
@@ -388,6 +415,8 @@ func ExpiredKey() error {
 // ReadResult returns the run object of a finished run. It waits for memory before it reads a
 // Deferred result. It fails with ErasedKey if the run was erased.
 func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
+	// A batch of lookups leaves out large results. Their size is known, so memory can be reserved
+	// before they are read.
 	if run.Deferred > 0 {
 		if err := reserve(run.Deferred); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	// The minimum pause between two queries. Acceptances during the pause share the next query.
 	topUpEvery = 50 * time.Millisecond
 	topUpDuty  = 20 // minimum pause between two queries, as a multiple of the last query's duration
 )
@@ -22,6 +23,7 @@ type leftovers struct {
 	wake  chan struct{} // signals that lanes is not empty
 }
 
+// newLeftovers returns a set without lanes.
 func newLeftovers() *leftovers {
 	return &leftovers{lanes: map[queuedb.Lane]bool{}, wake: make(chan struct{}, 1)}
 }
@@ -58,6 +60,7 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 			return
 		case <-d.left.wake:
 		}
+
 		began := time.Now()
 		d.topUp(ctx, d.left.take())
 
@@ -74,6 +77,8 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 
 // topUp dispatches waiting runs of lanes that have free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
+	// If the query fails after it has dispatched some lanes, the jobs of these lanes are returned
+	// with the error. They are published in any case.
 	next, err := d.store.Queue.TopUp(ctx, lanes)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")

@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	// A wait whose reply was lost ends up to twice this time after the run has finished.
 	pollEvery = 2 * time.Second
 	pollMax   = 1000 // runs read in one statement
 )
@@ -26,7 +27,8 @@ type waiters struct {
 	bus   *bus.Bus
 	log   zerolog.Logger
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// By the id of the run.
 	runs map[string]*watched
 	due  map[string]bool // runs to read now
 	wake chan struct{}   // signals that due is not empty
@@ -67,6 +69,8 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+
+	// Several requests may wait for the same run. They share one entry and one subscription.
 	run := ws.runs[of.RunID]
 	if run == nil {
 		run = &watched{org: of.OrganizationID, since: time.Now(), waits: map[*wait]struct{}{}}
@@ -80,6 +84,9 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 // row, so it cannot miss the finish in between.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
+
+	// If the bus is unreachable, the poll alone ends the wait. It is slower, but it needs only the
+	// database.
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to finished runs, polling")
@@ -94,6 +101,9 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 func (ws *waiters) keepStop(runID string, stop func()) {
 	ws.mu.Lock()
 	run := ws.runs[runID]
+
+	// Two requests may subscribe for the same run simultaneously, and the run's last wait may end
+	// while one of them subscribes. In both cases the new subscription is superfluous.
 	if run != nil && run.stop == nil {
 		run.stop, stop = stop, nil
 	}
@@ -129,6 +139,8 @@ func (ws *waiters) reply(runID string, body []byte) {
 		ws.look(runID)
 		return
 	}
+
+	// The rendered object is passed on as it is. Nothing of it needs to be parsed here.
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
 	ended.SetResult(body)
 	ws.resolve(ended)
@@ -143,6 +155,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 		return
 	}
 
+	// All waits share one Result, because a result can be large and none of them changes it.
 	ended.OrganizationID = run.org
 	r := &Result{Ended: true, Run: ended}
 
@@ -164,6 +177,9 @@ func (ws *waiters) parked(run domain.Run) {
 	if watched == nil {
 		return
 	}
+
+	// A request that began to wait while the run was parked already knows of this action. It waits
+	// for the next state.
 	action := waitsFor(run)
 	for w := range watched.waits {
 		if w.known == action {
@@ -212,6 +228,7 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	var due []rundb.RunRef
 	for id := range ws.due {
 		if run := ws.runs[id]; run != nil {
+			// A run that has no waits any more is not read.
 			due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 		}
 	}

@@ -55,6 +55,8 @@ func (l *Links) URL(org, fileID string) string {
 	if l.life == 0 {
 		return ""
 	}
+
+	// The expiry is rounded up, so that the link works for at least life.
 	expires := l.now().Add(l.life).Truncate(step).Add(step)
 	claims := fmt.Sprintf("%s %s %d", org, fileID, expires.Unix())
 	return l.baseURL + Path + "?" + url.Values{Token: {l.signer.Sign([]byte(claims), []byte(purpose))}}.Encode()
@@ -67,6 +69,8 @@ func (l *Links) Read(token string) (org, fileID string, err error) {
 	if err != nil || l.life == 0 {
 		return "", "", ErrInvalid
 	}
+
+	// The signature is valid, but a later release may sign other claims for the same purpose.
 	parts := strings.Split(string(claims), " ")
 	if len(parts) != 3 || !id.Valid(id.File, parts[1]) {
 		return "", "", ErrInvalid

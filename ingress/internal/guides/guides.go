@@ -106,6 +106,8 @@ func (g *Guide) Search(query string) []Result {
 	if len(words) == 0 {
 		return nil
 	}
+
+	// Further words would rarely change the result.
 	words = words[:min(len(words), maxWords)]
 
 	type hit struct {
@@ -136,6 +138,7 @@ func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total := 0
 	for _, w := range words {
+		// A long section must not win only because it repeats a word.
 		found := min(countStarts(s.lower, w), 5)
 		if countStarts(title, w) > 0 {
 			found += 10
@@ -168,6 +171,7 @@ func countStarts(text, start string) (n int) {
 	}
 }
 
+// isWordByte reports whether b is part of a word. Bytes of non-ASCII characters count as letters.
 func isWordByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b >= 0x80
 }

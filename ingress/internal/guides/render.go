@@ -101,6 +101,7 @@ func (p *Page) divide(root ast.Node, source []byte) {
 	current := section{page: p}
 	var words strings.Builder
 	flush := func() {
+		// The excerpts of a search have no line breaks.
 		current.text = strings.Join(strings.Fields(words.String()), " ")
 		current.lower = strings.ToLower(current.text)
 		p.sections = append(p.sections, current)
@@ -113,6 +114,7 @@ func (p *Page) divide(root ast.Node, source []byte) {
 			words.WriteByte('\n')
 			continue
 		}
+		// The title belongs to the page, not to a section.
 		if heading.Level == 1 {
 			continue
 		}

@@ -55,6 +55,7 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}
 	for name, text := range value(r.Metadata) {
+		// Null stands for a missing value.
 		metadata[name] = deref(text)
 	}
 	if value(r.Metadata)[sessionName] != nil {
@@ -73,6 +74,7 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 			wrong(field, CodeUnsupported, "%s", message)
 		}
 	}
+	// Parameters with a neutral value are accepted, because many clients always send them.
 	unsupported(r.N != nil && *r.N != 1, "n", "must be 1: a run has one answer")
 	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", "is not supported: use tools")
 	unsupported(chooses(r.FunctionCall), "function_call", "is not supported: use tool_choice")
@@ -190,8 +192,10 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
+// completionID returns the id of a run's completion.
 func completionID(runID string) string { return "chatcmpl-" + id.Suffix(runID) }
 
+// tokenCounts converts a run's usage.
 func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }
@@ -201,6 +205,7 @@ func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, len(run.Citations), len(run.Citations)+len(answer.files))
 	for i, c := range run.Citations {
 		out[i] = urlCitation(c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL)
+		// The address of a document is a path of this service, but clients need a full URL.
 		if c.DocumentID != nil {
 			out[i].URLCitation.URL = v.BaseURL + c.URL
 			out[i].FileCitation = &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}
@@ -214,6 +219,7 @@ func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	return out
 }
 
+// urlCitation returns a citation with a URL.
 func urlCitation(start, end int, title, url string) Annotation {
 	return Annotation{Type: "url_citation", URLCitation: URLCitation{start, end, title, url}}
 }

@@ -29,6 +29,7 @@ func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionSt
 	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head, calls: map[string]bool{}}
 }
 
+// chunkHead contains the fields that all chunks of a stream have.
 type chunkHead struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -36,6 +37,7 @@ type chunkHead struct {
 	Model   string `json:"model"`
 }
 
+// chunk is a part of a completion.
 type chunk struct {
 	chunkHead
 	Choices []chunkChoice `json:"choices"`
@@ -48,6 +50,7 @@ type chunkWithUsage struct {
 	Usage *TokenCounts `json:"usage"`
 }
 
+// chunkChoice is the only choice of a chunk.
 type chunkChoice struct {
 	Index        int        `json:"index"`
 	Delta        chunkDelta `json:"delta"`
@@ -55,6 +58,7 @@ type chunkChoice struct {
 	FinishReason *string    `json:"finish_reason"`
 }
 
+// chunkDelta is the part of the message that a chunk adds.
 type chunkDelta struct {
 	Role        string       `json:"role,omitempty"`
 	Content     *string      `json:"content,omitempty"`
@@ -77,6 +81,7 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 // Cut appends an error to b which says that the stream ends before its run.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
+// take encodes an event. It ignores types without a counterpart in the protocol.
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	switch e.Type {
 	case domain.EventRunCreated:
@@ -118,6 +123,7 @@ func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	return b, nil
 }
 
+// created writes the first chunk, which has the role and no text.
 func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -127,6 +133,8 @@ func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Role: RoleAssistant, Content: new("")}}, nil)
 }
 
+// text writes a piece of the answer. If ok is false, the run was restarted with another text, and
+// the stream fails.
 func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error) {
 	switch {
 	case !ok:
@@ -147,10 +155,12 @@ func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) 
 	return s.choice(b, chunkChoice{Delta: chunkDelta{ToolCalls: []CompletionCall{sent}}}, nil)
 }
 
+// end writes the rest of the answer and the last chunks, or the reason why the run has no answer.
 func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
 	}
+	// The events may lack the end of the text, but the run contains all of it.
 	fresh, ok := s.told.Rest(deref(run.Message))
 	b, err := s.text(b, fresh, ok)
 	if err != nil || !ok {
@@ -180,6 +190,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	return append(b, "data: [DONE]\n\n"...), nil
 }
 
+// choice writes a chunk. names, if not nil, identifies the run.
 func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
 	out := chunk{s.head, []chunkChoice{c}, names}
 	if s.usage {
@@ -188,11 +199,13 @@ func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]b
 	return appendData(b, out)
 }
 
+// fail writes an error and ends the stream.
 func (s *CompletionStream) fail(b []byte, e Error) []byte {
 	s.ended = true
 	return appendEvent(b, e.Body())
 }
 
+// appendData appends a value as a server-sent event.
 func appendData(b []byte, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -201,6 +214,7 @@ func appendData(b []byte, v any) ([]byte, error) {
 	return appendEvent(b, data), nil
 }
 
+// appendEvent appends JSON as a server-sent event.
 func appendEvent(b, data []byte) []byte {
 	b = append(b, "data: "...)
 	b = append(b, data...)

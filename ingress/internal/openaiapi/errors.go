@@ -55,12 +55,15 @@ func Refused(status int, e *apierr.Error) Error {
 	if e.Code == apierr.Unauthenticated {
 		out.Code = CodeInvalidKey
 	}
+	// Clients retry rate limits, but not an exhausted quota.
 	if e.Code == apierr.BudgetExceeded {
 		out.Type = TypeQuota
 	}
 	if len(e.Fields) == 0 {
 		return out
 	}
+
+	// The protocol has a single parameter, so the first field is named and the message lists all.
 	first := e.Fields[0]
 	out.Param = &first.Field
 	switch first.Code {
@@ -78,6 +81,7 @@ func Refused(status int, e *apierr.Error) Error {
 	return out
 }
 
+// typeName returns the type of an error with this status.
 func typeName(status int) string {
 	switch {
 	case status == 401:
@@ -106,6 +110,7 @@ func Unanswered(run *domain.Run) Error {
 	}
 }
 
+// requiresActionError returns the error for a run that waits for a person.
 func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	return Error{
 		Type: TypeRun, Code: string(domain.RunRequiresAction),
@@ -133,4 +138,5 @@ func interruptedError(runID string) Error {
 	}
 }
 
+// index returns the path of a list's entry.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

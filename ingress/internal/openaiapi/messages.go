@@ -8,6 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
+// sessionMax is the maximum length of a session's id.
 const sessionMax = 128 // characters
 
 // Codes of invalid fields.
@@ -168,6 +169,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	t := talk{wrong: wrong}
 	for _, s := range said {
 		if s.Role == RoleAssistant {
+			// Clients send earlier answers back as they received them.
 			s.Text = withoutAppendix(s.Text)
 		}
 		switch {

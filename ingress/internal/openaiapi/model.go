@@ -18,6 +18,7 @@ func ClipModel(model string) string { return strings.ToValidUTF8(model[:min(len(
 
 // AsModelError returns model_not_found for a not_found error, and any other error unchanged.
 func AsModelError(err error) error {
+	// Clients distinguish an unknown model from an unknown address by the code.
 	if coded, ok := errors.AsType[*apierr.Error](err); ok && coded.Code == apierr.NotFound {
 		return ModelNotFound()
 	}

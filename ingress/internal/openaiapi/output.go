@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 )
 
+// maxFormatName is the maximum length of a format's name.
 const maxFormatName = 64 // characters
 
 // Types of the formats of answers.
@@ -72,6 +73,7 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 // askedSchema returns the schema of a format. at is the field that contains the schema's fields.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
+	// Without a schema the agent's own setting applies.
 	case formatText:
 		return AskedOutput{}
 	case formatObject:

@@ -87,19 +87,23 @@ func incompleteDetails(run *domain.Run) *incompleteReason {
 	}
 }
 
+// inputDetails describes the input tokens.
 type inputDetails struct {
 	CachedTokens int64 `json:"cached_tokens"`
 }
 
+// outputDetails describes the output tokens.
 type outputDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
+// reasoning contains the settings of a model's reasoning.
 type reasoning struct {
 	Effort  *string `json:"effort"`
 	Summary *string `json:"summary"`
 }
 
+// textFormat contains the settings of the answer's text.
 type textFormat struct {
 	Format responseFormat `json:"format"`
 }
@@ -127,6 +131,7 @@ func (e ResponseEcho) AppendSources() *bool {
 
 // Stored returns the JSON of the stored fields, or nil if they are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
+	// Most runs have none of these fields, and then nothing is stored.
 	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" && e.Format == nil && e.Settings == nil {
 		return nil, nil
 	}
@@ -198,6 +203,7 @@ func (r *Response) end(run *domain.Run) {
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
+// modelFor returns the agent or template of a run.
 func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID
@@ -220,6 +226,7 @@ func statusFor(run *domain.Run) ResponseStatus {
 		return ResponseFailed
 	case domain.RunCancelled:
 		return ResponseCancelled
+	// In both states the answer is still to come.
 	case domain.RunRunning, domain.RunRequiresAction:
 	}
 	return ResponseInProgress
@@ -243,6 +250,7 @@ func failure(run *domain.Run) *ResponseError {
 	return nil
 }
 
+// deref returns the text that s points to, or "" for nil.
 func deref(s *string) string {
 	if s == nil {
 		return ""

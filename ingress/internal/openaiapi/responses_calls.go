@@ -32,6 +32,7 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		at = len(s.items)
 		s.open(call)
 	}
+	// The call is still running, or an earlier attempt has already reported its result.
 	if status := item.head().Status; status == itemInProgress || s.items[at].done {
 		return
 	} else if status == itemCompleted {
@@ -57,6 +58,7 @@ func (s *ResponseStream) function(item functionItem) {
 	s.close(at.OutputIndex, item)
 }
 
+// place returns the index of an item that was sent, or -1.
 func (s *ResponseStream) place(itemID string) int {
 	for i, told := range s.items {
 		if told.item.head().ID == itemID {
@@ -74,6 +76,8 @@ func (s *ResponseStream) open(call domain.ToolCall) {
 	at := progressEvent{item.head().ID, len(s.items)}
 	switch begun := item.(type) {
 	case codeItem:
+		// The protocol sends the code in separate events. Here it is complete, so one piece
+		// suffices.
 		code := begun.Code
 		begun.Code = ""
 		s.add(begun)

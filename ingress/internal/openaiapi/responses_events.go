@@ -2,10 +2,12 @@ package openaiapi
 
 // The types below contain the fields of a response's events, in addition to type and sequence number.
 
+// responseEvent has the whole response.
 type responseEvent struct {
 	Response *Response `json:"response"`
 }
 
+// itemEvent has an item and its index in the output.
 type itemEvent struct {
 	OutputIndex int  `json:"output_index"`
 	Item        Item `json:"item"`
@@ -17,16 +19,19 @@ type progressEvent struct {
 	OutputIndex int    `json:"output_index"`
 }
 
+// inputDeltaEvent has a piece of a call's code or arguments.
 type inputDeltaEvent struct {
 	progressEvent
 	Delta string `json:"delta"`
 }
 
+// codeEvent has the whole code of a call.
 type codeEvent struct {
 	progressEvent
 	Code string `json:"code"`
 }
 
+// argumentsEvent has all arguments of a call.
 type argumentsEvent struct {
 	progressEvent
 	Arguments string `json:"arguments"`
@@ -44,23 +49,27 @@ type partPlace struct {
 	ContentIndex int    `json:"content_index"`
 }
 
+// partEvent has the text part, empty at its start and complete at its end.
 type partEvent struct {
 	partPlace
 	Part textPart `json:"part"`
 }
 
+// deltaEvent has a piece of the text.
 type deltaEvent struct {
 	partPlace
 	Delta    string     `json:"delta"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
+// doneEvent has the whole text.
 type doneEvent struct {
 	partPlace
 	Text     string     `json:"text"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
+// annotationEvent has a citation and its index.
 type annotationEvent struct {
 	partPlace
 	AnnotationIndex int        `json:"annotation_index"`

@@ -12,12 +12,14 @@ import (
 // Item is an entry of a response's output: a tool call or the message.
 type Item interface{ head() itemHead }
 
+// itemHead contains the fields that all items have.
 type itemHead struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
 }
 
+// head implements Item for all types that embed itemHead.
 func (h itemHead) head() itemHead { return h }
 
 // States of items.
@@ -40,12 +42,14 @@ const (
 	typeOutput     = "function_call_output" // only in requests
 )
 
+// messageItem is the message of a response.
 type messageItem struct {
 	itemHead
 	Role    string     `json:"role"` // assistant
 	Content []textPart `json:"content"`
 }
 
+// textPart is the only part of a message.
 type textPart struct {
 	Type        string       `json:"type"` // output_text
 	Text        string       `json:"text"`
@@ -68,22 +72,26 @@ type annotation struct {
 	Title       *string `json:"title,omitempty"`
 }
 
+// webSearchItem is a web search.
 type webSearchItem struct {
 	itemHead
 	Action searchAction `json:"action"`
 }
 
+// searchAction is the query of a web search, with its results.
 type searchAction struct {
 	Type    string         `json:"type"` // search
 	Query   string         `json:"query"`
 	Sources []searchSource `json:"sources,omitempty"` // the results, once there are any
 }
 
+// searchSource is a page that a search found.
 type searchSource struct {
 	Type string `json:"type"` // url
 	URL  string `json:"url"`
 }
 
+// codeItem is a call that ran a program.
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
@@ -91,17 +99,20 @@ type codeItem struct {
 	Outputs     []codeLog `json:"outputs"`      // null while the program runs
 }
 
+// codeLog is a part of a program's output.
 type codeLog struct {
 	Type string `json:"type"` // logs
 	Logs string `json:"logs"`
 }
 
+// fileSearchItem is a search in the agent's documents.
 type fileSearchItem struct {
 	itemHead
 	Queries []string   `json:"queries"`
 	Results []struct{} `json:"results"` // null: the annotations contain the results that were used
 }
 
+// mcpItem is a call of any other tool.
 type mcpItem struct {
 	itemHead
 	ServerLabel       string  `json:"server_label"`
@@ -136,6 +147,7 @@ func items(run *domain.Run, view View) []Item {
 	return out
 }
 
+// messageID returns the id of a run's message.
 func messageID(runID string) string { return prefixMessage + "_" + id.Suffix(runID) }
 
 // Prefixes of the ids of items, which contain the suffix of their run's id.
@@ -162,6 +174,8 @@ func callOfFunction(itemID string) (callID string, ok bool) {
 // returns false if no item has such an id.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
+
+	// The id of a call contains the call's id after that of the run.
 	suffix, call, isCall := strings.Cut(rest, "_")
 	runID = id.Run + "_" + suffix
 	switch prefix {
@@ -193,10 +207,12 @@ func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}
 }
 
+// newTextPart returns a part without text. Clients require the lists to be present.
 func newTextPart() textPart {
 	return textPart{Type: "output_text", Annotations: []annotation{}, Logprobs: []struct{}{}}
 }
 
+// newAnnotation converts a citation to the protocol's type for documents or web pages.
 func newAnnotation(c domain.Citation) annotation {
 	if c.DocumentID != nil {
 		return annotation{Type: "file_citation", FileID: *c.DocumentID, Filename: c.Title, Index: &c.EndIndex}
@@ -242,6 +258,7 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	return item
 }
 
+// callStatus returns the protocol's status for a call.
 func callStatus(status string) string {
 	switch status {
 	case "completed":
@@ -279,6 +296,7 @@ func failureText(output json.RawMessage) string {
 	return jsonText(output)
 }
 
+// foundBy returns the pages in a search's output, or nil for any other output.
 func foundBy(output json.RawMessage) []searchSource {
 	var found struct {
 		Results []struct {

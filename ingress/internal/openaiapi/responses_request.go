@@ -120,6 +120,8 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	if body.Text != nil {
 		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}
+
+	// The instructions come first, so that they precede those in the input.
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -169,6 +171,7 @@ func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	}
 }
 
+// name sets the session after validating its id.
 func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	CheckSession(sessionID, field, wrong)
 	ask.SessionID = sessionID
@@ -185,6 +188,7 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
 	}
+	// A background response is read later by its id.
 	if value(body.Background) && body.Store != nil && !*body.Store {
 		wrong("store", codeInvalidValue, "must not be false with background: the response could not be retrieved")
 	}
@@ -205,6 +209,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
+		// The answer that follows such an item is a separate message.
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
@@ -270,6 +275,7 @@ func (item *InputItem) message(at string, wrong Wrong) []Said {
 	return nil
 }
 
+// value returns the value that p points to, or the zero value for nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -36,6 +36,7 @@ type ResponseStream struct {
 	ended    bool
 }
 
+// toldItem is an item that was sent. done reports that it was closed.
 type toldItem struct {
 	item Item
 	done bool
@@ -67,6 +68,7 @@ func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	return out
 }
 
+// take encodes an event. It ignores types without a counterpart in the protocol.
 func (s *ResponseStream) take(e domain.Event) error {
 	if s.response == nil {
 		if e.Type != domain.EventRunCreated {
@@ -79,6 +81,7 @@ func (s *ResponseStream) take(e domain.Event) error {
 		s.begin()
 	case domain.EventRunRestarted:
 		s.told.Restarted()
+		// The new attempt repeats the citations from the first one on.
 		s.at = 0
 	case domain.EventMessageDelta:
 		return s.delta(e.Data)
@@ -94,6 +97,7 @@ func (s *ResponseStream) take(e domain.Event) error {
 	return nil
 }
 
+// created writes response.created.
 func (s *ResponseStream) created(data []byte) error {
 	run := domain.Run{ID: s.runID}
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -112,6 +116,7 @@ func (s *ResponseStream) begin() {
 	}
 }
 
+// delta writes the part of a piece of text that was not sent yet.
 func (s *ResponseStream) delta(data []byte) error {
 	var said struct {
 		Text string `json:"text"`
@@ -147,10 +152,12 @@ func (s *ResponseStream) openMessage() {
 	s.write("response.content_part.added", partEvent{s.part(), newTextPart()})
 }
 
+// part identifies the message's text in events.
 func (s *ResponseStream) part() partPlace {
 	return partPlace{ItemID: messageID(s.runID), OutputIndex: s.message}
 }
 
+// citation writes a citation that no earlier attempt has reported.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`
@@ -165,12 +172,14 @@ func (s *ResponseStream) citation(data []byte) error {
 	return nil
 }
 
+// annotate writes an annotation of the message.
 func (s *ResponseStream) annotate(a annotation) {
 	s.openMessage()
 	s.write("response.output_text.annotation.added", annotationEvent{s.part(), s.cited, a})
 	s.cited++
 }
 
+// requiresAction ends the stream, because the protocol has no way to wait for a person.
 func (s *ResponseStream) requiresAction(data []byte) error {
 	run := domain.Run{ID: s.runID}
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -262,16 +271,19 @@ func (s *ResponseStream) endContradicted() {
 	s.fail(restartedError(s.runID))
 }
 
+// fail writes an error and ends the stream.
 func (s *ResponseStream) fail(e Error) {
 	s.ended = true
 	s.write("error", errorEvent{e.Code, e.Message, e.Param, e})
 }
 
+// add writes the start of an item.
 func (s *ResponseStream) add(item Item) {
 	s.write("response.output_item.added", itemEvent{len(s.items), item})
 	s.items = append(s.items, toldItem{item: item})
 }
 
+// close writes the end of an item, which now has its final content.
 func (s *ResponseStream) close(at int, item Item) {
 	s.items[at] = toldItem{item: item, done: true}
 	s.write("response.output_item.done", itemEvent{at, item})

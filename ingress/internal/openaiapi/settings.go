@@ -104,6 +104,7 @@ func checkSettings(
 	for _, p := range s.Problems() {
 		path := p.Path
 		if name, ok := names[p.Setting]; ok {
+			// The message must name the parameter as the client wrote it.
 			path = strings.Replace(path, string(p.Setting), name, 1)
 		}
 		wrong(path, settingCodes[p.Kind], "%s", p.Message)
@@ -111,6 +112,7 @@ func checkSettings(
 	return &domain.RunSettings{ModelSettings: s}, names
 }
 
+// settingCodes maps the kinds of problems to the codes of invalid fields.
 var settingCodes = map[domain.SettingProblemKind]string{
 	domain.SettingValue: codeInvalidValue, domain.SettingLong: codeTooLong, domain.SettingShort: codeTooShort,
 }

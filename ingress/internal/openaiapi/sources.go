@@ -61,6 +61,7 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	for i := range files {
 		f := &files[i]
 		f.start, f.end = length, length
+		// Without a link, an entry would be useless to the reader.
 		if !wanted || f.url == "" {
 			continue
 		}
@@ -94,6 +95,7 @@ func (v View) files(run *domain.Run) []runFile {
 			if v.Link != nil {
 				f.url = v.Link(f.ID)
 			}
+			// The file keeps its place in the list.
 			if i, again := at[f.Name]; again {
 				all[i] = f
 				continue
@@ -122,6 +124,7 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 			name += fmt.Sprintf(", page %d", *c.Page)
 		}
 		line := fmt.Sprintf("\n- [%d] %s", c.ID, name)
+		// Several citations may be of the same page.
 		if seen[line] {
 			continue
 		}
@@ -140,6 +143,7 @@ func sourceLink(c domain.Citation) string {
 	if title == "" {
 		title = c.URL
 	}
+	// A link with another scheme could execute code in the client.
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return markdownText(title)
 	}
@@ -176,6 +180,7 @@ var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+
 // withoutAppendix removes the appendix from an answer that a client sends back as history. Models
 // would otherwise imitate it, and pay for it.
 func withoutAppendix(text string) string {
+	// The sources come before the files, so search for their heading first.
 	from := strings.LastIndex(text, sourcesHead)
 	if from < 0 {
 		from = strings.LastIndex(text, filesHead)

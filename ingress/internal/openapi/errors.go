@@ -21,6 +21,7 @@ func ErrorCodes() []ErrorCode {
 	return out
 }
 
+// schemas returns the named schemas of the document.
 func schemas() object { return read().root.At("components", "schemas") }
 
 // Word is a value of an enumeration and its meaning, in Markdown.

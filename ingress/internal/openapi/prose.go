@@ -79,6 +79,7 @@ func ParseSpans(line string) []Span {
 	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
 }
 
+// spansOfEach returns the text of each child of a node.
 func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	var out [][]Span
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -87,6 +88,7 @@ func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	return out
 }
 
+// appendSpans appends the text of a node's children. It joins adjacent plain texts.
 func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {

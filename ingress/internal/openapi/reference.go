@@ -69,6 +69,7 @@ type Schema struct {
 	Type         Type
 }
 
+// methods are the methods that the pages show, in this order.
 var methods = []string{"get", "post", "put", "delete"}
 
 // Read returns the document as the documentation pages show it.
@@ -106,6 +107,7 @@ func place(groups []Group, op object, operation Operation) {
 	}
 }
 
+// newOperation reads an operation. Parameters of its path apply to all methods.
 func newOperation(root object, path, method string, item object) Operation {
 	op := item.At(method)
 	out := Operation{
@@ -168,11 +170,13 @@ func credentials(root, op object) []string {
 	return out
 }
 
+// newResponse reads a response.
 func newResponse(status string, response object) Response {
 	out := Response{Status: status, Description: ParseSpans(response.Text("description"))}
 	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
 		schema := content.At("schema")
+		// An error response is the problem schema, restricted to some codes.
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
@@ -181,6 +185,7 @@ func newResponse(status string, response object) Response {
 	}
 	out.Codes = append(out.Codes, response.Texts("x-codes")...)
 	for name := range response.At("headers").Members() {
+		// Every response has these headers, so they are described once.
 		if !slices.Contains([]string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}, name) {
 			out.Headers = append(out.Headers, name)
 		}
@@ -200,6 +205,7 @@ func firstExample(response object) any {
 	return nil
 }
 
+// newSchema reads a named schema.
 func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fields(schema, "")

@@ -32,6 +32,7 @@ func samples(op object, operation Operation) []Sample {
 			s.Body = compact(op.At("requestBody", "content", "application/json", "examples", name).Get("value"))
 			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
 		}
+		// curl must not buffer the output of a stream.
 		s.stream = request.Text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
 			request.Flag("stream")
 		out = append(out, s)
@@ -83,6 +84,7 @@ func credentialFor(request object, allowed []string) [][2]string {
 	return nil
 }
 
+// pairs returns the members of an object as texts, in order.
 func pairs(o object) [][2]string {
 	var out [][2]string
 	for _, item := range o {
@@ -91,6 +93,7 @@ func pairs(o object) [][2]string {
 	return out
 }
 
+// compact returns an object as JSON in one line, or "" for any other value.
 func compact(value any) string {
 	o, isObject := value.(object)
 	raw, err := yamldoc.JSON(o)
@@ -131,6 +134,7 @@ func (s Sample) Curl(base string) string {
 	switch {
 	case s.stream:
 		words = append(words, "-N")
+	// curl uses these methods without being asked.
 	case s.Method == http.MethodPost && s.Body != "", s.Method == http.MethodGet:
 	default:
 		words = append(words, "-X", s.Method)

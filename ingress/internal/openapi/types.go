@@ -15,6 +15,7 @@ var words = map[string]string{
 	"object": "object", "null": "null", "array": "list",
 }
 
+// typeName describes a schema.
 func typeName(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		return Type{{Text: name, Link: "#schema-" + name}}
@@ -42,6 +43,7 @@ func typeName(schema object) Type {
 	return out
 }
 
+// oneOfValues lists the values of an enumeration.
 func oneOfValues(values []any) Type {
 	var out Type
 	for i, value := range values {
@@ -53,6 +55,7 @@ func oneOfValues(values []any) Type {
 	return out
 }
 
+// plainType describes the type of a schema without its bounds.
 func plainType(schema object) Type {
 	switch kind := schema.Get("type").(type) {
 	case string:

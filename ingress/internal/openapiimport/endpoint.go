@@ -42,6 +42,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	if err != nil {
 		return e, err
 	}
+	// Try the widest bounds first, so that small schemas stay complete.
 	for _, bound := range bounds {
 		pass := bound
 		pass.d = d
@@ -53,6 +54,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	return e, err
 }
 
+// description joins an operation's summary and description, unless the latter begins with the
+// former.
 func description(operation map[string]any) string {
 	summary, text := clean(stringValue(operation, "summary")), clean(stringValue(operation, "description"))
 	switch {
@@ -68,6 +71,7 @@ func description(operation map[string]any) string {
 // permits reports whether headers are sufficient credentials for an operation.
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
+	// Without requirements of the operation, those of the document apply.
 	if !given {
 		requirements = listFor(d.root, "security")
 	}
@@ -80,6 +84,7 @@ func (d *document) permits(o operation) bool {
 	return len(requirements) == 0
 }
 
+// unfitScheme reports whether a security scheme needs a key outside of the headers.
 func (d *document) unfitScheme(name string) bool {
 	components, _ := d.root["components"].(map[string]any)
 	schemes, _ := components["securitySchemes"].(map[string]any)
@@ -87,6 +92,7 @@ func (d *document) unfitScheme(name string) bool {
 	return err == nil && scheme["type"] == "apiKey" && scheme["in"] != "header"
 }
 
+// variable matches a variable in a path.
 var variable = regexp.MustCompile(`\{[^{}]*\}`)
 
 // arguments returns the URL with its variables, and the schema of the arguments.
@@ -122,6 +128,7 @@ func addressFor(address string, parameters []parameter) (string, error) {
 	inPath := map[string]string{}
 	var pairs []string
 	for _, param := range parameters {
+		// The model's argument may have another name than the variable.
 		if param.in == "path" {
 			inPath["{"+param.name+"}"] = "{" + param.argument + "}"
 			continue
@@ -148,6 +155,7 @@ func finish(s shape) (any, error) {
 	if s.additional != nil {
 		input["additionalProperties"] = s.additional
 	}
+	// A required property without a schema accepts any value.
 	for name := range s.required {
 		if _, known := s.properties[name]; !known {
 			s.properties[name] = map[string]any{}
@@ -189,6 +197,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	}
 	needed := request["required"] == true
 	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
+		// Servers ignore or reject the body of such a request.
 		if needed {
 			return none, false, skip("Its method does not support a body.")
 		}

@@ -55,6 +55,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// invalid returns the error for one invalid field.
 func invalid(field, code, format string, args ...any) *Invalid {
 	return &Invalid{Problems: []Problem{{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}}}
 }
@@ -65,6 +66,8 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
+	// Names are assigned before the selection, so that they do not depend on it.
 	operations := d.operations()
 	if len(operations) == 0 {
 		return nil, nil, invalid("document", CodeInvalid, "has no operations under paths")
@@ -87,6 +90,7 @@ type skip string
 // Error returns the reason.
 func (s skip) Error() string { return string(s) }
 
+// convert converts operations. It collects those that cannot become endpoints.
 func (d *document) convert(operations []operation, base *base) ([]domain.Endpoint, []Skipped, error) {
 	endpoints, skipped := []domain.Endpoint{}, []Skipped{}
 	for _, op := range operations {

@@ -33,6 +33,7 @@ func (o operation) label() string {
 	return truncate.Ellipsis(clean(o.method+" "+o.path), maxLabel)
 }
 
+// maxLabel is the maximum number of characters of an operation in a message.
 const maxLabel = 200
 
 // operations returns all operations. The operations' names depend on the whole document, and not on
@@ -55,6 +56,7 @@ func (d *document) operations() []operation {
 				continue
 			}
 			o := operation{path: path, method: strings.ToUpper(verb), item: item}
+			// A broken operation is reported only if it is selected.
 			if o.body, found = body.(map[string]any); !found {
 				o.broken = skip("It is not an object.")
 			}
@@ -70,10 +72,13 @@ func (d *document) operations() []operation {
 }
 
 var (
+	// unfit matches characters that tool names may not contain. ownTools are names that agents
+	// already use.
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
+// maxName is the maximum length of a tool name.
 const maxName = 64
 
 // nameFor returns a tool name that no earlier operation has.
@@ -126,6 +131,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 	return wanted, nil
 }
 
+// find returns the indexes of the operations with a name. "METHOD /path" names exactly one.
 func find(all []operation, name string) []int {
 	var found []int
 	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")

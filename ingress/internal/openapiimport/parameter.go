@@ -54,6 +54,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 		if i := slices.IndexFunc(all, func(p parameter) bool { return p.in == "path" && p.name == param.name }); i >= 0 {
 			param = all[i]
 		}
+		// An address with an empty segment would be another address.
 		param.required = true
 		if !slices.ContainsFunc(wanted, func(p parameter) bool { return p.name == param.name }) {
 			wanted = append(wanted, param)
@@ -115,6 +116,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 		explode = style == "form"
 	}
 	switch d.kind(p.schema) {
+	// There is no common way to write an object in a URL.
 	case "object":
 		return "is an object, which is not supported in a URL"
 	case "array":
@@ -153,6 +155,7 @@ func (d *document) kind(schema any) string {
 
 // parameter returns the schema of an argument.
 func (p *pass) parameter(param parameter) (any, error) {
+	// A joined list is one text for the endpoint, so the model must write the separators.
 	said := param.description
 	if param.joined != "" {
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
@@ -188,6 +191,7 @@ func (p *pass) choices(schema any) string {
 	return " Possible are: " + p.text(strings.Join(texts, ", "), max(p.texts, 80)) + "."
 }
 
+// unfitArgument matches characters that argument names may not contain.
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
 // name gives each parameter a unique argument name. The properties of the body keep their names.

@@ -15,7 +15,9 @@ import (
 )
 
 const (
-	maxDepth  = 64
+	// levels of nested values
+	maxDepth = 64
+	// values of a document, with aliases expanded
 	maxValues = 500_000
 )
 
@@ -105,6 +107,7 @@ var (
 // reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the expansion of aliases.
 type reader struct{ left int }
 
+// take counts a value at the given depth.
 func (r *reader) take(depth int) error {
 	r.left--
 	switch {
@@ -117,6 +120,7 @@ func (r *reader) take(depth int) error {
 	}
 }
 
+// measure counts all values within a parsed JSON value.
 func (r *reader) measure(value any, depth int) error {
 	if err := r.take(depth); err != nil {
 		return err
@@ -138,6 +142,7 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
+// value converts a node.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {
 		return nil, err
@@ -169,6 +174,7 @@ func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	}
 }
 
+// mapping converts a mapping. Its own keys take precedence over merged ones.
 func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	object, merged := make(map[string]any, len(n.Content)/2), map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -214,6 +220,7 @@ func merge(into map[string]any, value any) {
 	}
 }
 
+// scalar converts a scalar. Numbers become float64, as in encoding/json.
 func scalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":

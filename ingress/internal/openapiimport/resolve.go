@@ -7,6 +7,7 @@ import (
 )
 
 const (
+	// references that lead to further references
 	maxHops      = 16
 	errElsewhere = skip("It refers to another document, which is not supported.")
 	errNowhere   = skip("It has a reference whose target is not in the document.")
@@ -68,13 +69,16 @@ func (d *document) lookup(ref string) (any, error) {
 	return at, nil
 }
 
+// errWork ends an import whose references would take too long to resolve.
 var errWork = invalid("document", CodeTooLong, "has too many references to be imported together: select fewer operations")
 
+// stringValue returns a text member, or "" if it is missing or has another type.
 func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)
 	return text
 }
 
+// listFor returns a list member, or nil if it is missing or has another type.
 func listFor(object map[string]any, key string) []any {
 	list, _ := object[key].([]any)
 	return list

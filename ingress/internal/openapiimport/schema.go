@@ -49,6 +49,7 @@ var bounds = []pass{
 	{left: 3000, depth: 1},
 }
 
+// take counts n copied values against the limits of this schema and of the whole import.
 func (p *pass) take(n int) error {
 	p.left -= n
 	p.d.work -= n
@@ -102,6 +103,7 @@ func (p *pass) reference(object map[string]any, ref string, depth int) (any, err
 	if err != nil {
 		return nil, err
 	}
+	// The reference leads back to a schema that is being copied.
 	if slices.Contains(p.within, ref) || len(p.within) > maxDepth {
 		inner, _ := target.(map[string]any)
 		return p.stub(inner), nil
@@ -139,6 +141,7 @@ func both(a, b any) any {
 	return map[string]any{"allOf": []any{a, b}}
 }
 
+// keywords copies the keywords of a schema that has no reference.
 func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 	out := map[string]any{}
 	for _, key := range plain {
@@ -180,6 +183,7 @@ func (p *pass) below(key string, value any, depth int) (any, error) {
 	return p.schema(value, depth+1)
 }
 
+// lists copies the keywords that contain a list of schemas.
 func (p *pass) lists(object, out map[string]any, depth int) error {
 	for _, key := range several {
 		list := listFor(object, key)
@@ -226,11 +230,13 @@ func (p *pass) properties(object, out map[string]any, depth int) error {
 	return nil
 }
 
+// without returns a list of names without one of them.
 func without(list any, name string) any {
 	names, _ := list.([]any)
 	return slices.DeleteFunc(slices.Clone(names), func(v any) bool { return v == any(name) })
 }
 
+// readOnly reports whether a property occurs only in responses.
 func (d *document) readOnly(schema any) bool {
 	object, err := d.object(schema)
 	return err == nil && object["readOnly"] == true
@@ -293,6 +299,7 @@ func (p *pass) measure(value any) error {
 	return p.take(size)
 }
 
+// text returns a description with at most maximum characters.
 func (p *pass) text(text string, maximum int) string {
 	if maximum == 0 {
 		return ""
@@ -316,4 +323,5 @@ func clean(text string) string {
 	}, text))
 }
 
+// same reports whether two schemas are equal.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) }

@@ -8,6 +8,7 @@ import (
 // base is the server that the request names. If at is nil, it names none.
 type base struct{ at *url.URL }
 
+// maxURL is the maximum length of the server's URL.
 const maxURL = 2048
 
 // baseFor parses the request's server.
@@ -27,6 +28,7 @@ func baseFor(text string) (*base, error) {
 	return &base{u}, nil
 }
 
+// errNoServer asks the caller for a server, because a relative address cannot be called.
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
 // server returns the URL to which an operation's path is appended.
@@ -37,6 +39,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", err
 	case b != nil && (u.IsAbs() || u.Host != "" || strings.Trim(u.Path, "/") == ""):
 		u = b.at
+	// The document's server is a path below the given one.
 	case b != nil:
 		u = b.at.JoinPath("/").ResolveReference(u)
 	case !u.IsAbs() && u.Host == "":

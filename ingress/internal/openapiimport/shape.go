@@ -13,6 +13,7 @@ type shape struct {
 	additional any // additionalProperties; nil if absent
 }
 
+// errNoObject skips operations whose bodies are lists or scalars.
 const errNoObject = skip("Its body is not a JSON object.")
 
 // shape flattens a body's schema. It joins the parts of allOf. The result allows the properties of
@@ -44,6 +45,7 @@ func (p *pass) shape(value any) (shape, error) {
 	return s, p.join(object, &s)
 }
 
+// follow flattens the target of a reference.
 func (p *pass) follow(ref string, into *shape) error {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -56,6 +58,7 @@ func (p *pass) follow(ref string, into *shape) error {
 	return err
 }
 
+// takesObject reports whether a type allows objects.
 func takesObject(kind any) bool {
 	list, several := kind.([]any)
 	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
@@ -116,6 +119,8 @@ func bare(object map[string]any) map[string]any {
 	return kept
 }
 
+// alternatives adds the properties of all alternatives, and requires those that every alternative
+// requires.
 func (p *pass) alternatives(list []any, into *shape) error {
 	var common map[string]bool
 	union := shape{properties: map[string]any{}}
@@ -144,6 +149,7 @@ func (s *shape) take(other shape, how string) {
 	}
 }
 
+// add adds a property. If it is known already, how says how the two schemas are combined.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 )
 
+// maxAnswer is far above the size of real responses, which are a few kilobytes.
 const maxAnswer = 1 << 20 // maximum bytes of one response from the provider
 
 // bounded truncates response bodies, because go-oidc reads them whole.

@@ -88,10 +88,13 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 		return Person{}, err
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
+
+	// The code can be exchanged only once, and only with the verifier of this attempt.
 	token, err := p.config(known).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
 		return Person{}, unauthenticated(fmt.Errorf("exchanging code: %w", err))
 	}
+	// The provider did not respond, so the person can try again.
 	if err != nil {
 		return Person{}, away(fmt.Errorf("exchanging code: %w", err))
 	}
@@ -103,6 +106,8 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(idToken.Nonce), []byte(a.Nonce)) != 1 {
 		return Person{}, unauthenticated(errors.New("the ID token belongs to another login attempt"))
 	}
+
+	// The hash binds the access token to the ID token.
 	if idToken.AccessTokenHash != "" {
 		if err := idToken.VerifyAccessToken(token.AccessToken); err != nil {
 			return Person{}, unauthenticated(fmt.Errorf("verifying access token: %w", err))
@@ -121,6 +126,7 @@ type claims struct {
 // boolean accepts true and "true", because some providers send a string.
 type boolean bool
 
+// UnmarshalJSON implements json.Unmarshaler. Any other value counts as false.
 func (b *boolean) UnmarshalJSON(raw []byte) error {
 	*b = string(raw) == "true" || string(raw) == `"true"`
 	return nil
@@ -137,6 +143,7 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 		if err != nil {
 			return Person{}, away(fmt.Errorf("reading email address: %w", err))
 		}
+		// The standard requires this check, because the endpoint could return another person.
 		if info.Subject != idToken.Subject {
 			return Person{}, unauthenticated(errors.New("the email address belongs to another subject"))
 		}
@@ -147,6 +154,7 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 	return Person{Issuer: idToken.Issuer, Subject: idToken.Subject, Email: c.Email, Verified: bool(c.Verified), Name: c.Name}, nil
 }
 
+// config returns the configuration of the OAuth client.
 func (p *Provider) config(known *oidc.Provider) *oauth2.Config {
 	endpoint := known.Endpoint()
 	endpoint.AuthStyle = p.authStyle(known)
@@ -193,6 +201,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	return known, nil
 }
 
+// unauthenticated returns the error for a person whom the provider does not authenticate.
 func unauthenticated(cause error) error {
 	return apierr.Wrap(apierr.Unauthenticated, withoutTokens(cause), "the identity provider did not confirm your identity; log in again")
 }
@@ -206,6 +215,7 @@ func withoutTokens(cause error) error {
 	return cause
 }
 
+// away returns the error for a provider that does not respond.
 func away(cause error) error {
 	e := apierr.Wrap(apierr.Unavailable, withoutTokens(cause), "the identity provider is unreachable; try again shortly")
 	e.RetryAfter = giveUpTime

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	countTime = 3 * time.Second
-	awayTime  = time.Second // the Retry-After while the database is unreachable
-	deniedMax = 100_000     // maximum number of refused clients in memory
-	stripes   = 256
+	countTime = 3 * time.Second // timeout for counting a request
+	awayTime  = time.Second     // the Retry-After while the database is unreachable
+	deniedMax = 100_000         // maximum number of refused clients in memory
+	stripes   = 256             // number of turns; clients are distributed among them
 )
 
 // demoTier counts requests in the database and remembers refusals. A refusal stays valid until the
@@ -48,6 +48,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
+	// Clients with the same turn wait for each other, which is rare and harmless.
 	turn := d.turns[maphash.String(d.seed, client)%stripes]
 	select {
 	case turn <- struct{}{}:

@@ -36,6 +36,8 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	defer f.mu.Unlock()
 	now := f.now()
 	c := f.counts[name]
+
+	// The window begins with the first failure after the last window.
 	if !now.Before(c.until) {
 		if len(f.counts) >= failuresMax {
 			f.shrink(now)

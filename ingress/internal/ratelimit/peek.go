@@ -69,6 +69,7 @@ func (t *tier) full() Decision {
 // standing returns the decision for a request that passes, with the number of tokens left in the
 // bucket.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
+	// The bucket in the database has gained tokens since the last lease.
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{
 		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: min(t.limit, b.tokens+int(b.left)),

@@ -111,6 +111,7 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 		return of, err
 	}
 
+	// If the user's total refuses the request, the credential gets its token back.
 	total, err := l.userTotal.take(ctx, name)
 	if err != nil || !total.Allowed {
 		l.user.refund(caller.Credential)

@@ -43,7 +43,7 @@ func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 // bucket is the part of a bucket that this ingress has leased.
 type bucket struct {
 	mu      sync.Mutex
-	tokens  int
+	tokens  int           // leased and not yet used
 	left    float64       // tokens left in the database after the last lease
 	leased  time.Time     // the last lease
 	until   time.Time     // tokens expire at this time
@@ -76,6 +76,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			return d, nil
 		}
 
+		// After a refusal or a failure, requests are refused from memory until a token may be
+		// available again.
 		if now.Before(b.paused) {
 			d, err := t.refusal(b, b.paused.Sub(now)), b.err
 			b.mu.Unlock()
@@ -188,6 +190,8 @@ func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {
 		b.mu.Lock()
+
+		// A bucket with valid tokens, with a pause or with a lease in progress is kept.
 		idle := !now.Before(b.until) && !now.Before(b.paused) && b.leasing == nil
 		b.mu.Unlock()
 		if idle {

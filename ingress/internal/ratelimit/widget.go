@@ -36,6 +36,7 @@ func (w *widgets) request(v domain.Visitor) []turn {
 
 // run counts a visitor's run whose request was counted before. It returns the tightest decision.
 func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
+	// The response shows the tightest limit, which may be one that the request has already passed.
 	d, err := w.agent.take(ctx, v.AgentID)
 	if err != nil || !d.Allowed {
 		return d, err

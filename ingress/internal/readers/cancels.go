@@ -20,11 +20,15 @@ type cancels struct {
 func (c *cancels) add(run *leftRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	// An organization is in turns exactly if it has a queue.
 	org := run.OrganizationID
 	if len(c.queues[org]) == 0 {
 		c.turns = append(c.turns, org)
 	}
 	c.queues[org] = append(c.queues[org], run)
+
+	// A goroutine performs cancellations until no run is left, and then ends.
 	if c.active < maxCancels {
 		c.active++
 		c.wait.Go(func() {
@@ -44,6 +48,8 @@ func (c *cancels) next() *leftRun {
 		c.active--
 		return nil
 	}
+
+	// The organization goes to the end of the turns if it has more runs.
 	org := c.turns[0]
 	c.turns = c.turns[1:]
 	run := c.queues[org][0]

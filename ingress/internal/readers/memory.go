@@ -17,6 +17,7 @@ type memory[V any] struct {
 	swept  time.Time // when expired values were last removed
 }
 
+// remembered is a value with its organization and the time at which it expires.
 type remembered[V any] struct {
 	value V
 	org   string
@@ -33,6 +34,9 @@ func (m *memory[V]) add(org, key string, value V) {
 		m.swept = now
 		m.removeAll(func(v remembered[V]) bool { return now.After(v.until) })
 	}
+
+	// If the memory is full of values that have not expired, the organization with the most values
+	// loses its own.
 	if m.size >= maxRemembered {
 		most, _ := largest(m.sizes)
 		m.removeAll(func(v remembered[V]) bool { return v.org == most })
@@ -82,6 +86,7 @@ func (m *memory[V]) removeAll(drop func(remembered[V]) bool) {
 	}
 }
 
+// filter keeps the values of a key for which drop returns false.
 func (m *memory[V]) filter(key string, drop func(remembered[V]) bool) {
 	kept := m.values[key][:0]
 	for _, v := range m.values[key] {

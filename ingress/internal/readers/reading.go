@@ -72,6 +72,8 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 	r := &Reading{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
+	// A run that was watched has a reader again.
 	w.remove(r.run.ID)
 	if rules.Call != "" {
 		w.calls[rules.Call] = r
@@ -99,6 +101,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 	for _, e := range events {
 		switch e.Type {
 		case domain.EventMessageDelta:
+			// The text counts as shown only at the next call, when it was sent.
 			r.delta(e.Data)
 		case domain.EventRunRestarted:
 			r.sent()
@@ -112,6 +115,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 	return events, err
 }
 
+// delta notes the text of an event that is about to be sent.
 func (r *Reading) delta(data []byte) {
 	var delta struct {
 		Text string `json:"text"`
@@ -135,6 +139,9 @@ func (r *Reading) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)
 	}
+
+	// A cancelled run keeps the text that its client has seen as its answer. A client that left may
+	// not have received the last events.
 	switch left := ctx.Err() != nil; {
 	case r.cancelled && r.rules.Shows:
 		if !left {

@@ -324,6 +324,7 @@ func (w *Watch) Next(org, session, runID, previous string) {
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
+// sessionNext records the waiting message, and ends the grace period of the runs that it waits for.
 func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -363,6 +364,7 @@ func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	return best.OrganizationID, best.RunID, true
 }
 
+// remember notes the run of an attempt whose client has left, for a retry of the request.
 func (w *Watch) remember(request string, a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,6 +15,8 @@ import (
 func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
+
+	// The response has ended meanwhile, so the run is not needed.
 	if a == nil || a.id != name || a.begun {
 		e.End = append(e.End, Ended{Answer: name, RunID: runID, Cancel: true})
 		return e
@@ -22,6 +24,7 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	c.active = now
 	a.begun, a.run, a.response, a.given = true, runID, openaiapi.ResponseID(runID), nil
 	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	// The user has interrupted the answer before its run was accepted.
 	if a.dropped != "" {
 		c.interrupt(&e, now, a.dropped)
 	}
@@ -36,10 +39,12 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 		return e
 	}
 	c.active = now
+	// Items that no run received can be deleted again.
 	for _, it := range a.given {
 		it.refused = true
 	}
 	a.given = nil
+	// Without a run the response needs a generated id.
 	a.response = c.newID("resp")
 	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	why := openaiapi.Refused(statusFor(refusal.Code), refusal)
@@ -63,6 +68,8 @@ func (c *Conversation) open(e *effects, a *answer) {
 func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effects {
 	var e effects
 	a := c.now
+
+	// The event belongs to an earlier answer, or its text is already complete.
 	if a == nil || a.id != name || !a.begun || a.last {
 		return e
 	}
@@ -88,6 +95,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 		if err := json.Unmarshal(event.Data, &said); err != nil {
 			return err
 		}
+		// A restarted run repeats its text. Only the text that the client lacks is sent.
 		fresh, ok := a.attempts.Delta(said.Text)
 		if !ok {
 			runRestarted(c, e, now, a)
@@ -99,6 +107,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 		if err := json.Unmarshal(event.Data, &run); err != nil {
 			return err
 		}
+		// The connection cannot wait for a person, so the response ends here.
 		a.waits = run.RequiredAction
 		c.complete(e, now, a, "")
 	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
@@ -153,6 +162,7 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 		c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
 		return
 	}
+	// Speech has failed, so the client gets the rest as text.
 	if a.mute != nil {
 		c.transcript(e, a, len(a.spoken.text))
 		return
@@ -169,6 +179,7 @@ const maxSay = 32 << 10
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
+		// A command must not end within a character.
 		for end < len(a.spoken.text) && !utf8.RuneStart(a.spoken.text[end]) {
 			end++
 		}
@@ -192,6 +203,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	start := len(a.spoken.text)
 	a.spoken.text = append(a.spoken.text, fresh...)
 	switch {
+	// Nothing has to be spoken.
 	case a.text || len(a.spoken.text) == 0:
 		if a.text && fresh != "" {
 			c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})

@@ -5,6 +5,7 @@ import (
 	"errors"
 )
 
+// appendType is the type of the events that carry the client's audio.
 const appendType = "input_audio_buffer.append"
 
 // append adds audio to the input. It is written so that its effects stay on the stack.
@@ -19,6 +20,7 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 		c.refuse(&e, named(eventID), codeFull, "audio", err.Error())
 	case err != nil:
 		c.refuse(&e, named(eventID), codeValue, "audio", "audio: "+err.Error())
+	// An event without audio is valid and has no effect.
 	case len(samples) > 0:
 		e.Audio = appendFrames(e.Audio, at, samples)
 	}
@@ -31,6 +33,7 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
+	// The text is never longer than its JSON, so this is no limit.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e

@@ -30,6 +30,7 @@ var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 
 // Client handles a message from the client.
 func (c *Conversation) Client(now time.Time, raw []byte) Effects {
+	// Almost all messages are audio, so they are tried first.
 	if eventID, encoded, ok := quickAppend(raw); ok {
 		return c.append(eventID, encoded)
 	}
@@ -51,6 +52,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	if r.object.text("event_id", &eventID, maxEventID) {
 		r.id = &eventID
 	}
+	// The id is read before the type, so that an error can name the event.
 	r.object.need("type", &r.kind, maxEventID)
 	if c.faulty(&e, r) {
 		return e
@@ -89,6 +91,8 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 		r.object.wrong("session", codeMissing, "is required")
 	}
 	o, ok := r.object.object("session")
+
+	// The change is applied to a copy, so that an invalid event changes nothing.
 	after := c.session
 	if ok {
 		after.update(c.set.Model, o)
@@ -107,6 +111,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
+	// The new settings may allow held audio to be sent, or a response to begin.
 	c.release(e)
 	c.next(e, c.active)
 }
@@ -119,6 +124,8 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		c.refuse(e, r.id, codeEmpty, "", "the buffer has less than 100 ms of audio")
 		return
 	}
+
+	// The audio of pending utterances stays in memory, so their number is limited.
 	if len(in.waits)+len(c.heldAudio) >= maxWaits {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return

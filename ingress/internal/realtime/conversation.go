@@ -50,6 +50,7 @@ func (c *Conversation) Open() Effects {
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
+		// A response may have another voice than the session.
 		config.Voice = c.now.voiceIn(&c.session)
 	}
 	return config
@@ -67,6 +68,7 @@ func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 // transcription or an answer is in progress.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
+	// The connection becomes idle when the last activity has ended.
 	if busy {
 		c.active = now
 	}
@@ -105,6 +107,8 @@ func (c *Conversation) answer(name string) *answer {
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
+
+	// The new worker has processed nothing, so it gets all samples that were kept.
 	low := in.firstKept(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
@@ -132,6 +136,7 @@ func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand
 		return commands
 	}
 	done, skip := a.spoken.done()
+	// All text so far was spoken. New text is sent when it arrives.
 	if done == len(a.spoken.text) && !a.last {
 		return commands
 	}

@@ -21,6 +21,7 @@ const (
 	codeUnavailable = "unavailable"
 )
 
+// tooManyWait is the error for audio that would have to wait too long.
 const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
 // uncommitted is the start of the error message for events after which too much audio would be sent to the worker again.
@@ -63,6 +64,7 @@ func (t eventMaker) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
 	}
+	// The error event has one message, so all faults are joined.
 	all := make([]string, len(r.found))
 	for i, f := range r.found {
 		all[i] = f.Field + ": " + f.Message

@@ -133,6 +133,7 @@ func (t eventMaker) event(kind string, says any) []byte {
 	if err != nil {
 		panic(err) // unreachable: all event types have a JSON form
 	}
+	// The event has no content besides its type and id.
 	if len(body) == len("{}") {
 		return head
 	}

@@ -94,6 +94,8 @@ func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
 	}
+
+	// Null counts as missing, because many clients send unset fields as null.
 	var value string
 	if kind(o.members[name]) != '"' || json.Unmarshal(o.members[name], &value) != nil {
 		o.wrong(name, codeType, "must be a string")
@@ -144,6 +146,7 @@ func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1
 // whole reads an integer member into *it, and adds a fault if the number is not between least and
 // limit.
 func (o object) whole(name string, it *int, least, limit int) {
+	// JSON has only one type of numbers, so 5.0 is accepted as 5.
 	value := float64(*it)
 	before := len(*o.faults)
 	o.number(name, &value, float64(least), float64(limit))

@@ -16,6 +16,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	if a == nil || a.id != name || !a.begun || a.last {
 		return e
 	}
+
+	// The client gets no more text, so the rest must not be spoken either.
 	c.stop(&e, a)
 	c.finish(&e, now, status{name: statusFailed, err: &openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: codeUnavailable,
@@ -56,14 +58,17 @@ func (c *Conversation) stop(e *effects, a *answer) {
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
+	// A response without a message ends without the events of a message.
 	if a.opened {
 		closeMessage(c, e, a, s)
 	}
 	c.emit(e, "response.done", responseEvent{c.shownResponse(a, s)})
+	// The caller still reads the run's events, which are not needed any more.
 	if a.begun && !ending(e, a.id) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
 	c.now, c.before = nil, a
+	// The worker returns to the session's voice.
 	if a.voice != "" {
 		c.configure(e)
 	}

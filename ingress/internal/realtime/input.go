@@ -23,6 +23,7 @@ const (
 )
 
 var (
+	// The errors are the ends of messages that begin with the field's name.
 	errBase64 = errors.New("must be base64")
 	errOdd    = errors.New("must be whole samples of 16 bits")
 	errFull   = errors.New("the buffer is full (120 seconds of uncommitted audio); this audio was dropped")
@@ -74,6 +75,7 @@ func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
 		return max(in.speech.from, in.start)
+	// Samples that the worker no longer needs contain no speech.
 	case listening:
 		return max(in.start, min(in.needs, in.end))
 	default:
@@ -103,6 +105,7 @@ func (in *input) prune(listening bool) {
 
 // decode appends base64 audio and returns the samples appended.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
+	// Decode into the block directly, which saves a copy of each message.
 	limit := base64.StdEncoding.DecodedLen(len(encoded))
 	room := in.room(limit)
 	n, err := base64.StdEncoding.Decode(room[:limit], encoded)
@@ -131,6 +134,7 @@ func (in *input) room(bytes int) []byte {
 		}
 	}
 
+	// The capacity leaves room for the next messages.
 	made := make([]byte, 0, max(bytes, blockBytes))
 	in.blocks = append(in.blocks, block{at: in.end, pcm: made})
 	return made[:cap(made)]
@@ -149,6 +153,7 @@ func (in *input) wrote(bytes int) []byte {
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
+		// A block may be only partly in the range.
 		low, high := max(from, b.at), min(to, b.end())
 		if low < high {
 			out = appendFrames(out, low, b.pcm[(low-b.at)*bytesOf:(high-b.at)*bytesOf])

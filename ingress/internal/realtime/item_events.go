@@ -26,6 +26,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
+	// Check the limits only for valid items, so that the first error is the most helpful.
 	if it.waiting && !roomFor(c, audio) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
@@ -89,6 +90,7 @@ func (l *items) unansweredLength() int {
 			sum = 0
 		default:
 			if said := it.said(); said != "" {
+				// The texts will be joined by empty lines, which have two characters.
 				sum += utf8.RuneCountInString(said) + 2
 			}
 		}
@@ -127,6 +129,8 @@ func (c *Conversation) release(e *effects) {
 	c.heldAudio = nil
 }
 
+// namedItem returns the item that an event names, and its index. If there is none, it sends an
+// error and returns nil.
 func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	var itemID string
 	r.object.need("item_id", &itemID, nameMax)
@@ -140,6 +144,7 @@ func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	return at, it
 }
 
+// retrieveItem sends an item to the client.
 func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 	if _, it := namedItem(c, e, r); it != nil {
 		c.emit(e, "conversation.item.retrieved", retrievedEvent{it.shown()})
@@ -155,6 +160,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if it == nil {
 		return
 	}
+	// The stored session would still have the item after it was deleted here.
 	if it.kept() {
 		c.refuse(e, r.id, codeInSession, "item_id",
 			"the item "+it.id+" is part of the session and cannot be deleted separately: DELETE /api/sessions erases the session")
@@ -164,5 +170,6 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.input.disown(it.id)
 	c.heldAudio = slices.DeleteFunc(c.heldAudio, func(h heldAudio) bool { return h.item == it.id })
 	c.emit(e, "conversation.item.deleted", namedEvent{it.id})
+	// A response may have waited for the transcript of the deleted item.
 	c.next(e, now)
 }

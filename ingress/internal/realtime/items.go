@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// Limits of a conversation and of an item.
 	maxItems   = 500
 	maxTexts   = 1 << 20 // bytes of all items
 	maxMessage = 32_000  // characters
@@ -129,6 +130,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 		bytes += i.bytes()
 	}
 	for len(*l) > maxItems || bytes > maxTexts {
+		// An item whose transcript is pending stays, because the transcript refers to it.
 		old := slices.IndexFunc(*l, func(i *item) bool { return !i.waiting && i != it && (now == nil || i.id != now.id) })
 		if old < 0 {
 			break
@@ -151,6 +153,7 @@ func (i *item) bytes() int {
 			}
 		}
 	}
+	// The record of speech is kept for corrections of what was played.
 	if i.answer != nil {
 		sum += len(i.answer.spoken.text) + segmentBytes*len(i.answer.spoken.segments)
 	}
@@ -225,6 +228,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			entry.wrong("type", codeUnsupported, "must be %s in an item of role %s", strings.Join(partKinds[it.role], " or "), it.role)
 			continue
 		}
+		// Each item has one span of samples, so it can have only one audio part.
 		if p.kind == partInputAudio {
 			if it.waiting {
 				entry.wrong("type", codeUnsupported, "must have at most one audio part")

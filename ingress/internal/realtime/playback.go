@@ -41,6 +41,8 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	if !a.playing(now) || a.run == "" {
 		return
 	}
+
+	// The user may interrupt an answer whose text is already complete.
 	heard := a.heard(now)
 	a.stopped, a.recorded = true, true
 	e.Drop = append(e.Drop, a.id)
@@ -79,6 +81,7 @@ func (a *answer) playing(now time.Time) bool {
 // if that is the complete answer.
 func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
+		// All of the text was sent, so the answer was not interrupted.
 		if a.final != nil {
 			return nil
 		}
@@ -111,6 +114,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
+	// The client cannot have played more than was sent to it.
 	a := it.answer
 
 	p := &a.spoken.playhead
@@ -141,6 +145,7 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 		return
 	}
 	a.stopped = true
+	// Audio that was not sent yet must not be played any more.
 	if a.spoken.playhead.sent < a.spoken.samples() {
 		e.Drop = append(e.Drop, a.id)
 	}

@@ -25,6 +25,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	case contract.VoiceSegment:
 		segmentSpoken(c, &e, r)
 	case contract.VoiceSaid:
+		// A report about an earlier answer is ignored.
 		if a := c.saying(r.Answer); a != nil && a.last {
 			c.said(&e, now, a)
 		}
@@ -49,6 +50,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	switch _, known := c.items.find(r.Item); {
 	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
 		return
+	// A new worker has found the speech in progress again, under another id.
 	case in.speech != nil:
 		in.speech.line = r.Item
 		return
@@ -58,6 +60,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
 	c.emit(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
 
+	// The answer continues while the user speaks.
 	if !c.session.interrupts() {
 		return
 	}
@@ -75,6 +78,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 	c.active = now
 
+	// The end lies within the received samples, whatever the worker reports.
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
@@ -104,6 +108,7 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.emit(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
 		ItemID: it.id, ContentIndex: at, Transcript: text, Usage: durationUsage{"duration", seconds(utterance.to - utterance.from)},
 	})
+	// Noise without words does not cause a response.
 	if utterance.auto && text != "" {
 		c.due = true
 	}
@@ -160,6 +165,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	}
 	c.active = now
 
+	// The client shows each part of the transcript when its audio begins.
 	g := a.spoken.segment(audio.Start, audio.End)
 	g.samples += int64(len(audio.PCM)) / bytesOf
 	c.transcript(&e, a, g.end)
@@ -215,6 +221,7 @@ func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why
 	}
 	a.mute = &why
 	c.transcript(e, a, len(a.spoken.text))
+	// If the text is not complete yet, the response fails once it is.
 	if a.last {
 		c.abandon(e, now, openaiapi.Error{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message}, false)
 	}

@@ -71,6 +71,7 @@ type shownUsage struct {
 	Output       shownTokens `json:"output_token_details"`
 }
 
+// shownTokens are counts of tokens by kind.
 type shownTokens struct {
 	Text  int64 `json:"text_tokens"`
 	Audio int64 `json:"audio_tokens"`
@@ -90,6 +91,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	if !a.text {
 		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: a.voiceIn(&c.session)}}
 	}
+	// A response in progress has no outcome yet.
 	if s.name == statusInProgress {
 		return out
 	}
@@ -129,6 +131,7 @@ func (a *answer) message(s status) *item {
 	if a.text {
 		it.parts[0].kind = partOutputText
 	}
+	// Positions of citations refer to the complete text.
 	if a.final != nil && s.name == statusCompleted {
 		it.parts[0].annotations = openaiapi.Annotations(a.final.Citations)
 	}

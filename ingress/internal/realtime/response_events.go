@@ -17,6 +17,7 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	if c.faulty(e, r) {
 		return
 	}
+	// The protocol has at most one response in progress.
 	if c.now != nil || c.asked != nil {
 		c.refuse(e, r.id, codeActive, "", "another response is in progress: wait for its response.done, or cancel it")
 		return
@@ -70,6 +71,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	switch {
 	case c.now != nil && (name == "" || name == c.now.response):
 		c.interrupt(e, now, reasonClient)
+	// The response has no id yet, so only a request without an id can mean it.
 	case c.now == nil && c.asked != nil && name == "":
 		withdraw(c, e)
 	default:

@@ -86,6 +86,7 @@ func (s *session) update(model string, o object) {
 	o.text("instructions", &s.instructions, instructionsMax)
 	s.text = modality(o, s.text)
 	refuseTools(o)
+	// Clients of the beta would otherwise get other settings than they asked for.
 	refuseMoved(o, betaSession)
 
 	if audio, ok := o.object("audio"); ok {
@@ -144,6 +145,7 @@ func (s *session) updateDetection(o object) {
 		return
 	}
 
+	// Settings of another kind have other meanings, so they are not kept.
 	d := newDetection(kind)
 	if s.detection != nil && s.detection.kind == kind {
 		*d = *s.detection
@@ -180,6 +182,7 @@ func modality(o object, text bool) bool {
 		}
 		named = append(named, name)
 	}
+	// Some clients ask for both, which the protocol rejects.
 	if len(named) != 1 {
 		o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]: audio comes with its text`)
 		return text

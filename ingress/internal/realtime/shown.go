@@ -24,33 +24,40 @@ type shownSession struct {
 	Audio           shownAudio `json:"audio"`
 }
 
+// shownAudio contains the audio settings of a session or a response.
 type shownAudio struct {
 	Input  *shownInput `json:"input,omitempty"`
 	Output shownOutput `json:"output"`
 }
 
+// shownInput contains the settings of the input.
 type shownInput struct {
 	Format        shownFormat        `json:"format"`
 	Transcription shownTranscription `json:"transcription"`
 	Detection     *shownDetection    `json:"turn_detection"`
 }
 
+// shownTranscription contains the hints for transcription.
 type shownTranscription struct {
 	Language string `json:"language,omitempty"`
 	Prompt   string `json:"prompt,omitempty"`
 }
 
+// shownOutput contains the settings of the output.
 type shownOutput struct {
 	Format shownFormat `json:"format"`
 	Voice  string      `json:"voice,omitempty"`
 	Speed  float64     `json:"speed,omitempty"`
 }
 
+// shownFormat is an audio format.
 type shownFormat struct {
 	Type string `json:"type"`
 	Rate int    `json:"rate"`
 }
 
+// shownDetection contains the settings of turn detection. Those that its kind lacks are nil or
+// empty.
 type shownDetection struct {
 	Type      string   `json:"type"`
 	Threshold *float64 `json:"threshold,omitempty"`

@@ -77,6 +77,7 @@ func (s *spoken) done() (end int, samples int64) {
 
 // segment returns the segment from start to end: the last one if it is incomplete, else a new one.
 func (s *spoken) segment(start, end int) *segment {
+	// A segment that begins after the last one completes it.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
 	}
@@ -120,6 +121,7 @@ func (s *spoken) heard(samples int64) domain.Playback {
 	start := 0
 	for _, g := range s.segments {
 		length := s.length(start, g)
+		// The playback ended within this segment.
 		if samples < length {
 			out.Text = string(s.text[:start]) + words(string(s.text[start:g.end]), samples, length)
 			out.Text = strings.TrimSpace(out.Text)

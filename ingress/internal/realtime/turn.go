@@ -33,6 +33,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 		return
 	}
 	switch {
+	// A request of the client has priority over a detected turn.
 	case c.asked != nil:
 		asked := c.asked
 		c.asked = nil
@@ -67,6 +68,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 		return
 	}
 
+	// The items belong to this run now, and the next run does not get them again.
 	for _, it := range taken {
 		it.taken = true
 	}
@@ -93,6 +95,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 		taken = append(taken, it)
 		said := it.said()
 		switch {
+		// An item without words adds nothing.
 		case said == "":
 		case it.role == "user":
 			users = append(users, said)

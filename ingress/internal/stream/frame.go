@@ -7,6 +7,7 @@ import (
 // AppendFrame appends an event to b as a server-sent event. Live events and events of a stored log
 // both use it, so their bytes are the same.
 func AppendFrame(b []byte, runID string, e domain.Event) []byte {
+	// Clients send the id of the last event when they reconnect.
 	b = append(b, "id: "...)
 	b = e.ID.Append(b)
 	b = append(b, "\nevent: "...)

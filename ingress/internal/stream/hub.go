@@ -98,6 +98,7 @@ func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) 
 // Follow returns a reader that receives a run's events from now on. The caller must close it. The
 // run need not exist: a caller that follows before it accepts the run misses no event.
 func (h *Hub) Follow(runID string) *Reader {
+	// If subscribing fails, the reader polls the log and misses nothing.
 	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,6 +12,8 @@ import (
 // of the last attempt that has any. The same row and chunks always give the same events.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := log.Run.Run
+
+	// The first two events are not stored, because the run's row contains their data.
 	created, err := domain.CreatedEvent(run)
 	if err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 		return nil, false, nil // the message is from a void attempt
 	}
 
+	// A message may repeat events that the reader has read from the log.
 	if events, err = chunk.Events(); err != nil {
 		return nil, false, err
 	}

@@ -59,6 +59,8 @@ type Reader struct {
 // hear buffers a message. A nil message, or a full buffer, makes the reader read the log.
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
+
+	// A client that reads slowly costs at most bufferMax. It gets the dropped events from the log.
 	size := len(message) + perMessage
 	switch {
 	case message == nil:
@@ -93,6 +95,7 @@ type Reserve func(bytes int) error
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.position.last = org, last
 
+	// The size is requested first, because a log may have many megabytes.
 	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
 	if err != nil {
 		return refusal(err)
@@ -206,6 +209,8 @@ func (r *Reader) takeReceived() []domain.Event {
 		}
 		out = append(out, events...)
 	}
+
+	// All messages followed each other. The last one may be the end of the run.
 	r.gap = false
 	r.ended = len(out) > 0 && out[len(out)-1].Last()
 	return out
@@ -283,6 +288,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 		return nil, r.gone(ctx)
 	}
 
+	// The log contains everything that was checkpointed, and for a finished run the end.
 	events, err := eventsFor(log)
 	if err != nil {
 		return nil, err

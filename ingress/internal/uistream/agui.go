@@ -32,8 +32,10 @@ type aguiEvent struct {
 	Code         string  `json:"code,omitempty"`
 }
 
+// last returns "": the protocol has no mark for the end of a stream.
 func (agui) last() string { return "" }
 
+// chunks encodes a piece as events of the protocol.
 func (d agui) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -68,12 +70,16 @@ func (d agui) chunks(piece any) []any {
 	return nil
 }
 
+// message returns the id of the n-th text of the run.
 func (d agui) message(n int) string { return "msg_" + d.runID + "_" + strconv.Itoa(n) }
 
+// call returns the id of a tool call.
 func (d agui) call(callID string) string { return callID + "_" + d.runID }
 
+// asked returns the events of a call's input.
 func (d agui) asked(p toolBegun) []any {
 	input := p.call.Input
+	// The protocol requires JSON.
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
@@ -97,6 +103,7 @@ type outcome struct {
 	Type string `json:"type"`
 }
 
+// finished returns the event for the end of a run.
 func finished(p ended) aguiEvent {
 	run := p.run
 	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}

@@ -49,8 +49,10 @@ type outputValue struct {
 	Data  json.RawMessage `json:"data"`
 }
 
+// last returns the mark at the end of a stream.
 func (aisdk) last() string { return "[DONE]" }
 
+// chunks encodes a piece as chunks of the protocol.
 func (aisdk) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -86,6 +88,7 @@ func (aisdk) chunks(piece any) []any {
 	return nil
 }
 
+// messagePrefix is the prefix of the ids of messages. The suffix of the run's id follows.
 const messagePrefix = "msg_"
 
 // RunOfMessage returns the run of a message's id in the AI SDK's format, or false if no message has
@@ -96,8 +99,10 @@ func RunOfMessage(messageID string) (runID string, ok bool) {
 	return runID, ok && id.Valid(id.Run, runID)
 }
 
+// textID returns the id of the n-th text of the message.
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
 
+// toolOutcome returns the chunk for a call's result or failure.
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {
@@ -130,6 +135,7 @@ func sourceChunks(p cited) []any {
 		return []any{said}
 	}
 	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
+	// Documents have no public address.
 	if c.DocumentID != nil || c.URL == "" {
 		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
 		if source.Title == "" {
@@ -164,6 +170,7 @@ func finishReason(run *domain.Run) string {
 	return string(domain.FinishStop)
 }
 
+// endChunks returns the chunks for the end of a run.
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}

@@ -72,6 +72,7 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	return e.tell(event, t), nil
 }
 
+// tell returns the pieces for an event, by its type.
 func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
@@ -97,6 +98,7 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	return nil // the event belongs to a later release, or is not shown
 }
 
+// begin returns the first piece, with the client's names or else the service's.
 func (e *Encoder) begin(sessionID string) []any {
 	if e.reader.ThreadID == "" {
 		e.reader.ThreadID = sessionID
@@ -137,6 +139,7 @@ func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	return append(pieces, textAdded{e.texts, fresh})
 }
 
+// endText ends the open text, if there is one.
 func (e *Encoder) endText(pieces []any) []any {
 	if e.open {
 		e.open = false
@@ -172,6 +175,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	return pieces
 }
 
+// cite returns a citation that was not sent yet. An attempt that repeats it adds nothing.
 func (e *Encoder) cite(citation *domain.Citation) []any {
 	if citation == nil {
 		return nil
@@ -194,6 +198,7 @@ func (e *Encoder) output(data json.RawMessage) []any {
 	return append(e.endText(nil), outputAdded{e.runID, data})
 }
 
+// end returns the last pieces of the stream: the rest of the answer, and the outcome of the run.
 func (e *Encoder) end(run *domain.Run) []any {
 	if run == nil {
 		return nil // unreachable: every outcome has a type
@@ -223,6 +228,7 @@ func (e *Encoder) endContradicted() []any {
 		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, returns its answer.")
 }
 
+// breakOff ends the stream with an error. The run itself continues.
 func (e *Encoder) breakOff(code, message string) []any {
 	e.done = true
 	return append(e.endText(nil), failed{code, message})

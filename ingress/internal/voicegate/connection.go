@@ -67,6 +67,8 @@ type connection struct {
 func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
+	// Everything that the deferred function uses exists before a goroutine starts.
 	c.prepare()
 	var group sync.WaitGroup
 	defer func() { // even after a panic; otherwise the goroutines would be leaked
@@ -136,6 +138,8 @@ func (c *connection) step(ctx context.Context) {
 // readable returns the channel of the client's messages, or nil while the client must wait, for
 // example for the first worker.
 func (c *connection) readable() <-chan incoming {
+	// stalls changes whenever reading is paused or resumed. So ping can distinguish a pause from a
+	// client that does not respond.
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
 		c.stalls.Add(1)
@@ -152,6 +156,8 @@ func (c *connection) hear(m incoming) {
 		c.end(endFor(m.err))
 		return
 	}
+
+	// The message's memory is returned as soon as the conversation has processed it.
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
 	c.reader.release(m.body)
@@ -269,6 +275,7 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 
 // reopen replaces a voice session that was lost, or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
+	// A worker that is stopping has said so, and counts as no loss.
 	c.line.leave()
 	if !leaving {
 		c.gate.metrics.lost.Inc()
@@ -308,6 +315,7 @@ func (c *connection) leave() {
 
 // lookAround ends a connection that is idle or has reached its maximum duration.
 func (c *connection) lookAround() {
+	// The next look is scheduled for the earliest time at which the answer can change.
 	now := c.now()
 	since, busy := c.conversation.Idle(now)
 	wait := time.Hour

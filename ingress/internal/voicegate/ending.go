@@ -28,6 +28,7 @@ func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
 
+// The reasons with an error event. Its code and message reach the client before the close frame.
 var (
 	endClient = end{reason: "client"} // the client has closed it
 	endGone   = end{reason: "gone"}   // the client disconnected without a close frame
@@ -107,6 +108,7 @@ func (c *connection) end(why end) {
 // turns. It stores how much of an unfinished answer was played. The run continues, as other runs do
 // when their client disconnects.
 func (c *connection) close() {
+	// Everything that produces events is closed before the last event is queued.
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
@@ -136,6 +138,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
 		return *c.ending, nil
 	}
+
+	// The conversation says how much of each answer was played until now.
 	for _, ended := range c.conversation.Gone(c.now()) {
 		c.turns.end(ended)
 	}

@@ -114,6 +114,7 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 // after the answer in progress, and all remaining connections when ctx ends. It returns when no
 // connection is left, or when closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
+	// The first call begins to drain. Later calls wait as well.
 	g.mu.Lock()
 	select {
 	case <-g.draining:
@@ -193,6 +194,8 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		return err
 	}
 
+	// The library closes a connection when a context ends. So the connection's deadlines are set on
+	// the hijacked connection itself.
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},

@@ -62,6 +62,7 @@ type throttled struct {
 
 // Read reads, and then waits until the rate permits the bytes that it has read.
 func (t *throttled) Read(p []byte) (int, error) {
+	// The wait follows the read, so that the bytes are counted exactly. The next read is delayed.
 	n, err := t.Conn.Read(p)
 	if wait := t.bytes.owe(time.Now(), n); wait > 0 {
 		timer := time.NewTimer(wait)

@@ -72,6 +72,7 @@ func (r *reader) message() ([]byte, error) {
 		return nil, errBinary
 	}
 
+	// The buffer grows as needed. io.ReadAll would not reuse memory.
 	body := r.memory()
 	for {
 		if len(body) == cap(body) {

@@ -116,6 +116,8 @@ func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceComman
 // listened records how far the worker has processed the audio, so that more may be sent.
 func (l *line) listened(heard int64) {
 	l.heard = max(l.heard, heard)
+
+	// Frames are processed in order, so the processed ones are at the beginning.
 	n := 0
 	for n < len(l.ahead) && l.ahead[n] <= l.heard {
 		n++
@@ -172,6 +174,8 @@ func (l *line) close() {
 		return
 	}
 	l.stop()
+
+	// The opening in progress is cancelled, but may have succeeded just before.
 	if came := <-l.opened; came.line != nil {
 		came.line.Close()
 	}

@@ -51,6 +51,9 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	if o.last != nil {
 		return true
 	}
+
+	// The events are queued even if the limit is exceeded, because the caller then closes the
+	// connection.
 	for _, e := range events {
 		o.bytes += len(e.Body)
 	}

@@ -16,6 +16,7 @@ import (
 	"parley/shared/domain"
 )
 
+// errPanic is the error of a job that panicked. The client sees only that the turn failed.
 var errPanic = errors.New("a turn panicked")
 
 const followFor = time.Minute // maximum duration of one wait for a run's events; another wait follows
@@ -151,6 +152,7 @@ func (t *turns) contain(err *error) {
 
 // start starts a turn's run and follows it. It reports the run's id or the rejection.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
+	// Jobs run one after another, so a job that hangs would delay the end of the connection.
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
 	var run Run
@@ -203,6 +205,7 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 		stop()
 		delete(t.following, ended.Answer)
 	}
+
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
 	if ended.Cancel {

@@ -39,8 +39,10 @@ type Event struct {
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
+	// Each source has its own place for the id and the event's name.
 	case domain.HookGitHub:
 		e.ID, e.Name = header.Get(HeaderGitHubDelivery), header.Get(HeaderGitHubEvent)
+		// GitHub sends a ping when a webhook is created.
 		if e.Name == "ping" {
 			e.Answer = map[string]bool{"ok": true}
 		}
@@ -65,6 +67,7 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 // readSlack sets the names of a delivery from Slack, which are inside the event.
 func (e *Event) readSlack() {
 	e.ID, e.Name = e.Payload.text("event_id"), e.Payload.text("type")
+	// Slack sends a challenge when the address is set, and expects it in the response.
 	if e.Name == "url_verification" {
 		e.Answer = map[string]string{"challenge": e.Payload.text("challenge")}
 		return
@@ -120,6 +123,7 @@ func ReadPayload(contentType string, body []byte) Payload {
 
 	media, _, _ := mime.ParseMediaType(contentType) // an invalid type matches none
 	if media == formForm {
+		// A form may contain JSON, as GitHub's forms do.
 		p.raw = ofForm(body)
 		return p
 	}
@@ -129,6 +133,7 @@ func ReadPayload(contentType string, body []byte) Payload {
 
 // ofForm returns the JSON in a form's field payload, or an object of the form's fields.
 func ofForm(body []byte) []byte {
+	// Parsing a form with very many fields would take too much memory.
 	if bytes.Count(body, []byte("&")) >= maxFormFields {
 		return asText(body)
 	}
@@ -142,6 +147,7 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
+	// The JSON of such a form could be too large.
 	if len(body) > maxText {
 		return nil
 	}
@@ -176,6 +182,7 @@ func asText(body []byte) []byte {
 // asJSON returns a body that is one JSON value of limited depth, with U+FFFD for each U+0000. It
 // returns nil for any other body.
 func asJSON(body []byte) []byte {
+	// Some senders begin with a byte order mark, which JSON does not allow.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(body) || !isPayload(body) {
 		return nil
@@ -188,6 +195,9 @@ func withoutNUL(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u0000`)) {
 		return raw
 	}
+
+	// The replacement has the same length, so the copy is changed in place. A backslash before
+	// \u0000 makes it a literal text, which stays.
 	out := bytes.Clone(raw)
 	for i := 0; i+6 <= len(out); i++ {
 		if out[i] != '\\' {

@@ -59,6 +59,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 		return scalar{'s', textFor(raw)}, true
 	case 't', 'f':
 		return scalar{'b', string(raw)}, true
+	// Objects and lists equal nothing.
 	case '{', '[':
 		return scalar{}, false
 	}
@@ -91,10 +92,12 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", err
 	}
 
+	// The whole payload is not a single value to compare with.
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
 
+	// Each operation accepts its own kind of value.
 	value := bytes.TrimSpace(f.Value)
 	switch f.Op {
 	case opExists:
@@ -166,6 +169,7 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	switch {
 	case len(raw) == 0:
 		return false
+	// A text contains another text as a part.
 	case raw[0] == '"' && wanted.kind == 's':
 		return strings.Contains(c.textIn(f, raw), wanted.text)
 	case raw[0] != '[':
@@ -200,6 +204,7 @@ func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false
 	}
+	// Without escapes the bytes are the text.
 	if s.kind == 's' && bytes.IndexByte(entry, '\\') < 0 {
 		return string(entry[1:len(entry)-1]) == s.text
 	}
@@ -209,6 +214,8 @@ func (s scalar) encoded(entry []byte) bool {
 
 // raw returns the JSON value that a condition names, or nil if it is missing.
 func (f *placeholderValues) raw(p *piece) []byte {
+	// The event and the delivery's id are texts outside of the payload. They are compared like JSON
+	// strings.
 	text := ""
 	switch p.name {
 	case "":

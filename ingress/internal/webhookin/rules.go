@@ -47,6 +47,7 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 		r.key, err = parseTemplate(coalesce.Key)
 		note("coalesce.key", err)
 	}
+	// An invalid hook is never stored, so there are no partial rules.
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -70,6 +71,7 @@ func (r *Rules) want(pieces []piece) {
 // place registers a placeholder's path and sets the index of its value. It does nothing for texts
 // and names.
 func (r *Rules) place(p *piece) {
+	// Texts and names have no value in the payload.
 	if p.path == nil {
 		return
 	}
@@ -89,6 +91,7 @@ type Outcome struct {
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {
+		// All conditions must be met, so the first failure decides.
 		if !r.filter[i].holds(f) {
 			return Outcome{}
 		}
@@ -116,6 +119,7 @@ func (r *Rules) fill(e *Event) *placeholderValues {
 func (r *Rules) outcome(f *placeholderValues) Outcome {
 	out := Outcome{Passed: true, Message: f.message(r.message)}
 	if r.coalesces {
+		// Without a complete key, the delivery starts a separate run.
 		out.Key, _ = f.key(r.key)
 	}
 	return out

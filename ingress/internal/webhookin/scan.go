@@ -29,6 +29,7 @@ func newWanted() *wanted { return &wanted{at: -1} }
 func (w *wanted) add(path []string, next int) (at int) {
 	for _, key := range path {
 		child := w.children[key]
+		// The tree has one node for each name in a path, which paths share.
 		if child == nil {
 			child = newWanted()
 			if w.children == nil {
@@ -59,6 +60,7 @@ func isPayload(body []byte) bool {
 			return errors.Is(err, io.EOF) && values == 1
 		}
 		switch depth := in.StackDepth(); {
+		// Deep nesting costs stack wherever the payload is read later.
 		case depth > maxDepth:
 			return false
 		case depth == 0:
@@ -89,6 +91,8 @@ func (s *scanner) value(w *wanted) {
 		_ = s.in.SkipValue()
 		return
 	}
+
+	// The offsets show where the value is in the source, so its JSON need not be rendered again.
 	before := s.in.InputOffset()
 	switch kind := s.in.PeekKind(); {
 	case kind == '{' && len(w.children) > 0:
@@ -135,6 +139,7 @@ func (s *scanner) list(w *wanted) {
 		if kind := s.in.PeekKind(); kind == ']' || kind == jsontext.KindInvalid {
 			break
 		}
+		// For an index that no rule uses, the subtree is nil and the element is skipped.
 		s.value(w.children[strconv.Itoa(i)])
 	}
 	_, _ = s.in.ReadToken()
@@ -173,6 +178,7 @@ func (p Payload) text(path string) string {
 	w := newWanted()
 	at := w.add(keys, 0)
 	raw := find(p.raw, w, 1)[at]
+	// Names of a delivery are short texts.
 	if len(raw) == 0 || raw[0] != '"' || len(raw) > maxNamed {
 		return ""
 	}

@@ -22,6 +22,7 @@ const (
 
 // NewSecret generates a secret for a source.
 func NewSecret(source domain.HookSource) string {
+	// Standard Webhooks prescribes base64 with a prefix. The other sources accept any text.
 	var raw [secretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	if source == domain.HookStandard {
@@ -32,6 +33,7 @@ func NewSecret(source domain.HookSource) string {
 
 // CheckSecret reports why a user's own secret is invalid for a source.
 func CheckSecret(source domain.HookSource, secret string) error {
+	// Such characters are lost when a secret is copied or sent in a header.
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space or contain control characters")
 	}
@@ -59,6 +61,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		return Sent{}, fmt.Errorf("signing a delivery: %w", err)
 	}
 
+	// Each source signs a different text and has its own headers; see Verify.
 	out := Sent{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	at := strconv.FormatInt(now.Unix(), 10)
 	hexOf := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }
@@ -83,6 +86,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
+	// Only these sources let a user choose the header of the id.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -64,6 +64,7 @@ func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	places := 0
 	for text != "" {
+		// The text before the next placeholder is literal.
 		before, rest, found := strings.Cut(text, "{{")
 		if before != "" {
 			out = append(out, piece{text: before})
@@ -103,6 +104,7 @@ func parsePath(text string) ([]string, error) {
 	if text == "" {
 		return nil, fmt.Errorf("a path is empty")
 	}
+	// The limits bound the work for each delivery, because a hook may have many placeholders.
 	if utf8.RuneCountInString(text) > maxPath {
 		return nil, fmt.Errorf("the path %s has more than %d characters", shown, maxPath)
 	}
@@ -198,6 +200,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
 	}
+	// The first byte of a JSON value determines its type.
 	switch raw[0] {
 	case '"':
 		text, whole = textUpTo(raw, escapeBytes*(limit+1))
@@ -260,6 +263,7 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 
 // message fills a template. Each value is between marks, truncated, and without marks inside.
 func (f *placeholderValues) message(pieces []piece) string {
+	// The message ends with an ellipsis if it was truncated.
 	out := writer{left: f.limit + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
@@ -281,6 +285,7 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 		p := &pieces[i]
 		text := p.text
 		if !p.isText() {
+			// A key with a missing part would combine unrelated deliveries.
 			if text = f.inKey(p); text == "" {
 				return "", false
 			}
@@ -296,6 +301,7 @@ func (f *placeholderValues) inKey(p *piece) string {
 		return text
 	}
 	raw, at := f.found(p)
+	// A hash keeps keys short, and equal values have equal hashes.
 	if len(raw) <= maxKeyValue {
 		text, _ := plain(raw, maxKeyValue)
 		return text
@@ -314,6 +320,7 @@ type writer struct {
 
 // text writes a literal text of the template, or the part that fits.
 func (w *writer) text(s string) {
+	// One byte always stays free, so that an exact fit is not mistaken for a truncation.
 	if len(s) < w.left {
 		w.buf.WriteString(s)
 		w.left -= len(s)

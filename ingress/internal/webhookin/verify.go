@@ -28,7 +28,8 @@ var (
 const (
 	tolerance     = 5 * time.Minute // maximum difference between the signature's time and the local clock, in both directions
 	maxSignatures = 16              // signatures checked in one header
-	bearer        = "Bearer "
+	// prefix of a token in the header Authorization
+	bearer = "Bearer "
 )
 
 // The headers in which sources send signatures.
@@ -98,6 +99,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	case domain.HookHMAC:
 		return plainSignature(header, signatureHeader)
 	case domain.HookToken:
+		// The source sends the secret itself, so there is no signature.
 		token, err := one(header, signatureHeader)
 		return signed{token: token}, err
 	}
@@ -107,6 +109,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 // by returns 1 if the secret made one of the signatures, else 0.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
+		// The secret may be sent as a bearer token.
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
 	key, err := keyFor(source, secret)
@@ -138,6 +141,7 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 
 // sign returns the HMAC-SHA256 of before and the body.
 func sign(key []byte, before string, body []byte) []byte {
+	// Both parts are written to the hash separately, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(before)) // a hash never fails
 	_, _ = mac.Write(body)
@@ -150,6 +154,7 @@ func one(header http.Header, name string) (string, error) {
 	switch {
 	case len(values) == 0 || values[0] == "":
 		return "", ErrUnsigned
+	// A proxy and this service could use different values of a repeated header.
 	case len(values) > 1:
 		return "", ErrDoubled
 	}
@@ -177,6 +182,7 @@ func plainSignature(header http.Header, name string) (signed, error) {
 		return signed{}, err
 	}
 	value = strings.TrimPrefix(value, "sha256=")
+	// Senders differ in how they encode a signature.
 	for _, decode := range []func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.URLEncoding.DecodeString,
 	} {
@@ -193,12 +199,15 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	if err != nil {
 		return signed{}, err
 	}
+
+	// The time is part of the signed text. Without it, an old delivery could be sent again.
 	var at string
 	var out signed
 	for field := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
 		switch name {
 		case "t":
+			// Only one of the times could have been signed.
 			if at != "" {
 				return signed{}, ErrDoubled
 			}
@@ -273,6 +282,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 // fresh checks the time of a signature, in whole seconds of Unix time.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
+	// The time is signed as text, so only the canonical form is accepted.
 	if err != nil || strconv.FormatInt(seconds, 10) != at || seconds < 0 {
 		return ErrMalformed
 	}

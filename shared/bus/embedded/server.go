@@ -53,6 +53,7 @@ type Server struct {
 // Start returns a server that is ready. It takes some milliseconds, and longer if it must
 // read stored streams.
 func Start(config Config) (*Server, error) {
+	// The configuration is checked before anything is created on the disk.
 	options, err := serverOptions(config)
 	if err != nil {
 		return nil, err
@@ -142,6 +143,7 @@ func (s *Server) URL() string {
 // Stop closes all connections and the streams' files. If ctx ends earlier, it returns the
 // context's error and the directory stays locked.
 func (s *Server) Stop(ctx context.Context) error {
+	// Shutdown has no context, so it runs in a goroutine.
 	done := make(chan struct{})
 	go func() {
 		s.nats.Shutdown()

@@ -32,6 +32,7 @@ func (s *Organizations) limits() Limits { return s.accounts.quotas }
 // ends. The caller must have locked the organization.
 func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
+	// The lock on the organization already prevents concurrent creation of its keys.
 	if k.OrganizationID != "" {
 		return checkQuota(ctx, tx, l.KeysPerOrganization,
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
@@ -90,6 +91,7 @@ func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count s
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
 		return fmt.Errorf("checking an account quota: %w", err)
 	}
+	// The message names the setting, because only the operator can raise it.
 	if n >= maximum {
 		return apierr.New(apierr.Conflict, exceeded, maximum)
 	}

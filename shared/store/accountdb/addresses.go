@@ -79,6 +79,8 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 // account. If only is true, accounts without such a session do not match. If no account matches,
 // ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
+	// familiar is the condition that the account has an open login session from the client's
+	// address.
 	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
 	err = s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND password_hash = ANY ($2)
@@ -105,6 +107,8 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	// A scheme ends with the salt, so the rest identifies the cost.
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
+
+	// alone is true if others have passwords of this cost, but none of them has this salt.
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
@@ -162,6 +166,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 // proven the address or has an invitation link for it. It returns email_taken if the account has
 // proven the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
+	// The holder has shown that the mailbox is theirs, so the address cannot be taken away.
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}

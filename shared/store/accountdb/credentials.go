@@ -60,6 +60,7 @@ func (row credentialRow) credential() *Credential {
 		KeyID: row.KeyID, Lineage: row.Lineage, LoginID: row.LoginID, OrganizationID: row.OrganizationID.String, UserID: row.UserID.String,
 		SecretHash: row.SecretHash, ExpiresAt: row.ExpiresAt.Time, Label: row.KeyID + row.LoginID,
 	}
+	// The two lists come from the same rows, so they have the same length.
 	for i, org := range row.Organizations {
 		c.Memberships = append(c.Memberships, Standing{org, domain.Role(row.Roles[i])})
 	}
@@ -115,6 +116,7 @@ func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 	if actor.LoginID != "" {
 		return holdLogin(ctx, tx, actor.UserID, actor.LoginID)
 	}
+	// The request was authenticated by other means, for example by a link.
 	if actor.KeyID == "" {
 		return nil
 	}
@@ -146,6 +148,7 @@ func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {
+		// Keys and login sessions are in different tables.
 		if strings.HasPrefix(name, id.Login+"_") {
 			logins.add(name, at)
 		} else {

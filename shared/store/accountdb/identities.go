@@ -71,9 +71,11 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
 	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
+	// The identity is linked already, so its address does not matter any more.
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
 	}
+	// An unverified address could belong to another person.
 	if identity.Email == "" || !identity.Verified {
 		return "", "", apierr.New(apierr.PermissionDenied, "the identity provider has not verified your email address")
 	}
@@ -93,6 +95,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 		return "", "", err
 	}
 
+	// Another account has the address.
 	if known && (!linked || holder.ID != loggedIn) {
 		before = holder.ID
 		if err := takeAddress(ctx, tx, holder, linked || takeOver); err != nil {
@@ -137,8 +140,10 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 // address's holder. confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
+	// The person must show that both accounts are theirs.
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
+	// A person may have forgotten the older account, so ask before taking the address away.
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"an account with this email address already exists: log in to it first to link the two; "+

@@ -93,6 +93,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			return err
 		}
 
+		// The inviter cannot prove the address either, so the displaced account keeps its data.
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
@@ -137,6 +138,7 @@ type ownInvitationRow struct {
 	ExpiresAt    domain.Time `db:"expires_at"`
 }
 
+// invitation converts the row.
 func (row ownInvitationRow) invitation() OwnInvitation {
 	return OwnInvitation{
 		ID: row.ID, Organization: domain.OrganizationName{ID: row.OrgID, Name: row.Organization},
@@ -144,6 +146,7 @@ func (row ownInvitationRow) invitation() OwnInvitation {
 	}
 }
 
+// ownInvitationColumns are the columns of an ownInvitationRow.
 const ownInvitationColumns = `id, org_id, organization, role, created_at, expires_at`
 
 // OwnInvitations lists up to limit open invitations to a user's email address, newest first. It
@@ -221,6 +224,7 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return fmt.Errorf("reading invitation: %w", err)
 		}
 
+		// From here on the transaction can see and change rows of the inviting organization.
 		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
 			return err
 		}
@@ -256,6 +260,7 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 	if err != nil {
 		return invited, err
 	}
+	// The rows of the organization are visible only to transactions that act for it.
 	if err := pg.ActFor(ctx, tx, invited.OrganizationID); err != nil {
 		return invited, err
 	}

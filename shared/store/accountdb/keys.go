@@ -49,6 +49,7 @@ type keyRow struct {
 // own id.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
+// key converts the row to the form that lists show, without its hash.
 func (row keyRow) key() domain.APIKey {
 	return domain.APIKey{
 		ID: row.ID, Name: row.Name, Scope: domain.KeyScope(row.Scope), Prefix: domain.KeyPrefix(row.ID),
@@ -62,6 +63,7 @@ func (row keyRow) key() domain.APIKey {
 func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
+		// UserID stays set: it records who created the key.
 		k.OrganizationID = actor.OrganizationID
 	}
 
@@ -83,6 +85,7 @@ func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (d
 // mayCreateKey checks that the actor may create a key of this scope, and locks the actor's
 // credential until the transaction ends.
 func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.KeyScope) error {
+	// Each user may create keys of their own.
 	if scope != domain.KeyScopeOrganization {
 		return holdCredential(ctx, tx, actor)
 	}

@@ -81,6 +81,7 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 //   - The member has nothing in any other organization.
 func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		// The lock keeps the roles of both people unchanged until the link is stored.
 		own, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
@@ -156,6 +157,7 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 		return fmt.Errorf("invalidating password resets: %w", err)
 	}
 
+	// An invitation gives a role, so it must not outlive the role of its creator.
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {
 		return fmt.Errorf("ending invitations: %w", err)
 	}
@@ -286,6 +288,7 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		switch {
 		case err != nil:
 			return err
+		// The address belongs to another person. The user keeps the account without the address.
 		case known && holder.Proven:
 			return nil
 		case known:
@@ -295,6 +298,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		}
 	}
 
+	// Before this proof, the account could have been created by another person, who may have made
+	// keys.
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}

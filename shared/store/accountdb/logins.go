@@ -21,9 +21,10 @@ import (
 // stored hash that the password matched, or the id of a login session. The proof must still be
 // valid when the session is created (unauthenticated otherwise).
 type NewLogin struct {
-	TokenHash    []byte
-	ExpiresAt    time.Time
-	Replaces     []byte
+	TokenHash []byte
+	ExpiresAt time.Time
+	Replaces  []byte
+	// shown in the list of login sessions, so that users recognize their devices
 	UserAgent    string
 	Address      string
 	PasswordHash string
@@ -77,6 +78,7 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 		return Account{}, err
 	}
 
+	// A browser has one session cookie, so its earlier session would never be used again.
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err
@@ -100,6 +102,7 @@ func (login NewLogin) checkProof(ctx context.Context, tx *sqlx.Tx, userID string
 		return holdLogin(ctx, tx, userID, login.LoginID)
 	}
 
+	// Links and identities have their own checks.
 	if login.PasswordHash == "" {
 		return nil
 	}
@@ -224,6 +227,7 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		// The transaction may be retried.
 		gone = 0
 		for _, query := range []string{
 			`WITH gone AS (DELETE FROM login_sessions WHERE expires_at <= clock_timestamp() RETURNING id) SELECT count(*) FROM gone`,

@@ -42,6 +42,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 // instead of an error.
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
+
+	// All changes of roles lock this row first, so they happen one after the other.
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, actor.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", pg.NotFound()
@@ -81,6 +83,7 @@ type memberRow struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
+// member converts the row.
 func (row memberRow) member() Member {
 	return Member{At: row.CreatedAt, Member: domain.Member{
 		ID: row.ID, Email: row.Email, Name: row.Name, Role: domain.Role(row.Role),
@@ -132,6 +135,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return err
 		}
 
+		// An admin who could invite owners would be an owner.
 		if !own.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
@@ -178,6 +182,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		return Member{}, err
 	}
 
+	// An organization without an owner could not be managed any more.
 	if before == domain.RoleOwner && role != domain.RoleOwner {
 		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
 			return Member{}, err
@@ -266,6 +271,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		return err
 	}
 
+	// Every user has a default organization, in which requests without an organization act.
 	if len(all) < 2 {
 		return apierr.New(apierr.LastOrganization, "a person cannot leave their last organization")
 	}

@@ -22,10 +22,12 @@ type organizationRow struct {
 	CreatedAt domain.Time `db:"created_at"`
 }
 
+// organization converts the row without the role.
 func (row organizationRow) organization() domain.Organization {
 	return domain.Organization{ID: row.ID, Name: row.Name, CreatedAt: row.CreatedAt}
 }
 
+// membership converts a row with a role.
 func (row organizationRow) membership() domain.Membership {
 	return domain.Membership{Organization: row.organization(), Role: domain.Role(row.Role)}
 }
@@ -154,6 +156,7 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 		return Account{}, err
 	}
 
+	// Users created by the operator have no organization before their first login.
 	if len(all) > 0 {
 		return Account{User: user, Organization: all[0].Organization}, nil
 	}

@@ -34,10 +34,12 @@ type userRow struct {
 	Displaced    bool        `db:"displaced"` // another account has the address now
 }
 
+// user converts the row without the password.
 func (row userRow) user() domain.User {
 	return domain.User{ID: row.ID, Email: row.Email, Name: row.Name, CreatedAt: row.CreatedAt}
 }
 
+// userColumns are the columns of a userRow.
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
 // CreateUser stores a user without an organization; the first login creates one. It returns
@@ -58,6 +60,7 @@ func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error
 	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)
 		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN clock_timestamp() END)
 		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, pg.Optional(u.invitedTo), u.proven)
+	// The unique index ignores case and displaced accounts.
 	if pg.Violates(err, "users_email") {
 		return domain.User{}, apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}

@@ -36,6 +36,7 @@ type agentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
+// agentColumns are the columns of an agentRow.
 const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret,
 	append_sources, answer_settings, last_check, version, created_at, updated_at`
 
@@ -48,6 +49,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 
+	// The database stores the kinds as text.
 	for _, kind := range row.AllowedCallers {
 		a.AllowedCallers = append(a.AllowedCallers, domain.CallerKind(kind))
 	}
@@ -70,6 +72,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 		}
 	}
 
+	// The secret is in a separate column, so that lists can show the widget without it.
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
@@ -270,6 +273,7 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
 
+	// The stored form has the new version and the times of the database.
 	stored, err := row.agent()
 	if err != nil {
 		return domain.Agent{}, err
@@ -305,6 +309,7 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")
+		// The checks run under the lock, so the version cannot change after them.
 		for _, check := range checks {
 			if err == nil {
 				err = check(a.Version)

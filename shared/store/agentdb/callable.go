@@ -28,6 +28,7 @@ func (s *Store) OutputSchemas(
 		Schema []byte `db:"schema"`
 	}
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// The transaction may be retried.
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT id, schema FROM (
 			SELECT id, schema, sum(octet_length(schema::text)) OVER (ORDER BY id DESC) AS bytes FROM (

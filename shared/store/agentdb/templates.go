@@ -26,6 +26,7 @@ type templateRow struct {
 	Version           int            `db:"version"`
 }
 
+// templateColumns are the columns of a templateRow.
 const templateColumns = `id, name, description, system_prompt, model, tools, suggested_messages, version`
 
 // template decodes the row.

@@ -26,6 +26,7 @@ type Origin struct{}
 // Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be
 // of any organization.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
+	// A visitor's request names only the agent, so the function reads across organizations.
 	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret FROM parley_widgets($1)`)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ func Distinct(blobs []Blob) []Blob {
 	return slices.CompactFunc(out, func(a, b Blob) bool { return slices.Equal(a.Hash, b.Hash) })
 }
 
+// containsHash reports whether a blob with the hash is in blobs.
 func containsHash(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
@@ -62,6 +63,7 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	for _, b := range blobs {
 		for n := range chunks(b.Bytes) {
 			data := b.content[n*sealdb.ChunkSize : min((n+1)*sealdb.ChunkSize, len(b.content))]
+			// The chunk does not fit, so a new batch begins.
 			if len(data) > room {
 				out, room = append(out, nil), sealdb.ChunkSize
 			}
@@ -133,6 +135,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 		return err
 	}
 
+	// The sweeper has removed a reservation that was too old.
 	if len(held) < len(wanted) {
 		return ErrBlobGone
 	}
@@ -174,6 +177,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 		return err
 	}
 
+	// A blob is complete if all its chunks are stored.
 	written := make(map[string]int, len(found))
 	for _, f := range found {
 		written[string(f.Hash)] = f.Chunks
@@ -249,6 +253,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 
+	// As io.Reader recommends.
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -260,6 +265,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
+		// A shorter piece would shift all following positions.
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
 			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, want %d", n, len(data), want)
 		}

@@ -66,6 +66,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 
 	blobs = Distinct(blobs)
 	for range maxKeepTries {
+		// The loop ends at the first result other than a lost blob.
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
@@ -99,8 +100,10 @@ type fileRow struct {
 	CreatedAt domain.Time `db:"created_at"`
 }
 
+// fileColumns lists the columns of a fileRow.
 const fileColumns = `id, run_id, call_id, name, mime_type, bytes, hash, created_at`
 
+// file converts the row of a file that was not removed.
 func (row *fileRow) file() domain.File {
 	return domain.File{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, SHA256: hex.EncodeToString(row.Hash),
@@ -117,6 +120,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	}
 
 	for _, name := range removed {
+		// A row without a hash hides files with this name from earlier calls.
 		rows = append(rows, fileRow{Name: name})
 	}
 
@@ -155,6 +159,7 @@ func (s *Store) writeAndLink(
 		}
 	}
 
+	// Large contents are written without the lock on the run, so that the heartbeat is not delayed.
 	if len(parts) > 1 {
 		if err := s.fillBlobs(ctx, held.OrganizationID, parts); err != nil {
 			return false, err
@@ -199,6 +204,7 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
+	// The sum over blobs counts a content once, even if several files have it.
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
@@ -225,6 +231,7 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 
+	// A call may replace and remove names, so compare the numbers before and after.
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true
@@ -258,6 +265,7 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string,
 		return err
 	}
 
+	// Contents of an earlier attempt lose their link unless this attempt has them, too.
 	var before, others [][]byte
 	err := tx.SelectContext(ctx, &before, `DELETE FROM files WHERE run_id = $1 AND call_id = $2 AND org_id = $3 RETURNING hash`,
 		held.RunID, callID, held.OrganizationID)
@@ -303,6 +311,7 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 		return err
 	}
 
+	// The database returns the rows in any order.
 	at := make(map[string]domain.Time, len(made))
 	for _, m := range made {
 		at[m.ID] = m.CreatedAt
@@ -398,6 +407,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
 
+	// The WHERE clause drops files that are larger than one chunk.
 	if len(rows) != len(ids) {
 		return nil, pg.NotFound()
 	}

@@ -76,6 +76,7 @@ type sourceRow struct {
 
 // SourceBytes returns the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
+	// An id in another form can belong to no text.
 	hash, ok := hashFor(id)
 	if !ok {
 		return 0, pg.NotFound()
@@ -148,6 +149,7 @@ func (s *Store) prune(
 	}
 
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
+		// The list is reset for a retried transaction.
 		locked = locked[:0]
 		orgs, hashes := columns(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -209,6 +211,7 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 
 // forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
+	// Most runs have read no sources.
 	if len(read) == 0 {
 		return nil
 	}

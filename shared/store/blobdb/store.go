@@ -11,6 +11,7 @@ import (
 type Store struct {
 	db *pg.DB
 
+	// seals and opens contents
 	seals *sealdb.Store
 }
 

@@ -52,6 +52,7 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 		return Upload{}, err
 	}
 
+	// The whole content is in memory, so its hash is already known.
 	if last {
 		b := newBlob(first)
 		if err := s.storeBlob(ctx, org, b); err != nil {
@@ -95,6 +96,7 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		if n == len(in.buffer) {
 			in.buffer = append(in.buffer, make([]byte, min(3*n, sealdb.ChunkSize-n))...)
 		}
+		// A reader may return data together with an error, so count the data first.
 		got, err := in.from.Read(in.buffer[n:])
 		n += got
 		idle++
@@ -106,10 +108,12 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		}
 	}
 
+	// The loop gave up after many reads without data.
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
 
+	// The limit is checked for each chunk, so an endless content does not fill the database.
 	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
@@ -194,6 +198,7 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 			return err
 		}
 
+		// Either the temporary blob or the target was removed meanwhile.
 		if len(held) != 2 {
 			return ErrBlobGone
 		}

@@ -41,6 +41,8 @@ func (s *Store) Decide(
 ) (Decided, error) {
 	var out Decided
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// The row lock makes decisions about one run take effect in sequence, and keeps the sweeper
+		// from ending the run in between.
 		var open []openRow
 		out = Decided{}
 		err := tx.SelectContext(ctx, &open, openSelect+`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`,
@@ -55,6 +57,7 @@ func (s *Store) Decide(
 			return err
 		}
 
+		// A run that is not open has finished, has been erased, or does not exist.
 		return decideEnded(ctx, tx, org, principal, runID, callID, decision)
 	})
 	if err != nil {
@@ -70,6 +73,7 @@ func (s *Store) Decide(
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
+	// The effect is locked after its run, in the same order as in Park.
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
@@ -81,6 +85,8 @@ func decideOpen(
 		return nil, false, checkRepeated(effect, decision)
 	}
 
+	// An action asks either for an approval or for the outcome of a call, and accepts only the
+	// answers to its question.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // repeats a decision about an earlier action of this call
@@ -140,6 +146,9 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) erro
 	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, decision)}); err != nil {
 		return err
 	}
+
+	// The resumed run needs a slot again, like any queued run. The wait for a person does not count
+	// towards its deadline.
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
 		deadline = deadline + (clock_timestamp() - parked_at), required_action = NULL, action_expires_at = NULL, parked_at = NULL
 		WHERE run_id = $1 AND org_id = $2`, row.ID, row.OrganizationID)
@@ -161,6 +170,8 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 		return fmt.Errorf("reading effect: %w", err)
 	}
 
+	// The run was cancelled or timed out while it waited. The decision came too late to have an
+	// effect, and the caller must learn that.
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
 		return apierr.New(apierr.VersionConflict, "the run has finished without this decision")
 	}
@@ -199,6 +210,8 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 
 // EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
+	// The runs are found without locks, in all organizations. The condition is checked again under
+	// the lock, because a decision may have arrived in between.
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err

@@ -84,6 +84,7 @@ func (c Claimed) agentVersion() *int {
 
 // Claim is the result of one claim: the run, or the reason why its job message is no longer valid.
 type Claim struct {
+	// nil if the run was not claimed.
 	Run    *Claimed
 	Result []byte // the rendered object of a finished run, because its reply may have been lost
 	// Ended means that the run has finished or does not exist. If Run is nil and neither Ended nor
@@ -120,6 +121,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
 
+	// The rows may be in any order, and the statement returns none for some ids.
 	out := make([]Claim, len(runIDs))
 	byID := make(map[string]*claimedRow, len(claimed))
 	for i := range claimed {
@@ -186,6 +188,7 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 			continue
 		}
 		j, known := found[id]
+		// A run without a row does not exist any more, for example because its retention has ended.
 		out[i].Ended = !known || rows[j].Ended
 
 		// The worker sends the result again, because the first reply may have been lost.
@@ -211,6 +214,8 @@ type Leases struct {
 
 // Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
+	// The organizations narrow down the rows, and the fences decide. A worker with an old fence
+	// gets no row for its run.
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]

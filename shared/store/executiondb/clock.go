@@ -46,6 +46,10 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	// Locked rows are skipped: their holder sets the time anyway, or a later call finds them.
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
+
+		// The first statement shortens the leases of running runs, the second the waits of
+		// dispatched runs for their claim. One second is added, so that rows that were just written
+		// stay as they are.
 		for _, q := range []struct {
 			query string
 			args  []any

@@ -33,6 +33,7 @@ const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outc
 const effectsSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3 ORDER BY call_id`
 
+// effect returns the ledger's entry without the person's decision.
 func (row effectRow) effect() domain.Effect {
 	return domain.Effect{
 		CallID: row.CallID, Name: row.Name, Input: row.Input, SideEffect: domain.SideEffect(row.SideEffect), Key: row.Key,
@@ -53,11 +54,14 @@ var errLateCheck = errors.New("the check took too long; the worker may have been
 // ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
 // the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
+	// The state counts only if this call inserts the effect. The database keeps the state of an
+	// existing effect, or derives a new one from it.
 	e.State = domain.EffectReady
 	if ask {
 		e.State = domain.EffectAwaiting
 	}
 
+	// The column must contain JSON, also for a call without arguments.
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage(`{}`)
 	}
@@ -79,6 +83,9 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender s
 	if err != nil {
 		return false, fmt.Errorf("beginning to send effect: %w", err)
 	}
+
+	// The check was true when it was made. In the time since, the caller may have declared this
+	// worker lost and may have let another worker send the call.
 	if out.done && out.took > maxCheckAge {
 		return false, fmt.Errorf("beginning to send effect: %w", errLateCheck)
 	}

@@ -38,6 +38,8 @@ type SavedEvents struct {
 // SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
 // write about MaxBatchBytes each. Saving a chunk again is harmless.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
+	// The statements have separate transactions. A chunk that was saved before an error stays
+	// saved.
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
 	for len(c) > 0 {
 		n := countFitting(c, Checkpoint.Size)
@@ -74,6 +76,7 @@ func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 // saveChunks saves the chunks with one statement. Runs that are no longer held are in none of the
 // sets of out.
 func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents) error {
+	// A worker runs this statement several times a second, so it is parsed only once.
 	stmt, err := db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
 		return err
@@ -135,6 +138,7 @@ type eventLogRow struct {
 	Deferred bool           `db:"deferred"`
 }
 
+// log returns the event log of a row. A deferred row has no values.
 func (row eventLogRow) log() *EventLog {
 	if row.Deferred {
 		return &EventLog{Deferred: true}
@@ -166,6 +170,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}
 
+	// Requests without a row keep nil.
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
 		out[row.Place-1] = row.log()
@@ -178,6 +183,8 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 // run, and the chunks. It returns not_found if the run does not exist or has expired, and
 // erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
+	// The sum has the same conditions as EventLogs: only the last attempt with chunks counts, and
+	// only its chunks after the requested event.
 	var log struct {
 		Bytes  int  `db:"bytes"`
 		Erased bool `db:"erased"`

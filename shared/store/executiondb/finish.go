@@ -47,6 +47,7 @@ const MaxBatchBytes = 4 << 20
 
 // countFitting returns the number of leading rows that one statement may write, at least one.
 func countFitting[T any](rows []T, size func(T) int) int {
+	// The first row is always counted, so that a row above the limit is written alone.
 	bytes := 0
 	for i, r := range rows {
 		if bytes += size(r); bytes > MaxBatchBytes && i > 0 {
@@ -84,6 +85,9 @@ const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $
 // If it returns an error, it has saved no outcome.
 func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
 	out := newFinished()
+
+	// Bisecting takes several statements, and each may wait for a lock. until bounds their total
+	// time.
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
@@ -133,6 +137,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 // saveEndings saves outcomes with one statement. After a batch has met a locked run, saveEndings
 // first locks the runs and omits those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
+	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
+	// transaction around it.
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {
 			return s.finishes.SelectInto(ctx, dest, query, args...)
@@ -143,6 +149,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		}
 	}
 
+	// This transaction is slower by one statement, but a locked run does not delay the others.
 	var done Finished
 	var locked map[string]bool
 	orgs := pg.Column(endings, func(e *Outcome) string { return e.OrganizationID })
@@ -204,6 +211,8 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 
 // finishArgs returns the arguments of finishQuery.
 func finishArgs(endings []Outcome) []any {
+	// The statement omits its part for events if no outcome has any. It also needs each
+	// organization once, to limit its access to their rows.
 	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
 	order := make([]*Outcome, len(endings))
@@ -236,6 +245,8 @@ func finishArgs(endings []Outcome) []any {
 		t.Time(e.Run.FinishedAt)
 		t.Time(e.Run.ExpiresAt)
 		t.Time(e.Run.StartedAt)
+		// The terminal event of a run that its worker did not finish has a higher fence than the
+		// worker's events. Readers therefore ignore events that the worker publishes later.
 		t.Int(max(e.Fence, e.endFence))
 		t.Int(int64(e.EndN))
 		t.Positive(e.sandboxMs())

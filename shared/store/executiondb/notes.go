@@ -27,6 +27,7 @@ func noteEnd(source, status, code, message string) string {
 
 // putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
+	// Without a cause, the worker gave the run up for a reason of its process, such as a shutdown.
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
 	}
@@ -42,7 +43,10 @@ func cleanText(s string) string {
 // as lost if its end is not recorded. It writes nothing if the worker no longer holds the run.
 // A first attempt needs no entry.
 func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
+	// FOR SHARE keeps the run from being requeued or finished until the note is committed. So an
+	// attempt that has lost its run writes nothing.
 	held := c.Held()
+
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		var open int
 		err := tx.GetContext(ctx, &open, `SELECT 1 FROM open_runs
@@ -98,6 +102,7 @@ func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 // writes nothing if the worker no longer holds the run. The end of the attempt is recorded later.
 func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error {
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		// A second refusal in the same attempt replaces the first.
 		_, err := tx.ExecContext(ctx, `WITH mine AS (
 			  SELECT run_id, fence, org_id, attempts, started_at FROM open_runs
 			  WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE

@@ -42,6 +42,7 @@ type Parked struct {
 // action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
 // becomes a question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
 	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run would be executed repeatedly because its events cannot be stored
 		out, err = park(ctx, s.db, held, action, Chunk{})
@@ -63,6 +64,9 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			Now  time.Time   `db:"db_now"`
 			Lane domain.Lane `db:"lane"`
 		}
+
+		// The fence selects the run only while this worker holds it. Without a row, the result is
+		// the zero Parked, and the caller drops the attempt.
 		err := tx.GetContext(ctx, &run, `SELECT clock_timestamp() AS db_now, lane FROM open_runs
 			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE`, held.RunID, held.OrganizationID, held.Fence)
 		if err != nil {
@@ -125,9 +129,13 @@ func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []st
 // runs from being parked until the transaction ends. No transaction that waits for this lock
 // has locked a row that this transaction locks later.
 func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
+	// Without the lock, two runs could be counted simultaneously and both be parked above the
+	// limit.
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
+
+	// The subquery's LIMIT bounds the rows that are read.
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
 		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' AND parked_at IS NOT NULL LIMIT $2) counted`, org, MaxParked)

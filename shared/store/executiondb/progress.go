@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// writeKind is a kind of write of write_progress.
+// writeKind is a kind of write of write_progress. The names are those of the SQL function.
 type writeKind string
 
 // The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
@@ -71,11 +71,13 @@ type progressWriter struct {
 	stopped chan struct{}
 }
 
+// newProgressWriter returns a writer that starts no goroutine before its first write.
 func newProgressWriter(db *pg.DB) *progressWriter {
 	return &progressWriter{connection: pg.NewPinned(db), stopped: make(chan struct{})}
 }
 
-// begin starts the group, once.
+// begin starts the group, once. The store of a process that never executes runs therefore has no
+// goroutine.
 func (p *progressWriter) begin() {
 	p.start.Do(func() {
 		p.group = batch.New(maxWrites, maxWaiting, p.writeBatch).Sized(MaxBatchBytes, (*progressWrite).size)
@@ -106,6 +108,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 		return written{}, batch.ErrStopped // the store was closed before the first write
 	}
 
+	// A caller's write is repeated together with later writes of other callers. So a locked run
+	// delays only its own writes.
 	until := time.Now().Add(lockedFor)
 	for pause := lockedPause; ; pause = min(2*pause, maxLockedPause) {
 		began := time.Now()
@@ -127,6 +131,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 // writeBatch makes writes with one statement, or with several if a run has more than one write. An
 // error concerns only the writes of its statement.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
+	// The statement accepts one write for each run. Usually a run has one, and the loop ends after
+	// one statement.
 	results := make(map[*progressWrite]written, len(writes))
 	until := time.Now().Add(pg.SplitFor)
 	for rest := writes; len(rest) > 0; {
@@ -165,6 +171,7 @@ func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, r
 		err = pg.ErrLocked
 	}
 
+	// A write without a row in the result had no effect; its result stays zero.
 	byRun := make(map[string]*writtenRow, len(rows))
 	for i := range rows {
 		byRun[rows[i].RunID] = &rows[i]
@@ -187,6 +194,7 @@ type writtenRow struct {
 	Locked bool   `db:"locked"`
 }
 
+// written converts the row to the result of the write to the call callID.
 func (row *writtenRow) written(callID string) written {
 	if row.Locked {
 		return written{err: pg.ErrLocked}
@@ -201,6 +209,7 @@ const writeQuery = `SELECT run_id, locked, coalesce(name, '') AS name, input, co
 
 // writeRows makes writes with one statement, which waits for no lock on a run.
 func (p *progressWriter) writeRows(ctx context.Context, part []*progressWrite) ([]writtenRow, error) {
+	// The arrays are parallel, and each kind of write uses only some of them.
 	column := func(value func(w *progressWrite) string) any {
 		return pq.Array(pg.Column(part, func(w **progressWrite) string { return value(*w) }))
 	}

@@ -53,6 +53,8 @@ var putBackQuery = `WITH asked AS MATERIALIZED (
 
 // PutBack requeues runs in one transaction, and returns the results in the same order.
 func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error) {
+	// Each run's cause is stored twice: as JSON in the run, for its next attempt, and as a note in
+	// its timeline.
 	causes, codes := make([]*string, len(runs)), make([]*string, len(runs))
 	statuses, messages := make([]string, len(runs)), make([]string, len(runs))
 	for i, r := range runs {
@@ -89,6 +91,8 @@ func (s *Store) PutBack(ctx context.Context, runs []Requeue) ([]Requeued, error)
 		return nil, fmt.Errorf("requeueing runs: %w", err)
 	}
 
+	// A run may occur twice in a batch, under an old and a new fence. The fence distinguishes the
+	// results.
 	type attempt struct {
 		runID string
 		fence int64

@@ -11,6 +11,7 @@ import (
 type Store struct {
 	db *pg.DB
 
+	// Reads runs for the results of Decide and Cancel.
 	runs *rundb.Store
 
 	// The reserved connections of Claim and of Finish.

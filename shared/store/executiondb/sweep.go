@@ -56,6 +56,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		var rows []openRow
+		// The transaction may be repeated, so the results of an earlier try are dropped.
 		ended = nil
 		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
 			return err
@@ -109,6 +110,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 // ending returns the final state of a run that is not ended by its worker. The final event has a
 // higher fence than all events of the worker.
 func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
+	// The result shows the tool calls and the usage up to now, but no action that still waits.
 	run := row.Stored().Run
 
 	done.Show(&run)
@@ -140,6 +142,8 @@ func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where 
 // Cancel ends an open run of an organization. A finished run is not changed. If principal is not
 // empty, only that principal's runs are found. It returns the resulting run, as ShortRun does.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
+	// Without a matching open run, nothing ends. ShortRun then finds the finished run, or returns
+	// not_found.
 	ended, err := s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
@@ -200,6 +204,7 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 // during the outage. RequeueLost returns the organization of each requeued run, even if it also
 // returns an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
+	// The interval is the grace period after the start of the database server.
 	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
 	if err != nil || len(lost.Runs) == 0 {
 		return nil, err

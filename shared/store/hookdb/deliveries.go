@@ -163,6 +163,7 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 		return nil, "", fmt.Errorf("reading delivery: %w", err)
 	}
 
+	// Contents are sealed only if the operator has switched this on.
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}

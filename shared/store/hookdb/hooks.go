@@ -116,6 +116,7 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 
 	var row hookRow
 	err = s.db.Within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
+		// The quota is checked under a lock, so concurrent requests cannot exceed it.
 		if err := checkHookQuota(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
 			return err
 		}
@@ -154,6 +155,7 @@ func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) e
 // hookRules encodes a filter and the coalescing for the database. coalescing is nil if the hook
 // does not coalesce.
 func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filters, coalescing []byte, err error) {
+	// The column must contain a list.
 	if filter == nil {
 		filter = []domain.HookFilter{}
 	}
@@ -177,6 +179,7 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
+		// An agent of another organization is reported in the same way.
 		if apierr.CodeFor(err) == apierr.NotFound {
 			return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 		}
@@ -256,6 +259,7 @@ func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 // oneHook converts the result of a statement that reads one hook: not_found if there was no row.
 func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	switch {
+	// The hook does not exist, is deleted, or belongs to another organization.
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Hook{}, pg.NotFound()
 	case err != nil:
@@ -281,6 +285,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 		}
 	}
 
+	// A pointer to nil removes the schema.
 	var schema []byte
 	if change.OutputSchema != nil {
 		schema = *change.OutputSchema
@@ -288,6 +293,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// The lock makes a missing hook an error before the other fields are checked.
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}
@@ -335,6 +341,7 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		deleted, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE hooks SET deleted_at = clock_timestamp(), secret = '', previous_secret = '', previous_until = NULL
 			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
+		// Addresses of senders are personal data, so they are not kept.
 		if err == nil && deleted {
 			_, err = tx.ExecContext(ctx, `DELETE FROM hook_senders WHERE hook_id = $1 AND org_id = $2`, id, org)
 		}
@@ -386,6 +393,7 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 		KeyScope: domain.KeyScope(row.KeyScope), KeyUserID: row.KeyUserID.String,
 		Senders: row.Senders,
 	}
+	// After a rotation, senders may still sign with the old secret.
 	if row.PreviousSecret.Valid {
 		out.SealedSecrets = append(out.SealedSecrets, row.PreviousSecret.String)
 	}

@@ -37,6 +37,7 @@ func (r *Rejected) group() string {
 
 // deliveryID returns the id of the delivery's entry.
 func (r *Rejected) deliveryID() string {
+	// The id depends on the address and the reason, so a repetition finds the entry of the first.
 	sum := sha256.Sum256([]byte(r.Client + "\x00" + r.Reason))
 	return r.group() + hex.EncodeToString(sum[:8])
 }
@@ -60,6 +61,7 @@ func (s *Store) LogRejected(ctx context.Context, org, hookID string, r Rejected)
 			return err
 		}
 
+		// Keep only the newest entries, because anyone can cause new ones.
 		_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND ref IN (
 			SELECT ref FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND starts_with(delivery_id, $3)
 			ORDER BY ref DESC OFFSET $4)`, hookID, org, r.group(), MaxRejected)

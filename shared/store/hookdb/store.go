@@ -10,6 +10,7 @@ import (
 type Store struct {
 	db *pg.DB
 
+	// opens the bodies of deliveries
 	seals *sealdb.Store
 }
 

@@ -57,6 +57,7 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.Hash != nil {
+		// Callers can compare this hash with that of their file.
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
@@ -157,6 +158,7 @@ func documentPage[T any](
 	}
 
 	err = db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		// The transaction may be retried, so each attempt starts with an empty list.
 		rows = nil
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
 	})
@@ -192,6 +194,7 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	}
 
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
+		// The lock prevents a deletion until the record is committed.
 		given = nil
 		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
 			ORDER BY id FOR KEY SHARE`, pq.Array(documentIDs), held.OrganizationID)

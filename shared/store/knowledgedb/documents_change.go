@@ -43,11 +43,12 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 // documents, then the documents with the same content, and then the document itself.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
-
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return none, err
 	}
 
+	// Locked before the document itself, in the order of ids, so that two replacements cannot block
+	// each other.
 	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
 	if err != nil {
 		return none, err
@@ -57,7 +58,6 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-
 	if err := row.checkReplacement(same[with.source()]); err != nil {
 		return none, err
 	}
@@ -78,17 +78,18 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
+	// A document with a URL has no hash until a worker fetches it.
 	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce(nullif($3, ''), name), mime_type = $4, hash = nullif($5::bytea, ''), bytes = $6,
 		url = nullif($7, ''), metadata = CASE WHEN $9 THEN $8::jsonb ELSE metadata END WHERE id = $1 AND org_id = $2`,
 		id, org, with.Name, with.MIMEType, content.Hash, content.Bytes, with.URL, metadataJSON(with.Metadata), with.Metadata != nil)
 	if err != nil {
 		return none, err
 	}
-
 	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
 		return none, err
 	}
 
+	// The row no longer links to the old content.
 	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
 		return none, err
 	}
@@ -97,7 +98,6 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err != nil {
 		return none, err
 	}
-
 	return out[0], nil
 }
 
@@ -133,6 +133,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 
 	var labels *string
 	if metadata != nil {
+		// An empty object removes all metadata; nil keeps them.
 		raw := metadataJSON(*metadata)
 		labels = &raw
 	}
@@ -167,6 +168,7 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 			return err
 		}
 
+		// A retry would undo the withdrawal.
 		if row.isBeingDeleted() {
 			return errBeingDeleted()
 		}

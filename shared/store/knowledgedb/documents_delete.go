@@ -108,6 +108,8 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+			// A worker that still writes to the document waits for this lock, or this transaction
+			// waits for the worker.
 			if _, err := lockDocument(ctx, tx, org, id); err != nil {
 				return err
 			}
@@ -146,6 +148,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 			found = found[:0]
 			return tx.SelectContext(ctx, &found, readersQuery, org, id, maxReadersPerQuery)
 		})
+		// If no readers are found, all of them are erased.
 		if err != nil || len(found) == 0 {
 			return ended, err
 		}
@@ -156,6 +159,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 			for room := sessiondb.EraseBatch; len(found) > 0 && (room == sessiondb.EraseBatch || found[0].runs() <= room); found = found[1:] {
 				parts = append(parts, sessiondb.Span{Ref: found[0].Ref, After: found[0].First - 1, UpTo: -1})
 				room -= min(room, found[0].runs())
+				// The runs after the first are erased in further transactions, newest first.
 				if found[0].runs() > sessiondb.EraseBatch {
 					if err := s.eraseLaterRuns(ctx, org, found[0]); err != nil {
 						return ended, err

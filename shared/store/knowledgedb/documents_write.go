@@ -25,6 +25,7 @@ type ErrDuplicateDocument struct { //nolint:errname // callers know it by this n
 	ID string // the id of the other document
 }
 
+// Error names the other document.
 func (e ErrDuplicateDocument) Error() string { return "document " + e.ID + " has this content" }
 
 // DocumentLimits are an organization's quotas for the number of documents and for the total size of
@@ -36,12 +37,15 @@ type DocumentLimits struct {
 
 // NewDocument is a document to add: either its content, or the URL to fetch it from.
 type NewDocument struct {
-	ID        string
-	Name      string
-	MIMEType  string
-	Metadata  map[string]string
-	URL       string
-	Content   *blobdb.Upload
+	ID       string
+	Name     string
+	MIMEType string
+	Metadata map[string]string
+	// address to fetch the content from; "": Content is set
+	URL string
+	// an uploaded content; nil: URL is set
+	Content *blobdb.Upload
+	// the principal that added the document
 	CreatedBy string
 }
 
@@ -90,6 +94,7 @@ func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, cont
 	case errors.Is(err, ErrDocumentsFull):
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
+	// The upload was removed because no link was made in time. Only the caller has the content.
 	case errors.Is(err, blobdb.ErrBlobGone):
 		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
@@ -154,8 +159,10 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
+		// A document that is about to disappear must not be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
+		// A later entry with the same source finds this row in there.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -233,6 +240,7 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 // would exceed the organization's quotas. The caller must hold the lock of the organization's
 // documents.
 func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits DocumentLimits, documents int, bytes int64) error {
+	// Counting is not needed without a limit.
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
 	}
@@ -290,6 +298,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 		return err
 	}
 
+	// From here on the sweeper cannot remove the contents.
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}

@@ -76,6 +76,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		heaviest = ShortDocument // all documents of up to this size have this weight
 	}
 
+	// The function in the database takes two parallel lists.
 	debtors := slices.Sorted(maps.Keys(claim.Debts))
 	debts := make([]int64, len(debtors))
 	for i, org := range debtors {
@@ -151,6 +152,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 
 // missing returns the elements of all that are not in some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
+	// A document with another fence is a different entry, so it counts as missing.
 	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
@@ -188,6 +190,7 @@ func (s *Store) withDocument(
 // changeHeld is withDocument within a transaction.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
+	// If the worker no longer holds the document, no other row is changed.
 	if err != nil || !kept || f == nil {
 		return kept, err
 	}

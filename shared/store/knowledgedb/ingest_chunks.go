@@ -55,6 +55,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 	}
 
 	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error {
+		// A batch may contain only progress.
 		if len(chunks) == 0 {
 			return nil
 		}
@@ -81,6 +82,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 
 // nextChunk returns the number after that of the last chunk.
 func nextChunk(chunks []NewChunk) int {
+	// The number also serves as the count of chunks while the document is processed.
 	next := 0
 	for i := range chunks {
 		next = max(next, chunks[i].Chunk+1)
@@ -159,6 +161,7 @@ func indexed(terms []Term) iter.Seq[*Term] {
 		size := 0
 		for i := range terms {
 			t := &terms[i]
+			// Such a lexeme would make the whole statement fail.
 			if !indexable(t.Lexeme) {
 				continue
 			}

@@ -72,6 +72,8 @@ func linkContent(
 		Hash  []byte `db:"hash"`
 		Bytes int64  `db:"bytes"`
 	}
+
+	// The lock prevents that the document is replaced in between.
 	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+whereHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
 	if err != nil {
 		return false, pg.IgnoreNone(err)

@@ -31,7 +31,9 @@ const (
 // very many terms, rare terms may be missing. The zero value is the count for a document without
 // chunks.
 type TermCounts struct {
-	noted  map[string]termCount
+	// counts by term
+	noted map[string]termCount
+	// chunks added so far
 	chunks int32
 	lost   bool // some terms are missing
 }
@@ -68,6 +70,7 @@ func (c *TermCounts) Add(terms []Term) {
 func (c *TermCounts) forget() {
 	c.lost = true
 	for rare := int32(1); len(c.noted) > maxNotedTerms/2; rare++ {
+		// A term that is dropped here and occurs again later is counted too low.
 		for lexeme, n := range c.noted {
 			if n.chunks <= rare {
 				delete(c.noted, lexeme)
@@ -93,6 +96,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	all = !c.lost && len(list) <= maximum
 	if len(list) > maximum {
 		slices.SortFunc(list, func(a, b counted) int {
+			// Of equally frequent terms, words are kept before numbers.
 			if a.chunks == b.chunks && a.number != b.number {
 				if a.number {
 					return 1

@@ -24,6 +24,7 @@ type passageRow struct {
 	Box        pq.Float64Array `db:"box"`
 }
 
+// passage converts the row. A chunk of a format without positions has no box.
 func (row *passageRow) passage() domain.Passage {
 	out := domain.Passage{
 		DocumentID: row.DocumentID, Name: row.Name, Chunk: row.N, Page: row.Page, Headings: append([]string{}, row.Headings...),

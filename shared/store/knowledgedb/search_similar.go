@@ -25,6 +25,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
+		// The word keeps its place, because numbers refers to the index.
 		if !storable(w.Text) {
 			return ""
 		}

@@ -14,6 +14,7 @@ import (
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
 	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {
+		// The index cannot contain other lexemes.
 		if indexable(l) {
 			terms = append(terms, l)
 		}
@@ -36,6 +37,7 @@ func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string
 		counts[r.Term] = r.Chunks
 	}
 
+	// The row with the empty term counts all chunks.
 	chunks = counts[""]
 	delete(counts, "")
 	return chunks, counts, nil

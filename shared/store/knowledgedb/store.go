@@ -10,6 +10,7 @@ import (
 type Store struct {
 	db *pg.DB
 
+	// the original files
 	blobs        *blobdb.Store
 	countedTerms int // per document
 }

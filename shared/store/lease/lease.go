@@ -29,6 +29,8 @@ type Held struct {
 // end of the lease. It returns false, without calling f, if the worker no longer holds the run.
 func UnderFence(ctx context.Context, db *pg.DB, held Held, f func(tx *sqlx.Tx, lease time.Time) error) (kept bool, err error) {
 	err = db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		// FOR SHARE keeps the fence from changing until the transaction ends, so that f's writes
+		// are those of the current attempt.
 		var lease time.Time
 		err := tx.GetContext(ctx, &lease, `SELECT lease_until FROM open_runs
 			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE`, held.RunID, held.OrganizationID, held.Fence)

@@ -66,6 +66,7 @@ const endpointColumns = `id, url, description, events, agent_id, enabled, disabl
 // hiddenSecret is shown instead of a secret.
 const hiddenSecret = "***"
 
+// endpoint converts the row, with its secret hidden.
 func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	return domain.NotificationEndpoint{
 		ID: row.ID, URL: row.URL, Description: row.Description, Events: row.Events, AgentID: row.AgentID, Enabled: row.Enabled,
@@ -83,6 +84,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 		if err := checkEndpointQuota(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
+		// The foreign key alone would also accept a deleted agent.
 		if err := checkEndpointAgent(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
 			return err
 		}
@@ -160,6 +162,7 @@ func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.Notificati
 // UpdateEndpoint changes an endpoint of an organization. It returns not_found if no endpoint has
 // this id.
 func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
+	// A pointer to nil selects all agents.
 	var agent *string
 	if c.AgentID != nil {
 		agent = *c.AgentID
@@ -208,6 +211,7 @@ func (s *Store) oneEndpoint(
 func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	found := false
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		// The row stays, because notifications refer to it until the sweeper has removed them.
 		found, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notification_endpoints SET deleted_at = clock_timestamp(), enabled = false,
 			url = '', description = '', secret = '', previous_secret = NULL WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
 		return err

@@ -48,6 +48,7 @@ const (
 	notificationData = `CASE WHEN ` + subjectExists + ` THEN n.data END AS data`
 )
 
+// notification converts the row.
 func (row *notificationRow) notification() domain.Notification {
 	out := domain.Notification{
 		ID: row.ID, EndpointID: row.EndpointID, Event: row.Event, Status: domain.NotificationStatus(row.Status), Attempts: row.Attempts,
@@ -64,6 +65,7 @@ func (row *notificationRow) notification() domain.Notification {
 // or, for a test, the endpoint. If a run is too large for most receivers, the inputs and outputs of
 // its tool calls are omitted.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
+	// The receiver can read the whole run through the API.
 	if len(data) > maxPayload {
 		data = shortenRun(data)
 	}
@@ -78,6 +80,7 @@ const maxPayload = 256 << 10
 // other data unchanged.
 func shortenRun(data []byte) []byte {
 	var run domain.Run
+	// The data is a document or an endpoint, which is never that large.
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {
 		return data
 	}
@@ -178,6 +181,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 			return err
 		}
 
+		// The run's retention has ended since the notification was created.
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 		}

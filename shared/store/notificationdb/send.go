@@ -52,9 +52,11 @@ type ClaimedNotification struct {
 	// sealed for this endpoint.
 	SealedSecrets []string
 
+	// id of the run, the document or the ping
 	subject string
-	source  []byte
-	data    []byte // nil: to be rendered from source
+	// state of the subject at the time of the event, as JSON
+	source []byte
+	data   []byte // nil: to be rendered from source
 }
 
 // Payload is the body to send, the same for every attempt. Render must have been called.
@@ -101,6 +103,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
+		// A receiver may know only the old secret until it is no longer valid.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -113,6 +116,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 // same payload even if its subject changes. It returns not_found if the subject no longer exists,
 // and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
+	// An earlier attempt has already rendered the payload.
 	if n.data != nil {
 		return nil
 	}
@@ -233,6 +237,7 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), RunExpiredError))
+		// Another worker has the notification now and records its own result.
 		if err != nil || !kept {
 			return err
 		}
@@ -241,6 +246,7 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			return noteSuccess(ctx, tx, held)
 		}
 
+		// A missing key of the operator must not disable the endpoint.
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
@@ -267,6 +273,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 // long or no longer exists, it disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
+	// The endpoint has asked for this, so the count of failures does not matter.
 	if a.Gone {
 		reason = a.Error
 	}

@@ -27,6 +27,7 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 		return nil, err
 	}
 
+	// The first rows are committed, so their results must be returned even if this call fails.
 	second, err := handle(rows[n:])
 	if err != nil {
 		for range rows[n:] {

@@ -52,6 +52,8 @@ func OpenOwner(dsn string, conns int) (*DB, error) {
 // Connector returns the connector that Open uses. keyIDs are the ids of the keys in this process's
 // SECRETS_KEY, for RunningKeys.
 func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
+	// PostgreSQL shows the application name of each connection in pg_stat_activity, where
+	// RunningKeys reads it.
 	settings := sessionSettings
 	if len(keyIDs) > 0 {
 		settings = maps.Clone(settings)
@@ -64,6 +66,9 @@ func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 func On(connector driver.Connector, conns int) *DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
+
+	// All connections may stay idle: reopening one costs several round trips and the preparation of
+	// its statements.
 	db.SetMaxIdleConns(conns)
 	return &DB{DB: db, connector: connector, stmts: map[string]*sqlx.Stmt{}}
 }
@@ -75,6 +80,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
 
+	// An operator may set each parameter in the DSN, for example a longer statement timeout.
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -126,6 +132,9 @@ func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	fresh := sql.OpenDB(db.connector)
 	defer func() { _ = fresh.Close() }() // nothing was written
 	fresh.SetMaxOpenConns(1)
+
+	// PL/pgSQL is a library that the server loads on first use. 42883 means that the function does
+	// not exist, because the database is not migrated yet.
 	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !HasCode(err, "42883") {
 		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
 	}

@@ -82,6 +82,7 @@ func IsServerBroken(err error) bool {
 // other errors unchanged. A database without this release's schema counts as temporarily
 // unavailable, because it is still to be migrated.
 func Unavailable(err error) error {
+	// A coded error already says what the caller should know.
 	var coded *apierr.Error
 	if err == nil || errors.As(err, &coded) {
 		return err

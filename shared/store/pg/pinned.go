@@ -71,6 +71,8 @@ func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) e
 	if err == nil {
 		err = stmt.SelectContext(ctx, dest, args...)
 	}
+
+	// After a cancellation it is unknown whether the statement still runs on this connection.
 	if err != nil && (IsDisconnect(err) || errors.Is(err, context.Canceled)) {
 		p.drop()
 	}
@@ -84,6 +86,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 		return stmt, nil
 	}
 
+	// The reserved connection is taken from the pool and counts towards its maximum.
 	if p.conn == nil {
 		conn, err := p.db.Connx(ctx)
 		if err != nil {

@@ -84,6 +84,9 @@ func (t *Tuples) Bytes(b []byte) {
 	if b == nil {
 		return
 	}
+
+	// The text form of a bytea is \x and hexadecimal digits. The backslash is escaped twice, as in
+	// Text.
 	t.text = hex.AppendEncode(append(t.text, `\"\\\\x`...), b)
 	t.text = append(t.text, '\\', '"')
 }

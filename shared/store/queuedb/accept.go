@@ -86,6 +86,8 @@ type acceptCall struct {
 // accept calls acceptOnce. If the reply is lost, it looks the runs up. If a row is rejected or
 // locked, it bisects the rows.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	// Each case is safe to repeat: the caller has chosen the ids, and an id is inserted at most
+	// once.
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
 	switch {
@@ -109,6 +111,8 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 // acceptOnce inserts the rows with one statement, and then finds out why rows were not
 // inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	// The statement inserts all rows that it can. It reports neither the duplicates nor the refused
+	// rows.
 	created, err := s.insertRuns(ctx, onePerKey(rows))
 	if err != nil {
 		return nil, err
@@ -116,6 +120,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 
 	out := make([]Accepted, len(rows))
 
+	// A row without a created run has lost its key to another run, or its agent refused it.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -236,6 +241,9 @@ type createdRow struct {
 // dispatched.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows)
+
+	// After an error no run counts as dispatched, so all taken slots are returned. If the insert
+	// did commit, the next count of the slots corrects the estimate.
 	created, err := s.insertTaken(ctx, rows, taken)
 	s.slots.returnUnused(rows, taken, created)
 	return created, err

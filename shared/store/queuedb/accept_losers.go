@@ -84,6 +84,7 @@ func organizationsFor(rows []NewRun) []string {
 // callable returns the allowedCallers of the runs' existing agents, and which of the runs'
 // templates exist.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
+	// Usually all losers have lost their keys, and no agent needs to be read.
 	if len(rows) == 0 {
 		return nil, nil, nil
 	}
@@ -109,6 +110,7 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentR
 // allowedCallersIn reads the allowedCallers of the runs' agents. Agents that do not exist are
 // missing in the result.
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef][]string, error) {
+	// A deleted agent counts as missing.
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
@@ -211,6 +213,7 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 		return nil, errors.Join(cause, err)
 	}
 
+	// Rows that exist are accepted, and only the others are tried again.
 	out := make([]Accepted, len(rows))
 	missing := fillCreated(out, rows, created)
 	if len(missing) == 0 {
@@ -222,6 +225,8 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 		again[j] = rows[i]
 	}
 
+	// A second lost reply is not looked up again: the rows get the error, and their callers may
+	// retry.
 	accepted, err := s.acceptOnce(ctx, again, call)
 	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if created, err = s.createdRuns(ctx, rows); err != nil {
@@ -265,6 +270,8 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 // lockSessions locks the sessions of the runs, in the same order of keys as acceptance does. It
 // returns the keys of the sessions that another transaction has locked.
 func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]bool, error) {
+	// The session of a run with OwnSession does not exist yet, so no transaction can have locked
+	// it.
 	var keys, locked [][]byte
 	for i := range rows {
 		if !rows[i].OwnSession {

@@ -100,11 +100,13 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
 
+	// The references of deliveries grow with their arrival.
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
 	}
 
+	// All inputs are rendered before the first write.
 	inputs := make([]string, len(released))
 	for i := range released {
 		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {

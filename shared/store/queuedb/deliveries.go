@@ -76,6 +76,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 
 // sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
+	// The log then shows the delivery without its body.
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil
 	}

@@ -33,6 +33,7 @@ func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]Acc
 // acceptWithinBytes calls acceptSimple for parts of the rows that are small enough for a
 // transaction.
 func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	// Usually all rows fit, and there is one part.
 	n := withinBytes(rows)
 	if n == len(rows) {
 		return s.acceptSimple(ctx, rows, call)
@@ -41,6 +42,7 @@ func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call 
 	return pg.InParts(rows, n, part, deliveryFailed)
 }
 
+// deliveryFailed returns the result of a delivery whose part of the batch failed.
 func deliveryFailed(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 
 // deliverCall is the common state of the parts of one call of AcceptDeliveries.
@@ -52,6 +54,7 @@ type deliverCall struct {
 // acceptDeliveries calls deliver. Like accept, it looks deliveries up if the reply is lost, and
 // bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	// The cases are those of accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	out, err := s.deliver(ctx, rows, call)
 	switch {
@@ -86,6 +89,7 @@ func withinBytes(rows []NewDelivery) int {
 // deliveryKey identifies a delivery.
 type deliveryKey struct{ hook, id string }
 
+// key identifies the delivery in maps. The source's id alone is not unique across hooks.
 func (d *NewDelivery) key() deliveryKey { return deliveryKey{d.HookID, d.ID} }
 
 // candidate is the id of the run that the delivery would begin, or "" if it begins no run.
@@ -187,6 +191,8 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
+
+	// The log says which deliveries the lost transaction has committed.
 	out, missing, err := s.delivered(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
@@ -227,6 +233,7 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 // were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
 // them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
+	// The batch is filled from the log instead of by inserts, so that answers renders both alike.
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow

@@ -92,6 +92,7 @@ func (b *deliveryBatch) log(s *Store) error {
 		return err
 	}
 
+	// A delivery that was logged without a run now names the run of this try. It counts as new.
 	var again []*loggedRow // logged earlier without a run, and now assigned to the run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
@@ -176,6 +177,8 @@ func (b *deliveryBatch) collect() error {
 		return nil
 	}
 
+	// The statement locks each key and returns its run: an older run that still collects, or the
+	// run of the group's first delivery.
 	runs, err := b.collectors(groups)
 	if err != nil {
 		return err
@@ -257,6 +260,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 
+	// The statement omits runs whose agent is missing or refuses the caller, and runs whose key is
+	// taken.
 	b.made = createdByID(rows)
 	var refused []NewRun
 	for _, run := range begun {
@@ -381,6 +386,7 @@ func (b *deliveryBatch) settle() error {
 
 // readExisting reads the runs of deliveries that this batch has not created.
 func (b *deliveryBatch) readExisting() error {
+	// Deliveries of this batch may repeat earlier ones or join runs of earlier batches.
 	var of []rundb.RunRef
 	for i := range b.unique {
 		d := &b.unique[i]
@@ -424,6 +430,8 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 			continue
 		}
 
+		// Only the first result of a repeated delivery carries the job, so that it is published
+		// once.
 		again := answered[d.key()]
 		answered[d.key()] = true
 		out[i] = AcceptedDelivery{Delivery: l.Delivery(), Existing: again || !l.fresh}

@@ -41,6 +41,7 @@ func (d *NewDelivery) simple() bool {
 // acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the others,
 // and those that the statement left out.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
+	// Most batches consist of simple deliveries, and one statement accepts them.
 	simple := simpleDeliveries(rows)
 	if len(simple) == 0 {
 		return s.acceptDeliveries(ctx, rows, call)
@@ -54,6 +55,8 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 		return nil, err
 	}
 
+	// The statement skips, for example, repetitions of older deliveries and runs that an agent
+	// refuses.
 	var rest []int
 	for i := range rows {
 		if !written[i] {
@@ -113,6 +116,8 @@ func (s *Store) deliverSimple(
 	taken := s.slots.takeFor(ctx, runs)
 	created, err := s.insertDeliveries(ctx, simple, taken)
 
+	// The slots of deliveries without a row, and of runs that were not dispatched, are returned
+	// below.
 	made := make(map[string]createdRow, len(created))
 	for _, c := range created {
 		i := indexes[c.Place-1]
@@ -129,6 +134,7 @@ func (s *Store) deliverSimple(
 	}
 	s.slots.returnUnused(runs, taken, made)
 
+	// After a lost reply, the log says which of the deliveries were written.
 	if !pg.IsDisconnect(err) {
 		return out, written, err
 	}
@@ -187,6 +193,7 @@ func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int
 
 // insertDeliveries executes acceptDeliveriesQuery.
 func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
+	// The first arguments have one element for each origin, the others one for each delivery.
 	origins, ofOrigins := distinctOrigins(rows)
 	origin := func(f func(*deliveryOrigin) string) any { return pq.Array(pg.Column(origins, f)) }
 	optional := func(f func(*deliveryOrigin) string) any {
@@ -205,6 +212,8 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		return d.Run
 	}
 
+	// Each batch has a connection of its own, so that two batches run in parallel. A third waits
+	// here.
 	p := <-s.idleDeliveries
 	defer func() { s.idleDeliveries <- p }()
 	err = p.SelectInto(ctx, &created, acceptDeliveriesQuery,

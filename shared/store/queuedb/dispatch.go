@@ -20,6 +20,8 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 	if len(freed) == 0 {
 		return nil, nil
 	}
+
+	// The freed slots count as free before the refresh, because the refresh may be skipped.
 	s.slots.free(freed)
 	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
@@ -28,6 +30,7 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		}
 	}
 
+	// Each freed slot is filled once. Slots for which no organization waits stay free for new runs.
 	var next []domain.Job
 	for _, lane := range domain.Lanes {
 		n := 0
@@ -99,6 +102,7 @@ func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
 
+	// The lanes are those with waiting runs, whether or not they have free slots.
 	lanes := make([]Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = Lane(r)
@@ -114,6 +118,8 @@ func (s *Store) TopUp(ctx context.Context, lanes []Lane) ([]domain.Job, error) {
 	if len(lanes) == 0 {
 		return nil, nil
 	}
+
+	// The caller expects free slots now, so an older estimate is not enough.
 	s.slots.forget()
 	s.slots.refresh(ctx)
 	s.slots.markWaiting(lanes...)
@@ -162,6 +168,7 @@ func (s *Store) dispatch(ctx context.Context, n int, take func(n int) map[Lane]i
 // dispatchTaken dispatches one waiting run for each taken slot and returns their jobs. If it fails,
 // it returns the slots.
 func (s *Store) dispatchTaken(ctx context.Context, taken map[Lane]int) ([]domain.Job, error) {
+	// The statement takes parallel arrays: for each lane the number of runs to dispatch.
 	var lanes []Lane
 	var numbers []int64
 	for lane, n := range taken {

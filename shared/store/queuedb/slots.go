@@ -71,7 +71,8 @@ type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// The estimate; all of its fields are replaced by the next count.
 	total   int                        // slots of each lane; guarded by mu
 	lanes   map[domain.Lane]*laneSlots // guarded by mu
 	counted time.Time                  // when the last count began; guarded by mu
@@ -115,6 +116,8 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 		return
 	}
 
+	// The count runs without the lock. Changes that this process makes in the meantime are lost
+	// with the old estimate, or are counted twice; the next count corrects both.
 	began := time.Now()
 	counted, err := s.count(ctx)
 	if err != nil {
@@ -131,6 +134,8 @@ func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	for _, lane := range counted.waiting {
 		s.lane(lane.Lane).waiting[lane.OrganizationID] = true
 	}
+
+	// A lane without dispatched or waiting runs has no entry. The method lane creates it on demand.
 	for _, l := range s.lanes {
 		l.full = l.used >= s.total
 		l.grant = half(s.total - l.used)
@@ -187,6 +192,9 @@ func (s *slots) forget() {
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// The kept slots are for organizations below their share. The share here includes one more
+	// organization, which may still come.
 	l := s.lane(lane.Lane)
 	room := l.grant
 	if l.runs[lane.OrganizationID] >= s.total/(len(l.runs)+1) {
@@ -196,10 +204,12 @@ func (s *slots) fill(lane Lane, n int) int {
 	if l.full && len(l.waiting) > 0 && !s.belowShare(l, lane.OrganizationID) {
 		taken = 0
 	}
+
 	l.add(lane.OrganizationID, taken)
 	l.grant -= taken
 	l.full = l.full || l.used >= s.total
 
+	// The reserve comes last: it is used only if all ordinary slots are taken.
 	for taken < n && s.mayUseReserve(l, lane.OrganizationID) {
 		l.add(lane.OrganizationID, 1)
 		l.reserved--
@@ -220,6 +230,7 @@ func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
 // belowShare reports whether an organization has fewer runs than an equal share of the slots. The
 // caller holds mu.
 func (s *slots) belowShare(l *laneSlots, org string) bool {
+	// An organization without runs competes as well as soon as it asks for a slot.
 	competitors := len(l.runs)
 	if l.runs[org] == 0 {
 		competitors++
@@ -237,6 +248,8 @@ func (s *slots) returnFilled(lane Lane, n int) {
 // release makes n slots of a lane free again. Slots above the total return to the reserve. The caller
 // holds mu.
 func (s *slots) release(lane Lane, n int) {
+	// Ordinary slots are taken first and reserve slots last, so they are returned in the opposite
+	// order.
 	l := s.lane(lane.Lane)
 	reserve := min(n, max(0, l.used-s.total))
 	l.add(lane.OrganizationID, -n)
@@ -336,6 +349,7 @@ func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 
 // add changes the number of dispatched runs of an organization by n.
 func (l *laneSlots) add(org string, n int) {
+	// The number cannot fall below 0, although a count may have missed runs that end now.
 	before := l.runs[org]
 	after := max(0, before+n)
 	l.used += after - before
@@ -360,6 +374,7 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun) map[Lane]int {
 		}
 	}
 
+	// The estimate is refreshed once for all lanes, before any slot is taken.
 	s.refresh(ctx, filling...)
 	for lane, n := range taken {
 		taken[lane] = s.fill(lane, n)

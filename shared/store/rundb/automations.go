@@ -64,6 +64,7 @@ type automationRow struct {
 	Kept        bool         `db:"kept"` // the run can still be read
 }
 
+// automation converts the row. Its FinishedAt is nil while the newest run is open.
 func (row *automationRow) automation() domain.Automation {
 	return domain.Automation{ID: row.Name, AgentID: row.TargetID, TriggerType: row.TriggerType, LastRun: domain.AutomationRun{
 		ID: row.RunID, Status: domain.RunStatus(row.Status), CreatedAt: domain.At(row.CreatedAt), FinishedAt: row.FinishedAt, Kept: row.Kept,

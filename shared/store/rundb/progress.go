@@ -57,6 +57,7 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 // ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable steps,
 // because they must not prevent a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
+	// A run without a step keeps the zero Progress.
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
 		all[id] = &Progress{}
@@ -71,6 +72,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		return nil, err
 	}
 
+	// A step is either a turn or a finished tool call. recordedCalls remembers the calls, so that
+	// their effects are not added again.
 	recordedCalls := map[string]bool{}
 	for _, row := range steps {
 		var step recorded
@@ -112,6 +115,8 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		return err
 	}
 
+	// A step is written after the effect of its call. A worker that died between the two left only
+	// the effect.
 	for _, e := range effects {
 		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue

@@ -160,6 +160,8 @@ func (row RunRow) Stored() StoredRun {
 	if row.AgentID != nil && row.ConfigVersion.Valid {
 		out.Run.AgentVersion = new(int(row.ConfigVersion.Int64))
 	}
+
+	// A statement that leaves the result in the database sets only its size.
 	if row.Result.Valid {
 		out.result = []byte(row.Result.String)
 	} else {
@@ -206,6 +208,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
 			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
+		// A finished run has its progress in the result, and a run without an attempt has none.
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
@@ -228,6 +231,8 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	}
 
 	out := row.Stored()
+
+	// The progress was not read, so the caller must read it with RunByID.
 	if open > maximum {
 		out.Deferred = open
 	} else if p := done[runID]; p != nil {
@@ -290,6 +295,8 @@ func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, erro
 // Runs runs a query that calls a function of the schema with the given runs as its first arguments.
 // It returns the runs in the query's result.
 func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
+	// The caller passes one of few constant queries, so the number of prepared statements is
+	// bounded.
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
@@ -337,6 +344,8 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 		return nil, fmt.Errorf("reading runs by key: %w", err)
 	}
 
+	// Two keys of different organizations have different hashes, because the hash covers the
+	// organization.
 	byHash := make(map[string]*StoredRun, len(rows))
 	for _, row := range rows {
 		run := row.Stored()

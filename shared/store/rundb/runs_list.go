@@ -57,6 +57,8 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 		IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt), StartedAt: domain.AtPtr(row.StartedAt.Time),
 		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 	}
+
+	// Clients distinguish an empty answer from a missing answer.
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
@@ -64,6 +66,7 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 		run.AgentVersion = &row.ConfigVersion
 	}
 
+	// The summary contains the fields of the result that a list shows.
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)

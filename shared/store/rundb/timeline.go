@@ -197,6 +197,7 @@ type outcome struct {
 
 // outcome returns the outcome of a run. It has only StartedAt if the run is open.
 func (r tracedRun) outcome() outcome {
+	// An open run has no result, and StartedAt comes from its row.
 	var out outcome
 	if r.Result.Valid {
 		// The service itself has written the value. If it is unreadable, only the spans' numbers

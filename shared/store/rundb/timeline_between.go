@@ -9,6 +9,8 @@ import (
 
 // betweenAttempts adds the spans around the attempts: waiting for a worker, and for a person.
 func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
+	// free is the time from which the run waited: its acceptance, or the end of its last attempt or
+	// wait.
 	free := d.start
 	for i, a := range attempts {
 		// Between two attempts the run may first have waited for a person.
@@ -25,12 +27,14 @@ func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 // afterAttempts adds the spans after the last attempt, or after the run's acceptance if
 // there was no attempt.
 func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
+	// Without an attempt, everything after the acceptance was waiting.
 	last := tracedAttempt{from: free, to: free}
 
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
 
+	// A running attempt is not followed by a wait.
 	if last.status != domain.SpanRunning {
 		free = d.addWaits(last, d.end)
 	}
@@ -68,6 +72,8 @@ func (d *spanBuilder) endedWaiting() bool {
 // addWaits adds the spans in which the run waited for a person after an attempt, but not beyond the
 // time next. It returns the end of the last wait.
 func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
+	// Waits are clamped so that they neither overlap nor exceed the next attempt. Clocks may have
+	// been set.
 	free := a.to
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {

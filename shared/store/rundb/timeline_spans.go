@@ -43,6 +43,7 @@ func (s *trace) spans() []domain.Span {
 		d.end = s.run.FinishedAt.Time
 	}
 
+	// A clock that was set back could put the end before the start.
 	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
 	d.betweenAttempts(attempts)
@@ -78,6 +79,8 @@ func clamp(t, from, to time.Time) time.Time {
 // attempts returns the attempts at the run in order. The first attempt has no row until it ends
 // without finishing the run.
 func (d *spanBuilder) attempts() []tracedAttempt {
+	// A run that finished in its first attempt has no rows. Its single attempt began when the run
+	// started.
 	var out []tracedAttempt
 	if d.result.StartedAt != nil {
 		out = append(out, tracedAttempt{number: 1, fence: 1, from: d.result.StartedAt.Time, status: domain.SpanRunning})
@@ -123,6 +126,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 // that produced the answer. Recording may have failed, or a binary of the previous release may have
 // executed the attempt.
 func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
+	// Only these states prove that an attempt is missing: a running run has a running attempt, and
+	// a completed run has an attempt that completed it.
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
 		return attempts
@@ -145,6 +150,7 @@ func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAtt
 
 // close sets the result of an attempt whose end is not recorded.
 func (d *spanBuilder) close(a *tracedAttempt, last bool) {
+	// The run's state says how its last attempt ended.
 	status := domain.RunStatus(d.run.Status)
 	switch {
 	case !last: // not recorded, for example by a binary of the previous release
@@ -152,10 +158,12 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
 		}
+	// The attempt still runs and keeps its status.
 	case status == domain.RunRunning:
 		a.to = d.end
 	case status == domain.RunRequiresAction:
 		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, EndedParked
+	// The run is queued again, and the reason was not recorded.
 	case !status.Terminal():
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
 	case status == domain.RunCompleted:
@@ -203,6 +211,8 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 		Provider: a.refusal,
 	}, a.from, a.to)
 
+	// A turn begins after the previous step. A tool call begins earlier if its duration says so,
+	// because calls of one turn run in parallel; it cannot begin before its turn has ended.
 	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
@@ -233,10 +243,12 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 
 // tool adds the span of a tool call.
 func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
+	// Steps are recorded in the order of the calls, so the calls up to this one are recorded.
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]
 	}
 
+	// The output of a failed call is an object with the error's text.
 	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
 	if call.Status == "failed" {
 		span.Status = domain.SpanFailed
@@ -290,6 +302,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 
 // wasBusy reports whether an attempt ended in the middle of a turn or of a call.
 func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
+	// A timeout or cancellation interrupts whatever the attempt was doing. Any other failure says
+	// by its code what failed.
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
 	switch {

@@ -44,6 +44,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = out[:0]
 		for _, value := range values {
+			// One unreadable value must not prevent the others from being resealed.
 			err := reseal(ctx, tx, value, by)
 			if err != nil && !errors.Is(err, ErrUnopened) {
 				return fmt.Errorf("resealing %s: %w", value, err)
@@ -101,6 +102,7 @@ func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err 
 func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {
+		// There is no previous secret.
 		if sealed == "" {
 			continue
 		}
@@ -194,6 +196,7 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return err
 	}
 
+	// Several headers may have the same sealed text.
 	texts, err := sealedTexts(tools)
 	if err != nil {
 		return err
@@ -227,6 +230,7 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,
 		v.ID, v.Part, v.OrganizationID)
+
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -45,6 +45,7 @@ func PieceName(org string, hash []byte, n int) []byte {
 
 // Seal returns the bytes to store for a chunk.
 func (s *Store) Seal(org string, c *Chunk) []byte {
+	// Sealing is switched off.
 	if s.sealing == 0 {
 		return c.Data
 	}
@@ -65,6 +66,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 
 	out, n := make([]byte, 0, len(c.Data)), c.N*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(c.Data, PieceSize+sealing) {
+		// The name of a piece prevents that pieces are exchanged.
 		plain, err := s.Open(piece, PieceName(org, c.Hash, n), ContentValue(org, c.Hash, c.N))
 		if err != nil {
 			return nil, err

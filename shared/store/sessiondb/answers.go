@@ -24,6 +24,7 @@ type Answer struct {
 // exist, in any order. Runs that cannot be read as responses are left out. The texts of the newest runs are read, up to bytes in total.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// The transaction may be retried.
 		out = nil
 		return tx.SelectContext(ctx, &out, `SELECT id, target_id, session_id,
 			  CASE WHEN sum(octet_length(text)) OVER (ORDER BY id DESC) <= $5 THEN text END AS text
@@ -54,6 +55,8 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 	if err != nil {
 		return "", false, fmt.Errorf("reading the preceding run: %w", err)
 	}
+
+	// The run belongs to another session or principal, or it no longer exists.
 	if len(rows) == 0 {
 		return "", false, nil
 	}

@@ -61,6 +61,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 	for more := of.Runs > EraseBatch; more; {
 		var upTo, newest int
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+			// Read again in each transaction, because runs may end and begin in between.
 			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
@@ -89,6 +90,8 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 	}
 	err = tx.GetContext(ctx, &found, `SELECT (SELECT min(seq) FROM open_runs WHERE session_ref = $1) AS open,
 		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
+
+	// Runs after the first open run may be finished, but they are erased with the rest.
 	if found.Open != nil {
 		return *found.Open - 1, found.Last, err
 	}

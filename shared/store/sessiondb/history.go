@@ -35,6 +35,7 @@ func (t Turn) Attachments() ([]domain.Attachment, error) {
 
 // Brought returns the exchanges that the turn's request contained as earlier history.
 func (t Turn) Brought() ([]domain.Exchange, error) {
+	// Most requests contain no history.
 	if t.Earlier == nil {
 		return nil, nil
 	}
@@ -122,6 +123,7 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
 
+	// The rows then contain no texts.
 	if len(rows) > 0 && rows[0].Total > maximum {
 		return nil, rows[0].Total, nil
 	}

@@ -24,6 +24,7 @@ const blanks = `E' \t\r\n'` // ignored around an answer, because they are not sp
 // removed, because the answer was not interrupted. It returns not_found if the run does not exist,
 // was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
+	// PostgreSQL stores neither invalid UTF-8 nor NUL.
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -33,6 +33,7 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
 	switch {
+	// Only an error that the database reports about the rows can be due to a single run.
 	case err == nil || !errors.As(err, &refused) || pg.IsDisconnect(err) && !pg.HasCode(err, "57014"):
 		return n, err
 	case len(expired.Runs) > 1:
@@ -42,6 +43,7 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		return first + second, errors.Join(err, err2)
 	}
 
+	// Without this, the same run would fail every pass and delay the others.
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
@@ -114,6 +116,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var until []*string
 	var sessions []int64
 	for _, r := range due {
+		// No other run keeps the session, so this run is removed.
 		if r.Until == nil {
 			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
 			continue

@@ -52,6 +52,7 @@ type SessionFilter struct {
 
 // Sessions lists up to limit sessions of an organization that have runs, newest first.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
+	// The first page begins at the newest session.
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
@@ -108,6 +109,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
 
+	// The parameter's number depends on whether the run's id was added above.
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
@@ -215,6 +217,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		before = math.MaxInt32
 	}
 
+	// A page for a list shows at least one turn. A caller with a limit may get none.
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes

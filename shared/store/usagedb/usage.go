@@ -45,6 +45,7 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
 		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
+			// The first day begins at midnight, so the current day has only its past hours.
 			n += now.UTC().Hour() + 1 - 24
 		}
 	}
@@ -98,6 +99,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	var rows []usageRow
 	var groups []domain.UsageGroup
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// The transaction may be retried.
 		rows, groups = nil, nil
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
@@ -142,6 +144,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 func addUp(out *domain.UsageReport, rows []usageRow) {
 	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {
+		// A difference between the clocks may put a run outside of the report.
 		if row.Nth < 0 || row.Nth >= len(out.Data) {
 			continue
 		}

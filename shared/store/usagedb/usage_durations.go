@@ -31,6 +31,7 @@ type bucketCount struct {
 
 // add adds n runs to a bucket. ms is the sum of their durations, if known.
 func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
+	// An empty entry would make percentile divide by zero.
 	if n == 0 {
 		return
 	}
@@ -55,6 +56,7 @@ func (t durationHistogram) percentile(percent int64) *int64 {
 
 	for _, bucket := range slices.Sorted(maps.Keys(t)) {
 		of := t[bucket]
+		// The buckets are visited in the order of their durations.
 		if until += of.n; until*100 >= all*percent {
 			ms := int64(math.Round(of.ms / float64(of.n)))
 			return &ms

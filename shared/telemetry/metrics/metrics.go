@@ -17,6 +17,7 @@ import (
 type Checks map[string]func(context.Context) error
 
 const (
+	// time limit of all checks together
 	checkTime = 2 * time.Second
 	checkTTL  = 5 * time.Second // how long a result is reused
 )
@@ -32,6 +33,7 @@ func New(db *sql.DB, checks Checks) *prometheus.Registry {
 }
 
 var (
+	// Metrics of the connection pool.
 	poolConns = prometheus.NewDesc("parley_database_connections", "Database connections of this process, by state.", []string{"state"}, nil)
 	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Maximum database connections of this process.", nil, nil)
 	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Waits for a database connection.", nil, nil)
@@ -77,6 +79,7 @@ func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// Several scrapers at the same time cause only one check.
 	if time.Since(d.checkedAt) > checkTTL {
 		d.runChecks()
 	}

@@ -18,8 +18,11 @@ import (
 )
 
 const (
-	checkTime    = 2 * time.Second
-	requestTime  = 30 * time.Second
+	// time limit of the checks of one request
+	checkTime = 2 * time.Second
+	// time limit of reading a request and of writing its response
+	requestTime = 30 * time.Second
+	// time that a request may take at shutdown
 	shutdownTime = 2 * time.Second
 )
 
@@ -92,6 +95,8 @@ type readiness struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
+// readyz responds with 200 if all checks succeed and the process is not stopping, and otherwise
+// with 503.
 func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 	r := readiness{Status: "ready", Checks: s.check(req.Context())}
 	status := http.StatusOK
@@ -101,6 +106,8 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 
+	// Draining has priority, because a load balancer must stop sending requests even to a healthy
+	// process.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
@@ -119,6 +126,7 @@ func (s *Server) check(ctx context.Context) map[string]string {
 	var checking sync.WaitGroup
 	for name, probe := range s.cfg.Ready {
 		checking.Go(func() {
+			// The response is public, so it does not contain the error.
 			result := "ok"
 			if err := probe(ctx); err != nil {
 				result = "failing"
@@ -134,6 +142,7 @@ func (s *Server) check(ctx context.Context) map[string]string {
 	return results
 }
 
+// answer writes a JSON response.
 func answer(w http.ResponseWriter, status int, body readiness) {
 	raw, err := json.Marshal(body)
 	if err != nil {

@@ -17,6 +17,7 @@ func (t *Tracer) Outside() propagation.TextMapPropagator {
 	return callerPropagator{Propagator, t}
 }
 
+// callerPropagator accepts a caller's trace id but not the caller's decision about sampling.
 type callerPropagator struct {
 	propagation.TraceContext
 
@@ -30,6 +31,8 @@ func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextM
 	if !named.IsValid() {
 		return ctx
 	}
+
+	// Starting a span asks the sampler for its decision.
 	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span never ends, so it is not sent
 	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))

@@ -66,6 +66,7 @@ func (s Span) Float(key string, value *float64) {
 // Fail marks the span as failed with a code. The code must not be an error's text.
 func (s Span) Fail(code string) {
 	if s.span != nil {
+		// The code is also an attribute, because queries usually select by attributes.
 		s.span.SetStatus(codes.Error, code)
 		s.span.SetAttributes(attribute.String("error.type", code))
 	}

@@ -20,6 +20,7 @@ var errSecondConnector = errors.New("this driver has one connector")
 // operation and table, but not their text or arguments. A tracer without a collector returns the
 // connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
+	// Without traces, statements must not pay for the wrapper.
 	if !t.On() {
 		return connector, nil
 	}
@@ -59,6 +60,8 @@ func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedVal
 // singleDriver is a driver with one connector, for a library that wraps drivers.
 type singleDriver struct{ driver.Connector }
 
+// Open and OpenConnector implement driver.Driver and driver.DriverContext. Only OpenConnector is
+// used.
 func (o singleDriver) Open(string) (driver.Conn, error)               { return nil, errSecondConnector }
 func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o.Connector, nil }
 

@@ -25,9 +25,12 @@ import (
 )
 
 const (
-	scope      = "parley"
+	// name of this program in spans
+	scope = "parley"
+	// path of a collector that receives traces over HTTP
 	tracesPath = "/v1/traces"
-	closeTime  = 5 * time.Second
+	// time limit of sending the remaining spans
+	closeTime = 5 * time.Second
 )
 
 // Tracer begins the spans of work that enters a process. A nil or zero Tracer sends no spans and
@@ -64,6 +67,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
 
+	// The limits apply to all libraries that use the provider.
 	limits := sdk.NewSpanLimits()
 	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
@@ -122,6 +126,7 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 		return ctx, Span{}
 	}
 
+	// A span has one parent, so the other traces can only be linked.
 	var parent trace.SpanContext
 	var links []trace.Link
 	for _, traceparent := range traceparents {
@@ -145,6 +150,7 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 // begin starts a span under a parent, or a new trace if the parent is invalid.
 func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace.SpanContext, links []trace.Link) (context.Context, Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithLinks(links...)}
+	// The parent is in another process.
 	if parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	} else {

@@ -10,6 +10,7 @@ import (
 // span ends when the response headers have arrived.
 func Transport(next http.RoundTripper) http.RoundTripper { return &transport{next} }
 
+// transport implements Transport.
 type transport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -22,6 +22,8 @@ import (
 // the sweeper batch their statements, so a few connections suffice for many runs.
 const databaseConns = 12
 
+// flags are the command line flags. Each can also be set by an environment variable, as in all
+// Parley processes.
 type flags struct {
 	config.Servers
 	config.Logging
@@ -34,7 +36,9 @@ type flags struct {
 	Probe string         `name:"probe" help:"Request this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
+// main starts the worker, or reads a document if this process was started as a reader.
 func main() {
+	// This must come first: a reader in a sandbox must not parse flags or read settings.
 	workers.Extractor()
 	var f flags
 	kong.Parse(&f, kong.Name("worker"), kong.Description("Executes Parley's runs."))
@@ -47,7 +51,10 @@ func main() {
 	}
 }
 
+// run executes the roles until ctx ends. It opens the servers, and closes them after all roles have
+// stopped.
 func run(ctx context.Context, f flags) error {
+	// A probe only sends its request: it must work without the settings of a worker.
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)
 	}

@@ -152,6 +152,7 @@ func New(cfg Config) *Loop {
 // events, which may be nil, in order from the calling goroutine; events must not block. The error
 // is an *Error or a *Parked, or wraps ctx's cause or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
+	// The recorded steps bring the run to the state in which the earlier attempt left it.
 	r := newRun(l, &in, journal, events)
 	if err := r.begin(ctx); err != nil {
 		return r.out, err
@@ -183,6 +184,8 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 			return r.out, err
 		}
 
+		// A turn without tool calls is the answer. It is not recorded, because the caller saves it
+		// with the run's result.
 		if len(turn.ToolCalls) == 0 {
 			out, again, err := r.conclude(turn, stop)
 			if again {

@@ -66,6 +66,9 @@ func (r *run) readEarlier(ctx context.Context) error {
 	if r.earlier >= 0 {
 		return nil
 	}
+
+	// The answers are read like a model's new text, so that brackets in code are not taken for
+	// citations.
 	last := 0
 	// The filter finds the markers; note only collects their numbers and accepts all of them.
 	note := func(number int, _ []string) (string, int, bool) {

@@ -95,6 +95,8 @@ func Classify(err error) *Error {
 	if !errors.As(err, &e) {
 		return &Error{Code: CodeModelUnavailable, Message: llm.NewError(llm.KindUnavailable, nil).Error(), Retryable: true, Err: err}
 	}
+
+	// A kind that a newer adapter adds is treated as an unavailable provider.
 	code, ok := codes[e.Kind]
 	if !ok {
 		code = CodeModelUnavailable

@@ -139,6 +139,7 @@ func (f *filter) step(r rune) {
 	if f.skipBlanks && isBlank(r) {
 		return
 	}
+
 	f.skipBlanks = false
 	if f.md.runEnded(r) {
 		f.endRun()
@@ -336,6 +337,9 @@ func (f *filter) remove(c candidate, next rune) {
 	// The removed marker keeps its position, because it still separates the words of its
 	// neighbours.
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
+
+	// At the beginning of a line, the white space after the marker goes, too, so that no indent
+	// appears.
 	text := f.out.String()
 	f.skipBlanks = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
 	f.separate(next)

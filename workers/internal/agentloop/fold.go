@@ -78,6 +78,7 @@ func fold(source string) foldedText {
 
 // foldPiece normalizes one character and its combining marks.
 func foldPiece(piece string) string {
+	// Most characters are ASCII letters and digits, which need no lookup.
 	if len(piece) == 1 && piece[0] < 0x80 && piece[0] > '\'' && piece[0] != '`' {
 		return piece
 	}
@@ -150,6 +151,7 @@ func shorten(text string, maximum int) string {
 // cut returns the byte offset at which to truncate a text to a number of characters: after the last
 // whole word, or within the first word if it is too long.
 func cut(text string, maximum int) int {
+	// Words include their white space, so the loop counts all characters.
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {
 		n := utf8.RuneCountInString(it.Value())

@@ -77,6 +77,8 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 // after instructions, message, data and tools. A quarter of the context is reserved for tool
 // results and the answer.
 func HistoryBudget(in Input) int {
+	// The rules count even if a run does not need them: the estimate may be too high but not too
+	// low.
 	size := in.Model.Info().ContextTokens
 	used := len(in.System) + len(in.Message) + len(in.Data) + len(untrustedRule) + len(citeRule)
 	if in.Contract != nil {

@@ -148,6 +148,7 @@ func (g *grammar) digit(r rune) bool {
 
 // begin opens a quote after the last number.
 func (g *grammar) begin(r rune) {
+	// The opening mark decides which marks may close the quote.
 	g.state, g.ends, g.newline = inQuote, closers[r], false
 	last := &g.items[len(g.items)-1]
 	last.quotes = append(last.quotes, extent{from: g.read, to: g.read})

@@ -210,7 +210,8 @@ func (r *run) classify(err error) *Error {
 
 // retryDelay returns the delay before a retry, and false if the call must not be retried. Only
 // short-lived failures are retried, and only if the turn has shown no text. A timeout is not
-// retried, because the caller has already waited long.
+// retried, because the caller has already waited long. A provider's RetryAfter above maxRetryDelay
+// leads to a requeue, because the attempt would occupy a slot while it waits.
 func (r *run) retryDelay(err error) (time.Duration, bool) {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.Kind == llm.KindTimeout {

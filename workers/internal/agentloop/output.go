@@ -28,6 +28,8 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 	if err != nil {
 		return nil, wrap("reading output schema", err)
 	}
+
+	// The root's type may also be a list or missing. Then the data need not be an object.
 	var root struct {
 		Type any `json:"type"`
 	}
@@ -105,6 +107,8 @@ func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cite
 // unfenced removes white space and a Markdown code fence around a text.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
+
+	// Some models write the JSON in a code block although they should not.
 	inner, fenced := strings.CutPrefix(text, "```")
 	if !fenced {
 		return text
@@ -161,6 +165,8 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 	for _, m := range wrong {
 		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
 	}
+
+	// The correction counts like any other text that the model reads and writes.
 	r.bytes += int64(len(t.Text) + problems.Len())
 	r.messages = append(r.messages,
 		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
@@ -199,6 +205,7 @@ const (
 // the values. A citation is valid if its path is that of a string or number that stands in its
 // source. A repeated citation counts once.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
+	// removed first counts all citations, and then loses those that turn out to be valid.
 	sources := map[string][]int{} // by path
 	for _, c := range cited {
 		known := sources[c.Path]

@@ -112,6 +112,7 @@ func (p *passage) weigh(wanted map[string]bool) map[string]int {
 				n++
 			}
 		}
+		// A term that occurs in many sentences says little about any of them.
 		if n > 0 {
 			weights[term] = 1000 * termWeight(term) / n
 		}

@@ -234,6 +234,7 @@ func (r *run) applyTurn(t *TurnStep) string {
 		r.calls += len(t.ToolCalls) - r.excess
 	}
 
+	// The offsets of the citations already count from the beginning of the whole message.
 	r.out.Citations = append(r.out.Citations, t.Citations...)
 	r.out.CitationsRemoved += t.CitationsRemoved
 	return r.addText(t.Text)
@@ -257,6 +258,8 @@ func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	// The ids must be final before the turn is recorded: results and approvals refer to them.
 	r.orderCalls(t)
 	r.assignCallIDs(t.ToolCalls)
+
+	// The turn counts as used even if recording it fails, which ends the attempt.
 	r.applyTurn(t)
 	failpoint.Here(failpoint.TurnBefore)
 	if err := r.record(ctx, Step{Kind: StepModelTurn, Turn: t}); err != nil {
@@ -297,6 +300,8 @@ func jsonSize(value any) int64 {
 // assignCallIDs makes the ids of the calls unique in the session. Some servers send empty or
 // repeated ids.
 func (r *run) assignCallIDs(calls []llm.ToolCall) {
+	// The history's ids count, too, because providers match results to calls across the whole
+	// prompt.
 	for _, m := range r.messages {
 		for _, c := range m.ToolCalls {
 			r.reserveCallID(c.ID)

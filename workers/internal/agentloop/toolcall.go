@@ -61,6 +61,8 @@ func (r *run) callTools(ctx context.Context) error {
 // nextGroup returns the calls to make next: several consecutive calls that may run concurrently, or
 // a single call.
 func (r *run) nextGroup() []llm.ToolCall {
+	// A call with a side effect runs alone, after the calls before it and before the calls after
+	// it.
 	n := 1
 	for r.concurrent(r.pending[0]) && n < min(len(r.pending)-r.theirs, maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
@@ -111,6 +113,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
+		// The calls above the turn's limit are the last pending ones of the agent.
 		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -121,6 +124,8 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		})
 	}
 
+	// Results are recorded in the order of the calls, whichever finishes first. A replay needs this
+	// order.
 	for i := range calls {
 		if err := r.recordResult(ctx, groupCtx, <-results[i]); err != nil {
 			return err
@@ -213,6 +218,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 		return tool.Result{}, &tool.Error{Message: unknownNote}
 	}
 
+	// A panic in a tool must not end the worker, which executes the runs of other organizations.
 	spec := t.Spec()
 	defer func() {
 		if cause := recover(); cause != nil { // the call runs in its own goroutine, where no other recover applies
@@ -270,6 +276,7 @@ func failedOutput(err error) json.RawMessage {
 // applyTool adds a finished call to the run's state.
 func (r *run) applyTool(s *ToolStep) {
 	message := toolMessage(s)
+	// The model receives failures as results as well, and can try something else.
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
 	r.result += jsonSize(s.Call)

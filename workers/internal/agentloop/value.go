@@ -42,6 +42,8 @@ func joined(a, b rune) bool {
 	return isWordRune(a) && isWordRune(b) && !unspaced(string(a)) && !unspaced(string(b))
 }
 
+// isWordRune reports whether r can be a part of a word: a letter, digit, combining mark or
+// underscore.
 func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_')
 }
@@ -121,6 +123,8 @@ var groups = strings.NewReplacer("'", "", "’", "", "\u00A0", "", "\u202F", "",
 
 // amounts returns the amounts that a numeral can stand for, as decimal numbers.
 func amounts(numeral string) []string {
+	// English writes 1,200.50, and continental Europe 1.200,50. If the numeral itself does not show
+	// which, both readings are returned.
 	plain := groups.Replace(numeral)
 	dot, comma := strings.LastIndexByte(plain, '.'), strings.LastIndexByte(plain, ',')
 	english := strings.ReplaceAll(plain, ",", "")

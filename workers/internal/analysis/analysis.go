@@ -30,6 +30,8 @@ func Terms(language, text string) []Lexeme {
 	tongue := base(language)
 	terms := make([]Lexeme, 0, len(text)/5+4)
 	position := 0
+
+	// The normalization makes full-width letters and ligatures equal to ordinary ones.
 	scan(norm.NFKC.String(text), func(t token) {
 		if t.kind != wordToken {
 			terms, position = pairs(terms, position, t)
@@ -70,6 +72,8 @@ func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, i
 // appendWord appends the terms of one word.
 func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	found := lookUp(tongue, word)
+	// Stop words are not indexed. Their positions stay free, so that distances between words are
+	// exact.
 	if found.stop && !acronym(word) {
 		return terms
 	}
@@ -105,6 +109,7 @@ func (q *query) take(t token) {
 	if len(q.found) >= 2*maxWords { // more than maxWords, because stop words are omitted later
 		return
 	}
+	// A pair of characters is searched for like a word.
 	if t.kind != wordToken {
 		terms, _ := pairs(nil, 0, token{text: t.text, kind: t.kind, asked: true})
 		for _, pair := range terms {
@@ -125,6 +130,8 @@ func (q *query) take(t token) {
 	parts(t.text, q.addWord)
 }
 
+// addWord adds a word with its forms in all languages, because the language of the documents is
+// unknown.
 func (q *query) addWord(word string) {
 	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, acronym(word))
 }
@@ -163,12 +170,14 @@ func (q *query) words() []Word {
 	idle := stopsFor(texts)
 	words := make([]Word, 0, len(q.found))
 	for _, word := range q.found {
+		// In a query in capitals only, an acronym cannot be distinguished from a stop word.
 		if idle(word.Text) && (!word.acronym || !q.lower) {
 			continue
 		}
 		words = append(words, word.Word)
 	}
 
+	// For a query such as "who is who", stop words are better than nothing.
 	if len(words) == 0 {
 		for _, word := range q.found {
 			words = append(words, word.Word)

@@ -17,9 +17,11 @@ func traitsFor(text string) (has traits) {
 		switch {
 		case unicode.IsLetter(r):
 			has.letter = true
+			// An uppercase letter after a lowercase letter separates the words of an identifier.
 			has.hump = has.hump || unicode.IsUpper(r) && unicode.IsLower(before)
 		case unicode.IsDigit(r):
 			has.digit = true
+		// These characters occur in ordinary words.
 		case r == '\'' || r == '’' || r == '·' || invisible(r) || unicode.IsMark(r):
 		case dash(r):
 			has.dash = true
@@ -44,10 +46,13 @@ func code(text string) (whole []string, simple bool) {
 	switch {
 	case !has.digit && !has.join && !has.dash:
 		return nil, !has.hump // the parts of a camelCase word include the whole word
+	// The token is a number, perhaps with separators.
 	case has.digit && !has.letter && !has.dash && !has.name:
 		return numbers(fold(lower(text))), false
+	// The full stops are optional: "U.S." is also written "US".
 	case initials(text):
 		return []string{fold(lower(strings.ReplaceAll(text, ".", "")))}, false
+	// The token is a compound such as "e-mail", which is also written as one word.
 	case !has.digit && !has.join:
 		return []string{fold(lower(undashed(text)))}, false
 	}
@@ -65,6 +70,7 @@ func initials(text string) bool {
 	return true
 }
 
+// undashed removes all kinds of hyphens.
 func undashed(text string) string {
 	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
 }
@@ -94,9 +100,11 @@ func versions(text string) []string {
 // thousands separators.
 func numbers(text string) []string {
 	forms := []string{strings.ReplaceAll(text, ",", ".")}
+	// Languages differ in which sign separates thousands, so try both.
 	for _, signs := range [2][2]string{{",", "."}, {".", ","}} {
 		whole, decimals, _ := strings.Cut(text, signs[1])
 		groups := strings.Split(whole, signs[0])
+		// The number has no group, or its first group is too long.
 		if len(groups) < 2 || len(groups[0]) > 3 || strings.ContainsAny(decimals, ".,") {
 			continue
 		}
@@ -127,6 +135,7 @@ func parts(text string, each func(string)) {
 	}
 
 	for at, r := range text {
+		// A full stop or comma between two digits belongs to the number.
 		if dash(r) || strings.ContainsRune("_@#+", r) || (r == '.' || r == ',') && !between(text, at) {
 			give(at)
 			start = at + utf8.RuneLen(r)
@@ -140,6 +149,7 @@ func between(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
 }
 
+// isDigit reports whether b is an ASCII digit.
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // subparts calls each with the words in a part that contains no joining characters. whole reports
@@ -152,6 +162,7 @@ func subparts(part string, whole bool, each func(string)) {
 			each(part)
 		}
 		return
+	// A single letter says nothing about a document.
 	case utf8.RuneCountInString(part) == 1:
 		return
 	}

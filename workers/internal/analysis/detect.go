@@ -21,6 +21,8 @@ type script struct {
 	language string
 }
 
+// scripts lists the scripts that are counted. Several languages share a script without a language,
+// so statistics decide between them.
 var scripts = [...]script{
 	{unicode.Latin, ""},
 	{unicode.Thai, "th"},
@@ -57,6 +59,7 @@ func Detect(text string) string {
 	var found []string
 	for _, window := range windows(text) {
 		language := detectWindow(window)
+		// Two parts with the same language suffice.
 		if language != "" && slices.Contains(found, language) {
 			return language
 		}
@@ -78,6 +81,8 @@ func detectWindow(text string) string {
 		return language
 	}
 
+	// Statistics of letters err for short texts, and stop words are missing in lists, so combine
+	// both.
 	info := whatlanggo.Detect(letters)
 	guess := base(info.Lang.Iso6391())
 	found := stopShares(letters)
@@ -86,6 +91,7 @@ func detectWindow(text string) string {
 
 	switch {
 	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // statistics of letters and the stop words agree
+		// There is no list of stop words for this language, so the statistics must be very certain.
 		return guess
 	case !listed && info.Confidence >= 0.9 && share < 0.1:
 		return guess
@@ -104,6 +110,7 @@ type census struct {
 // count adds a character to the census.
 func (c *census) count(r rune) {
 	switch {
+	// This case only makes the common letters fast.
 	case r|0x20 >= 'a' && r|0x20 <= 'z':
 		c.scripts[latin]++
 		c.all++
@@ -133,6 +140,8 @@ func survey(text string) (letters, language string, sure bool) {
 		}
 	}
 
+	// Chinese characters are also used in Japanese. The share of kana distinguishes these
+	// languages.
 	if far := c.han + c.kana; far*2 > c.all && far*3 > c.rest*2 && far >= 6 {
 		switch {
 		case c.kana*12 > c.han:
@@ -144,6 +153,7 @@ func survey(text string) (letters, language string, sure bool) {
 	}
 
 	for i, n := range c.scripts {
+		// The script must have at least 60 % of the letters.
 		if n*10 < (c.all+c.han+c.kana)*6 || n < minLetters || n < c.rest*2 {
 			continue
 		}
@@ -164,6 +174,7 @@ func onlyScript(text string, script *unicode.RangeTable) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
+		// The spaces count, too, so twice the sample usually contains enough letters.
 		if n++; n > 2*sample {
 			break
 		}
@@ -197,6 +208,7 @@ func stopShares(letters string) map[string]float64 {
 				different++
 			}
 		}
+		// A single stop word may be a loanword or a name.
 		if different >= 2 {
 			found[language] = float64(n) / float64(len(words))
 		}
@@ -209,6 +221,8 @@ func stopShares(letters string) map[string]float64 {
 func leader(found map[string]float64) (best string, share, second float64) {
 	for language, has := range found {
 		switch {
+		// Equal shares are ordered by language, so that the result does not depend on the map's
+		// order.
 		case has > share || has == share && language < best:
 			best, share, second = language, has, share
 		case has > second:

@@ -28,6 +28,7 @@ func fold(word string) string {
 			latin = false
 			continue
 		}
+		// U+0301 is also the Cyrillic stress mark.
 		if invisible(r) || isPoint(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
 			continue
 		}
@@ -65,6 +66,7 @@ func baseLetter(r rune) rune {
 	return letter
 }
 
+// isASCII reports whether a text consists of ASCII characters, for which fold changes nothing.
 func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -84,6 +86,8 @@ func bare(word string) string {
 		}
 		return r
 	}, word)
+
+	// Only the first apostrophe can separate an article.
 	left, right, found := strings.Cut(word, "'")
 	switch {
 	case !found:
@@ -104,6 +108,7 @@ var bound = setFor(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall 
 // a part that an apostrophe separates.
 func folded(word string) string { return fold(bare(word)) }
 
+// setFor returns the set of the words in a text.
 func setFor(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {

@@ -12,6 +12,8 @@ import (
 func Names(text string) map[string]bool {
 	names := map[string]bool{}
 	capitals := Detect(text) != "de"
+
+	// The first word is capitalized in any case.
 	begins := true
 	for field := range strings.FieldsSeq(text) {
 		bare := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

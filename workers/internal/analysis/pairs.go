@@ -16,6 +16,7 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 		end := at + cluster(text[at:], run.kind)
 		one := text[at:end]
 		position++
+		// Without this term a token of a single character would have none.
 		alone := before == "" && end == len(text)
 		if alone || !run.asked && run.kind == hanToken && single(one) {
 			terms = append(terms, Lexeme{one, position})
@@ -41,6 +42,7 @@ func cluster(text string, k kind) int {
 	return end
 }
 
+// single reports whether a text begins with a Chinese character.
 func single(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.Is(unicode.Han, r)

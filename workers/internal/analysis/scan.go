@@ -28,6 +28,7 @@ type token struct {
 // search for longer words, and the database does not accept them.
 const maxToken = 192
 
+// ascii contains the kind of each ASCII character, because most texts consist of them.
 var ascii = func() (kinds [utf8.RuneSelf]kind) {
 	for r := range kinds {
 		switch {
@@ -56,14 +57,17 @@ func kindFor(r rune) kind {
 	return wordIf(written || unicode.IsDigit(r))
 }
 
+// southEastern reports whether r is in a block of Thai, Lao, Burmese or Khmer.
 func southEastern(r rune) bool {
 	return r >= 0x0E00 && r < 0x0F00 || r >= 0x1000 && r < 0x10A0 || r >= 0x1780 && r < 0x1800 || r >= 0xAA60 && r < 0xAA80
 }
 
+// eastern reports whether r is of a script of East Asia.
 func eastern(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
+// wordIf returns wordToken if the condition is true, and otherwise none.
 func wordIf(is bool) kind {
 	if is {
 		return wordToken
@@ -102,6 +106,8 @@ func scan(text string, each func(token)) {
 // step processes the character r at offset at and returns the number of bytes processed.
 func (s *scanner) step(at int, r rune, width int) int {
 	switch k := kindFor(r); {
+	// The character joins two parts only if a word character follows. Until then, end stays at the
+	// last word character.
 	case k == joinToken && s.open == wordToken && (!s.joined || invisible(r)):
 		s.joined = true
 	case k == none || k == joinToken:
@@ -111,6 +117,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 		s.give()
 	case k == s.open:
 		s.end, s.joined = at+width, false
+	// A character of another kind begins a new token, even without a space.
 	default:
 		s.give()
 		s.start, s.end, s.open = at, at+width, k
@@ -118,6 +125,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 	return width
 }
 
+// give passes the open token to each, if there is one.
 func (s *scanner) give() {
 	if s.open != none {
 		s.each(token{text: bounded(s.text[s.start:s.end]), kind: s.open})

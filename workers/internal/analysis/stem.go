@@ -156,6 +156,7 @@ func lookUp(tongue, word string) *entry {
 		sum = sum*31 + uint64(tongue[i])
 	}
 
+	// Two words in the same slot replace each other, which only costs time.
 	slot := &cache[sum%uint64(len(cache))]
 	if found := slot.Load(); found != nil && found.word == word && found.tongue == tongue {
 		return found
@@ -180,6 +181,8 @@ func searchableForms(tongue, word string) []string {
 	if len(own) == 0 || alwaysFits(tongue, len(own)) {
 		return own
 	}
+
+	// The index must not contain a form for which a query cannot ask.
 	asked := allForms(word)
 	kept := slices.DeleteFunc(own, func(form string) bool { return !slices.Contains(asked, form) })
 	if len(kept) == 0 {
@@ -191,6 +194,7 @@ func searchableForms(tongue, word string) []string {
 // alwaysFits reports whether a query has room for the forms of a word in a language, even if every
 // earlier language of the script has as many forms. each is the number of forms in one language.
 func alwaysFits(tongue string, each int) bool {
+	// A language without stemmer has only the plain form.
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
 	if at < 0 {
 		return true
@@ -239,6 +243,7 @@ func allForms(word string) []string {
 		return all
 	}
 	add := func(form string) {
+		// Several stemmers often return the same form.
 		if len(all) < maxLexemes && !slices.Contains(all, form) {
 			all = append(all, form)
 		}
@@ -295,6 +300,7 @@ func stopsFor(words []string) func(string) bool {
 				n++
 			}
 		}
+		// This language has more stop words than the earlier ones.
 		if n > limit {
 			limit, best = n, nil
 		}

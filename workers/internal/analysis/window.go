@@ -25,6 +25,7 @@ func windows(text string) []string {
 		}
 	}
 
+	// Running text is inserted before this, because it is more reliable than headings and tables.
 	found := []string{window(all.String(), 0)}
 	if all.Len() > 2*windowSize {
 		found = append(found, window(all.String(), all.Len()/2))

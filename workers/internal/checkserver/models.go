@@ -22,6 +22,7 @@ const (
 	settleTime  = 5 * time.Second  // for storing the usage of a check
 )
 
+// errBudget marks a failed reservation, after which no call is made.
 var errBudget = errors.New("cannot reserve the calls in the budgets")
 
 // Models finds models.
@@ -47,6 +48,8 @@ type Price func(model string, used llm.Usage) int64
 func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
+
+		// The calls cost money, so they are reserved in the budgets like the calls of a run.
 		account := account{Budgets: budgets, check: budgetdb.Check{
 			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
 		}}
@@ -74,6 +77,7 @@ type modelCall struct {
 	charged, reported llm.Usage // after the call
 }
 
+// modelCalls are the calls of one check.
 type modelCalls []*modelCall
 
 // newModelCalls returns a call for each of the agent's models.
@@ -97,6 +101,7 @@ func (m modelCalls) probes() (all []probe) {
 // maximum returns the maximum amounts that the calls together may use.
 func (m modelCalls) maximum() (all budgetdb.Amounts) {
 	for _, c := range m {
+		// A model that does not exist is not called.
 		if req := question(); c.unknown == nil {
 			all = c.add(all, llm.MaxUsage(&req))
 		}
@@ -119,6 +124,7 @@ func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CheckUsa
 
 // add adds the call's usage to amounts.
 func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
+	// Input and output count equally in a budget of tokens.
 	to.Tokens += used.InputTokens + used.OutputTokens
 	to.CostMicros += c.price(c.model.Info().Name, used)
 	return to
@@ -163,6 +169,7 @@ func (a *account) reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	if err != nil {
 		a.write(ctx, budgetdb.Amounts{}, budgetdb.CheckUsage{}) // the reservation may have been made despite the error
 	}
+	// Without budgets there is no reservation to settle.
 	if budgets == 0 {
 		a.holdID = ""
 	}

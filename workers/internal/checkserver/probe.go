@@ -22,6 +22,7 @@ const (
 	maxParallel = 16  // probes of a check at the same time
 )
 
+// errPanic replaces a panic of a probe.
 var errPanic = errors.New("the probe panicked")
 
 // probe tries one connection. Several endpoints at one host share a probe, so it may have several
@@ -55,6 +56,7 @@ func runProbes(ctx context.Context, probes []probe) []domain.Check {
 
 	var checks []domain.Check
 	for i, p := range probes {
+		// Each name gets its own entry, because callers look for their endpoint.
 		for _, name := range p.names {
 			result := results[i]
 			result.Kind, result.Name = p.kind, name
@@ -97,6 +99,7 @@ func (p probe) reason(ctx context.Context, err error) string {
 		llmErr  *llm.Error
 	)
 	switch {
+	// The time limit is the cause, whatever error it produced.
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("No result within %s.", p.time)
 	case errors.As(err, &toolErr):

@@ -63,6 +63,7 @@ type Agent struct {
 
 // Server executes checks. Create it with NewTools or NewModels and start it with Run.
 type Server struct {
+	// kind of the requests on the bus
 	kind  string
 	check func(context.Context, Agent) (contract.CheckReply, error) // an error is internal
 	deps  Deps
@@ -78,6 +79,8 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving checks: %w", err)
 	}
 	<-ctx.Done()
+
+	// Running checks may finish, but only briefly: a person can repeat a check.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	stop(drain)

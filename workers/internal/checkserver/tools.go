@@ -76,6 +76,7 @@ func endpointProbes(hosts Hosts, t *domain.HTTPRequestTool) (all []probe) {
 		}
 
 		origin := template.Origin()
+		// One connection suffices for all endpoints of a host.
 		if at, known := byOrigin[origin]; known {
 			all[at].names = append(all[at].names, e.Name)
 			continue

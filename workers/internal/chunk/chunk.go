@@ -64,6 +64,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 	if blank(block.Text) {
 		return nil
 	}
+	// A citation refers to one page, so a chunk ends with its page.
 	if block.Page != c.page.number {
 		c.finish(true)
 		c.release()
@@ -86,6 +87,7 @@ func (c *Chunker) Close() []domain.Passage {
 	return c.take()
 }
 
+// take returns the completed chunks and forgets them.
 func (c *Chunker) take() []domain.Passage {
 	done := c.done
 	c.done = nil
@@ -97,6 +99,7 @@ func (c *Chunker) take() []domain.Passage {
 func (c *Chunker) enter(block document.Block) {
 	level := min(max(block.Level, 1), 6)
 	kept := len(c.path)
+	// A heading ends the sections of the same and of lower levels.
 	for kept > 0 && c.path[kept-1].level >= level {
 		kept--
 	}
@@ -118,8 +121,10 @@ func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
 		c.head = nil
+	// This is the first row of a table.
 	case block.Head && c.page.last != document.Row:
 		c.head = []string{block.Text}
+	// Tables have few header rows. More than three would fill the chunk.
 	case block.Head && len(c.head) < 3:
 		c.head = append(slices.Clip(c.head), block.Text)
 	}

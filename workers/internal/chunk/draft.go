@@ -16,17 +16,22 @@ const maxHeading = 200
 
 // draft is an open chunk.
 type draft struct {
-	text    []byte
-	start   int // offset in the text of its page
-	size    int // in code points
+	// The text is exactly the text of the page from start on, so that positions in it are exact.
+	text  []byte
+	start int // offset in the text of its page
+	size  int // in code points
+	// the headings above the draft
 	path    []mark
 	section []mark // the headings above the draft's last section; the next section may be joined if it has the same parent
-	head    []string
-	headed  bool // the first block is a heading
-	body    bool // contains blocks that are not headings
-	box     *domain.Box
+	// header rows of the table that the draft continues
+	head   []string
+	headed bool // the first block is a heading
+	body   bool // contains blocks that are not headings
+	// the smallest rectangle that contains all blocks; nil if unknown
+	box *domain.Box
 }
 
+// append adds text. size is its length in code points, which the caller has already counted.
 func (d *draft) append(text string, size int) {
 	d.text = append(d.text, text...)
 	d.size += size
@@ -49,6 +54,7 @@ func (d *draft) cover(box *domain.Box) {
 func (c *Chunker) put(block document.Block, text string, size int) {
 	if c.draft == nil {
 		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
+		// A chunk that begins within a table needs the names of the columns.
 		if block.Kind == document.Row && !block.Head {
 			c.draft.head = c.head
 		}
@@ -72,6 +78,7 @@ func (c *Chunker) finish(whole bool) {
 		c.held = nil
 	}
 
+	// The held section cannot be joined, so it comes first.
 	c.release()
 	if whole && d.headed && d.size < c.limits.Target/3 {
 		c.held = d
@@ -120,6 +127,7 @@ func (c *Chunker) emit(d *draft) {
 		return
 	}
 
+	// The citation's position refers to the trimmed text.
 	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
 	passage := domain.Passage{
 		Chunk: c.number, Headings: headings(d), Text: trimmed,
@@ -165,6 +173,7 @@ func name(text string) string {
 	return strings.TrimRightFunc(string(runes[:min(len(runes), maxHeading-1)]), unicode.IsSpace) + "…"
 }
 
+// blank reports whether a text has only white space.
 func blank(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
 }

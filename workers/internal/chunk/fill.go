@@ -19,6 +19,7 @@ func (c *Chunker) fill(block document.Block) {
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
 		c.finish(false)
 	}
+	// Exceeding the target a little is better than dividing a block.
 	if c.size()+size <= c.limits.Max {
 		c.put(block, block.Text, size)
 		return
@@ -41,6 +42,7 @@ func (c *Chunker) piece(block document.Block, text string, size, left int) {
 		c.finish(false)
 	}
 
+	// A sentence that is too long is divided within.
 	for c.size()+size > c.limits.Max {
 		end := cut(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
@@ -53,6 +55,7 @@ func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	}
 }
 
+// size returns the length of the draft in code points.
 func (c *Chunker) size() int {
 	if c.draft == nil {
 		return 0

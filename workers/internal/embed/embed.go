@@ -19,11 +19,13 @@ import (
 )
 
 const (
+	// the prefix of model names
 	provider      = "openai/"
 	officialURL   = "https://api.openai.com/v1/"
 	maxText       = 8_000   // characters; models do not read more
 	maxBatch      = 64      // texts in one request
 	maxCharacters = 100_000 // characters in one request; far below the token limits of services
+	// limit on the size of a response
 	responseBytes = 32 << 20
 )
 
@@ -49,7 +51,8 @@ type Embedder struct {
 	limits  remote.Limits
 	model   string // the model name as configured
 	name    string // the model name without the provider, as the service expects it
-	size    atomic.Int64
+	// number of dimensions of all vectors, from the first response; 0: not known yet
+	size atomic.Int64
 }
 
 // New returns an Embedder, or nil if no model is configured. It fails if the model's provider is
@@ -107,6 +110,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	inputs := make([]string, len(texts))
 	for n, text := range texts {
 		inputs[n] = llm.CleanText(beginning(text, maxText))
+		// Services reject the whole request if a text is empty.
 		if strings.TrimSpace(inputs[n]) == "" {
 			return nil, llm.NewError(llm.KindInvalid, fmt.Errorf("text %d of %d is empty", n+1, len(texts)))
 		}
@@ -115,6 +119,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	vectors := make([][]float32, 0, len(texts))
 	for len(vectors) < len(inputs) {
 		rest := inputs[len(vectors):]
+		// The requests are sent in turn, so that one caller does not use up the service's rate
+		// limit.
 		some, err := e.ask(ctx, rest[:batchSize(rest)])
 		if err != nil {
 			return nil, err
@@ -128,6 +134,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 func batchSize(texts []string) int {
 	room := maxCharacters
 	for n, text := range texts {
+		// A single text always fits, because it was truncated.
 		if room -= utf8.RuneCountInString(text); n == maxBatch || room < 0 {
 			return max(n, 1)
 		}
@@ -156,6 +163,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // the encoding that every server supports
 	}, option.WithResponseInto(&res))
 
+	// A response that is no JSON explains the failure better than the SDK's error.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err

@@ -24,6 +24,7 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 	vectors := make([][]float32, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]
+		// Some services return the vectors out of order, so the index decides.
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
 			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
@@ -44,6 +45,7 @@ func (e *Embedder) fits(size int) error {
 	if size < 1 || size > maxSize {
 		return fmt.Errorf("a vector of %d numbers", size)
 	}
+	// The first vector determines the size. Vectors of different sizes cannot be compared.
 	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
 		return nil
 	}

@@ -38,8 +38,10 @@ type checker struct {
 	text   int64
 }
 
+// newChecker returns a checker for the output of one reader.
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
+// The reasons why output is rejected. They contain no output of the reader, so they may be logged.
 var (
 	errLineTooLong  = errors.New("a line is too long")
 	errOrder        = errors.New("pages are out of order")
@@ -57,11 +59,13 @@ var (
 // follow reads the reader's output up to its final event. It calls each with every valid event
 // before that.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
+	// A fixed buffer also bounds the memory that a malicious reader can make this process use.
 	in := bufio.NewReaderSize(from, maxLine)
 	hello, err := in.ReadSlice('\n')
 	if err != nil {
 		return document.Info{}, &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
 	}
+	// Until the greeting is correct, the error is not begun, so the document is not blamed.
 	if string(hello) != protocol {
 		return document.Info{}, &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
 	}
@@ -71,6 +75,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 			return document.Info{}, readFailure(err)
 		}
 
+		// Every line is checked in full before the worker uses any part of it.
 		e, err := decode(l)
 		if err != nil {
 			return document.Info{}, err
@@ -110,6 +115,8 @@ func decode(l []byte) (e document.Event, err error) {
 	if !utf8.Valid(l) {
 		return e, violation(errUTF8)
 	}
+
+	// An intact reader has the same version as this process, so it never sends unknown fields.
 	d := json.NewDecoder(bytes.NewReader(l))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {
@@ -203,6 +210,7 @@ func (c *checker) follows(page int) bool {
 	return page >= c.page && page > c.done && page <= c.last()
 }
 
+// tooLarge returns the failure for a document that has more blocks or text than the limits allow.
 func tooLarge() error {
 	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than the limit; the rest was omitted."}
 }
@@ -219,6 +227,7 @@ func checkBlock(b *document.Block) error {
 		return violation(errors.New("a block's text has invalid characters"))
 	}
 
+	// Formats without positions, such as Markdown, have no boxes.
 	if b.Box == nil {
 		return nil
 	}
@@ -227,6 +236,7 @@ func checkBlock(b *document.Block) error {
 	}
 
 	for _, side := range b.Box {
+		// Very large numbers could overflow when positions are stored.
 		if math.Abs(side) > maxCoordinate {
 			return violation(errors.New("a block has no position"))
 		}
@@ -234,6 +244,7 @@ func checkBlock(b *document.Block) error {
 	return nil
 }
 
+// kinds are the kinds of blocks that a reader may send.
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
 // clean reports whether a text contains no control characters. lines allows newlines and tabs.
@@ -246,6 +257,8 @@ func clean(s string, lines bool) bool {
 // overrides reports whether r changes the direction of displayed text.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
+// short reports whether a text is a single line of at most maximum bytes without control
+// characters.
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
 // checkEnd validates the final event of a document that could be read.
@@ -267,6 +280,8 @@ var codes = []document.Code{
 	document.TooManyPages, document.LimitReached, document.Internal,
 }
 
+// checkFailure returns the failure that a reader reports, or a violation if the failure is invalid.
+// The message is shown to users, so it must be short and clean.
 func checkFailure(f *document.Failure) error {
 	if !slices.Contains(codes, f.Code) || f.Message == "" || !short(f.Message, maxMessage) {
 		return violation(errors.New("invalid failure event"))

@@ -18,6 +18,8 @@ type eventWriter struct {
 	lines *json.Encoder
 }
 
+// newEventWriter returns a writer of events to a stream. It does not escape HTML, because the
+// events are never part of a page.
 func newEventWriter(to io.Writer) *eventWriter {
 	out := bufio.NewWriterSize(to, 64<<10)
 	w := &eventWriter{out: out, lines: json.NewEncoder(out)}
@@ -58,6 +60,7 @@ func (w *eventWriter) last(e document.Event) error {
 	return w.flush()
 }
 
+// flush sends all buffered events.
 func (w *eventWriter) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

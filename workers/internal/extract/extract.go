@@ -108,6 +108,7 @@ func (e *Extractor) run(ctx context.Context, d Document, o order, read func(out 
 
 // start starts a reader in a sandbox.
 func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box, error) {
+	// The path can change between calls: after an update of this executable it leads to a copy.
 	program, err := e.program.path()
 	if err != nil {
 		return nil, err
@@ -117,12 +118,15 @@ func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box
 		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
+		// The environment contains no setting of this process. Main recognizes its mode by the
+		// first argument.
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
 		Limits: sandboxLimits(o.Limits),
 
+		// Reading documents must not slow down runs on the same machine.
 		GivesWay: true,
 	})
 }
@@ -147,8 +151,11 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 // reader's program and cached files.
 const spareMemory = 64 << 20
 
+// fileCount is the maximum number of files that a reader may create. Only pages of PDF documents
+// are written to files.
 const fileCount = 1000
 
+// sandboxLimits returns the limits of the sandbox for the limits of a document.
 func sandboxLimits(l Limits) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: l.CPU, Wall: l.Wall, Memory: l.Memory + spareMemory, Processes: l.Processes, Files: l.Files, FileCount: fileCount,
@@ -170,10 +177,12 @@ type readerError struct {
 	begun  bool   // the reader itself had started
 }
 
+// Error returns the reason, without output from the reader.
 func (r *readerError) Error() string { return r.why.Error() }
 
 // explain returns the error of Read for a reader that ended without a valid final event.
 func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError) error {
+	// The caller has cancelled the reading, so the reader did not fail.
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
@@ -181,12 +190,15 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	if limit := r.limit(); limit != "" {
 		return limitReached(limitWords[limit])
 	}
+
+	// Go's runtime and the programs for PDF report missing memory in their own words.
 	complaint := strings.TrimSpace(r.box.Stderr())
 	if strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") {
 		return limitReached(limitWords[sandbox.LimitMemory])
 	}
 
 	e.config.Detail(why.why, truncate.Bytes(why.detail, maxDetail)+"; "+truncate.Bytes(complaint, maxDetail))
+	// The reader did not reach the document, so another attempt may succeed.
 	if !why.begun {
 		return e.startFailure(why.why)
 	}
@@ -214,6 +226,7 @@ type readerRun struct {
 
 // follow passes the reader's output to read. When follow returns, no process is left in the sandbox.
 func (r *readerRun) follow(ctx context.Context, read func(out io.Reader) error) error {
+	// The deferred calls run in reverse order: the sandbox is killed first, so that Watch can end.
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
@@ -249,6 +262,7 @@ func (r *readerRun) limit() sandbox.Limit {
 		return r.hit
 	}
 
+	// The reader can also reach a limit of the kernel, which kills it without a report.
 	usage, err := r.box.Usage()
 	switch {
 	case err != nil:

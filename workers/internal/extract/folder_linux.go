@@ -32,6 +32,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
+		// Machines mount some of these folders without permission to run programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
@@ -49,7 +50,10 @@ func newFolder() (*folder, error) {
 // newFolderIn creates a folder in parent. It renames the folder after locking it, so that sweep
 // never finds a folder that is in use but not locked.
 func newFolderIn(parent string) (*folder, error) {
+	// The fresh name does not match the pattern of sweep, so another process cannot remove the
+	// folder.
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
+	// On failure nothing must remain, because no sweep looks for fresh folders.
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for this program's executable: %w", err)
 	}
@@ -75,11 +79,14 @@ func newFolderIn(parent string) (*folder, error) {
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
+		// Another user may have put a symbolic link there, so links are not followed.
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
 			continue
 		}
 		var is unix.Stat_t
+
+		// If the lock can be taken, the process that created the folder has ended.
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // the next sweep removes what remains
 		}
@@ -87,6 +94,7 @@ func sweep(parent string) {
 	}
 }
 
+// remove deletes the folder and then releases its lock.
 func (f *folder) remove() error {
 	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }

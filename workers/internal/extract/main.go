@@ -38,6 +38,7 @@ func runReader() error {
 		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
+	// The limits apply before the document is read: nothing in it can prevent them.
 	w := newEventWriter(os.Stdout)
 	failAtLimit(w)
 	if err := restrain(o.Limits); err != nil {
@@ -60,6 +61,8 @@ func runReader() error {
 	if err == nil {
 		return w.last(document.Event{End: &info})
 	}
+
+	// An unknown error is a fault of this program. The worker reads it from standard error.
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is {
 		return errors.Join(err, w.flush())
@@ -71,6 +74,7 @@ func runReader() error {
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
+	// PDF has its own settings, so its reader is added to the other formats here.
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,

@@ -29,6 +29,8 @@ func openProgram() *program {
 	if err != nil {
 		return &program{err: fmt.Errorf("finding this program's executable: %w", err)}
 	}
+
+	// This link leads to the running executable even after its file was replaced.
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return &program{err: fmt.Errorf("opening this program's executable: %w", err)}
@@ -46,6 +48,8 @@ func (p *program) path() (string, error) {
 	if p.folder != nil {
 		return p.folder.program(), nil
 	}
+
+	// Using the original file avoids a copy of many megabytes.
 	if p.inPlace() {
 		return p.where, nil
 	}
@@ -65,6 +69,7 @@ func (p *program) path() (string, error) {
 // inPlace reports whether the file at the original path is still the running executable and every
 // user can execute it.
 func (p *program) inPlace() bool {
+	// An update replaces the file, so the same path may lead to another version of the reader.
 	ours, err := p.file.Stat()
 	if err != nil {
 		return false
@@ -102,6 +107,8 @@ func copyProgram(from *os.File, to string) error {
 	}
 
 	const maximum = 1 << 40
+
+	// A section reader does not move the offset of the shared file.
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))

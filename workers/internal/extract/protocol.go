@@ -10,6 +10,7 @@ import (
 
 // Paths in the sandbox.
 const (
+	// These paths do not exist on the host, so they hide no file that the programs need.
 	programPath  = "/parley/reader"
 	documentPath = "/parley/document"
 	orderPath    = "/parley/order.json"

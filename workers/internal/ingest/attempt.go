@@ -29,6 +29,7 @@ const (
 	writeRetryTime  = time.Minute // for how long a write is retried if the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
 
+	// delay after the first attempt, the factor for each further attempt, and the maximum
 	backoffFirst  = time.Second
 	backoffFactor = 3
 	maxBackoff    = 15 * time.Minute
@@ -54,12 +55,15 @@ type work struct {
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
+	// Register the attempt before its work begins, so that the heartbeat extends its lease.
 	h := &heldDocument{LeasedDocument: w.LeasedDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
 
 	w.began = time.Now()
 	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()
+	// A long document must leave the last slot, which is reserved for quick ones.
 	if w.last {
 		go i.yieldLastSlot(attempt, cancel)
 	}
@@ -85,6 +89,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 // yieldLastSlot cancels an attempt in the last slot if it takes longer than lastSlotTime and no
 // other slot is free.
 func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelCauseFunc) {
+	// The document may stay while other slots are free. So look again after each period.
 	look := time.NewTicker(lastSlotTime)
 	defer look.Stop()
 	for {
@@ -145,6 +150,8 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 		return i.fetchAndStore(ctx, w)
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
+
+	// Each retry reads from the beginning, because a broken read leaves an incomplete content.
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
@@ -167,11 +174,13 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the worker stops and no longer waits for attempts
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
+	// The document is not at fault, so the attempt does not count and another worker can continue.
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.LeasedDocument); err != nil {
 			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
+	// The document could not be processed, or a service that it needs has failed.
 	default:
 		i.fail(ctx, w, err)
 	}
@@ -195,6 +204,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		}
 	}
 
+	// The organization sees this reason with the document.
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()
 
@@ -207,6 +217,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	}
 
 	switch err := fenced(ctx, write); {
+	// Another worker decides about the document now.
 	case errors.Is(err, errTaken):
 		how = endLost
 	case err != nil:
@@ -222,6 +233,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 // attempt, from one second up to 15 minutes, minus a random part of up to a quarter. The delays of
 // all knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
+	// The loop stops at the maximum, so that the product does not overflow.
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor
@@ -235,6 +247,7 @@ func backoff(attempts int) time.Duration {
 // errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
+		// If a write was committed but its reply was lost, the repeated write changes nothing.
 		held, err := write()
 		switch {
 		case ctx.Err() != nil:
@@ -252,6 +265,7 @@ func fenced(ctx context.Context, write func() (held bool, err error)) error {
 // isTransient reports whether an error means that the database is unavailable.
 func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) == apierr.Unavailable }
 
+// errPanicked marks an attempt that ended with a panic. Such an attempt is not repeated.
 var errPanicked = errors.New("panicked")
 
 // panicError converts a panic to an error, because a document may make any reader panic. The error

@@ -59,6 +59,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 
 // fetch downloads a document. Its errors do not contain the URL, because a URL may contain secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
+	// The client checks the address and limits the number of redirects.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return Source{}, notFetched("The URL cannot be fetched.", false)
@@ -96,6 +97,7 @@ func notFetched(message string, retry bool) *document.Failure {
 // fetchFailure converts an error of the HTTP client to a failure. It is permanent if the host does
 // not exist, is not allowed, or has no valid certificate. Other errors are retried.
 func fetchFailure(ctx context.Context, err error) error {
+	// The attempt was cancelled, which is not a failure of the server.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -104,6 +106,7 @@ func fetchFailure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(why, outbound.ErrTooLarge):
 		return &document.Failure{Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."}
+	// The same request would fail in the same way, so it is not repeated.
 	case errors.Is(why, outbound.ErrRefused), unresolved != nil && unresolved.IsNotFound, strings.Contains(why.Message, "certificate"):
 		return notFetched(why.Message, false)
 	default:
@@ -116,6 +119,7 @@ func statusFailure(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return notFetched("There is no document at the URL (404 or 410).", false)
+	// This client sends no credentials.
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return notFetched("The URL requires authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
@@ -139,6 +143,8 @@ func nameFor(res *http.Response) string {
 			return name
 		}
 	}
+
+	// After redirects, this is the last URL.
 	at := res.Request.URL
 	if name := domain.CleanName(at.Path, maxName); name != "" {
 		return name

@@ -20,6 +20,8 @@ var (
 	errYields   = errors.New("the document was moved to another lane")
 )
 
+// heartbeatEvery is the interval at which leases are extended. It is short enough that some
+// heartbeats may fail before a lease expires.
 const heartbeatEvery = 10 * time.Second
 
 // heldDocument is one document that this worker has claimed.
@@ -62,12 +64,14 @@ func (h *heldDocuments) cancelAll(cause error) {
 	}
 }
 
+// all returns a copy of the list, so that callers need no lock.
 func (h *heldDocuments) all() []*heldDocument {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.documents))
 }
 
+// count returns the number of documents in progress.
 func (h *heldDocuments) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,6 +97,8 @@ func (h *heldDocuments) watch(ctx context.Context) {
 		case now := <-ticker.C:
 			h.mu.Lock()
 			for _, d := range h.documents {
+				// From now on another worker may claim the document. Its fence rejects this
+				// worker's writes.
 				if now.After(d.leaseUntil) {
 					d.cancel(errLease)
 				}
@@ -109,6 +115,7 @@ func (i *Ingester) heartbeat(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			// The leases last for several heartbeats, so a single failure is harmless.
 			return
 		case <-ticker.C:
 			i.extendLeases(ctx)

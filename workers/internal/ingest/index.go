@@ -20,9 +20,12 @@ const (
 
 // batch contains passages that are written together, and the progress of the reader at that time.
 type batch struct {
+	// The passages are in the order of the text.
 	chunks []knowledgedb.NewChunk
-	pages  *int
-	done   int
+	// number of the document's pages; nil if unknown
+	pages *int
+	// pages that were read so far
+	done int
 }
 
 // pipeline reads, indexes and writes one document.
@@ -68,6 +71,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 	stage(func() error { return p.read(ctx, from) })
 	stage(func() error { return p.cut(ctx, x) })
 
+	// Without vectors a single writer suffices, because it waits for no other service.
 	writers := 1
 	if i.deps.Embedder != nil {
 		writers = embedders
@@ -90,6 +94,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 func (p *pipeline) read(ctx context.Context, from Source) error {
 	defer close(p.events)
 	info, err := p.deps.Extractor.Read(ctx, from, func(e document.Event) error {
+		// If the indexer is slow, this blocks, which also slows down the reader in the sandbox.
 		select {
 		case p.events <- e:
 			return nil
@@ -113,6 +118,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case e, open := <-p.events:
+			// The channel is closed at the document's end, and also if the reader has failed; last
+			// distinguishes these.
 			if !open {
 				return p.last(ctx, x)
 			}
@@ -160,6 +167,7 @@ func (p *pipeline) write(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		// Computing vectors needs no lock, so the writers do it at the same time.
 		if err := p.embed(ctx, b.chunks); err != nil {
 			return err
 		}
@@ -180,6 +188,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		texts[n] = p.withHeadings(c)
 	}
 
+	// The embedder divides the texts into requests of a suitable size.
 	vectors, err := p.deps.Embedder.Embed(ctx, texts)
 	if why, is := errors.AsType[*llm.Error](err); is {
 		return &document.Failure{Code: document.NoEmbeddings, Message: "No embeddings: " + why.Error(), Retry: why.Retryable}
@@ -202,6 +211,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 // passage's headings, and the passage itself. If the passage begins with its last heading, that
 // heading is omitted.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
+	// Headings and the name give a short passage the context that its text lacks.
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]
@@ -209,6 +219,7 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	return strings.Join(append(above, c.Text), "\n")
 }
 
+// errVectors is an internal error, because the embedder has already checked the number.
 var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
 // add writes one batch. Only one writer at a time holds the lock, so the progress never decreases.

@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	// A batch is one transaction, so it is neither tiny nor very long.
 	maxBatch     = 200 // passages in one write
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // characters from which the language is detected
@@ -24,19 +25,25 @@ const (
 // indexer divides a document into passages and extracts their search terms. It does not extract
 // terms until the language is known.
 type indexer struct {
-	name     string
-	cutter   *chunk.Chunker
+	name   string
+	cutter *chunk.Chunker
+	// The language is a BCP 47 tag, or "" if it is unknown.
 	language string
-	decided  bool
-	waiting  []domain.Passage       // passages until the language is decided
-	chars    int                    // characters in waiting
-	tried    int                    // number of characters at the last failed detection
-	pending  []knowledgedb.NewChunk // passages to be written
-	pages    *int
-	done     int
-	changed  bool // pages or done have changed since the last batch
-	above    map[string][]knowledgedb.Term
-	terms    knowledgedb.TermCounts
+	// whether language is final
+	decided bool
+	waiting []domain.Passage       // passages until the language is decided
+	chars   int                    // characters in waiting
+	tried   int                    // number of characters at the last failed detection
+	pending []knowledgedb.NewChunk // passages to be written
+	// number of the document's pages; nil if unknown
+	pages *int
+	// pages that were read so far
+	done    int
+	changed bool // pages or done have changed since the last batch
+	// terms of the latest headings; see headingTerms
+	above map[string][]knowledgedb.Term
+	// number of passages that contain each term, for the statistics of the index
+	terms knowledgedb.TermCounts
 }
 
 // newIndexer returns an indexer for a document with the given file name.
@@ -62,6 +69,7 @@ func (x *indexer) take(e document.Event) {
 		x.add(x.cutter.Add(*e.Block))
 	case e.Pages != nil:
 		x.pages, x.changed = e.Pages, true
+	// The progress never decreases, even if the reader reports pages out of order.
 	case e.Done != nil && *e.Done > x.done:
 		x.done, x.changed = *e.Done, true
 	}
@@ -77,6 +85,8 @@ func (x *indexer) add(passages []domain.Passage) {
 	for _, p := range passages {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
+
+	// Trying after each passage would be slow, so a new attempt needs enough new text.
 	if x.chars-x.tried >= languageText {
 		x.decide("", x.chars >= maxLanguage)
 	}
@@ -90,6 +100,7 @@ func (x *indexer) decide(says string, last bool) {
 	for _, p := range x.waiting {
 		text.WriteString(p.Text)
 		text.WriteByte('\n')
+		// More text would not change the result.
 		if text.Len() > utf8.UTFMax*maxLanguage {
 			break
 		}
@@ -157,6 +168,8 @@ func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 // termsFor groups lexemes by their text. last is the highest position of any lexeme.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
+
+	// The index stores each lexeme of a passage once, with all its positions.
 	at := make(map[string]int, len(lexemes))
 	for _, l := range lexemes {
 		n, known := at[l.Text]
@@ -183,6 +196,8 @@ func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 // batch returns the next batch to write.
 func (x *indexer) batch() batch {
 	n := min(maxBatch, len(x.pending))
+
+	// The batch is used by another goroutine, so it must not share the memory of pending.
 	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}
 	x.pending = slices.Delete(x.pending, 0, n)
 	x.changed = false

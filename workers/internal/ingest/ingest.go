@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	pollEvery   = time.Second // maximum delay of a document whose job message was lost
-	fetchWait   = time.Second // how long one fetch of job messages waits
-	fetchMax    = 64
+	pollEvery = time.Second // maximum delay of a document whose job message was lost
+	fetchWait = time.Second // how long one fetch of job messages waits
+	// job messages received by one fetch
+	fetchMax = 64
+	// time limit of a claim
 	claimTime   = 10 * time.Second
 	drainTime   = 10 * time.Second // default time to finish documents at shutdown
 	releaseTime = 5 * time.Second  // time to release the others
@@ -182,6 +184,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 	loops.Go(func() { i.held.watch(work) })
 	loops.Go(func() { i.listen(ctx) })
 
+	// The two lanes claim independently, so a full lane does not delay the other.
 	i.deps.Log.Info().Int("concurrency", i.cfg.Concurrency).Msg("ingest worker ready")
 	claims.Go(func() { i.claim(ctx, work, &attempts) })
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
@@ -204,10 +207,12 @@ func (i *Ingester) listen(ctx context.Context) {
 			i.slots.notify()
 			i.short.notify()
 		})
+		// The end of ctx interrupts the fetch. That is no failure.
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
+			// Only the first of several failures is logged.
 			if !failed {
 				i.deps.Log.Warn().Err(err).Msg("cannot subscribe to document notifications; polling every second")
 			}
@@ -224,6 +229,7 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 		return false
 	}
 	select {
+	// Free the slot again: the claiming goroutine takes it.
 	case i.slots.taken <- struct{}{}:
 		<-i.slots.taken
 		return true
@@ -247,9 +253,11 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
+			// The attempt now owns the slot.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
+		// Return the slots for which no document was claimed.
 		for range free - len(claimed) {
 			<-i.slots.taken
 		}
@@ -286,6 +294,7 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 
 // begin starts an attempt at a document. The caller has already taken a slot in the lane in.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
+	// The turn is counted before the goroutine starts, so that the next claim already considers it.
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
 		left := i.execute(ctx, w)
@@ -355,6 +364,8 @@ func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	if closedWithin(cmp.Or(i.cfg.Drain, drainTime), done) {
 		return
 	}
+
+	// The cancelled attempts requeue their documents, so another worker can continue immediately.
 	i.held.cancelAll(errDraining)
 	if !closedWithin(releaseTime, done) {
 		i.deps.Log.Warn().Int("documents", i.held.count()).

@@ -9,20 +9,29 @@ import (
 
 // Values of the label "end": the outcomes of attempts.
 const (
-	endReady     = "ready"
-	endFailed    = "failed"
+	// all passages were written
+	endReady = "ready"
+	// the failure is permanent, or the attempts are exhausted
+	endFailed = "failed"
+	// another attempt will follow
 	endPostponed = "postponed"
-	endReleased  = "released"
-	endLost      = "lost"
+	// the worker stopped, or the document left its slot
+	endReleased = "released"
+	// another worker has the document, or the outcome could not be stored
+	endLost = "lost"
 )
 
 // metrics contains a worker's metrics for documents.
 type metrics struct {
-	ended  *prometheus.CounterVec
+	// attempts by outcome
+	ended *prometheus.CounterVec
+	// failures by error code
 	failed *prometheus.CounterVec
+	// pages and passages of the documents that became ready
 	pages  prometheus.Counter
 	chunks prometheus.Counter
-	total  prometheus.Histogram
+	// time from the claim to readiness
+	total prometheus.Histogram
 }
 
 // newMetrics registers the metrics. inHand returns the current number of documents in progress.

@@ -36,12 +36,15 @@ const (
 // Debts are local to this worker. Other workers divide their slots in the same way, so an
 // organization that floods several workers has a debt at each.
 type shares struct {
+	// number of ordinary slots
 	slots int
 	short int // number of slots in the short lane
-	now   func() time.Time
+	// clock, which tests replace
+	now func() time.Time
 
-	mu     sync.Mutex
-	taken  int // slots in use
+	mu    sync.Mutex
+	taken int // slots in use
+	// by organization; an organization without debt and documents has no entry
 	shares map[string]*share
 }
 
@@ -87,10 +90,15 @@ func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool
 	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
+		// The organization has all slots that it may have, or it may not use the last slot.
 		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
 			excluded = append(excluded, org)
+		// Remove the entry, so that the map does not grow with each organization that ever sent a
+		// document.
 		case s.idle(o):
 			delete(s.shares, org)
+		// A claim may give all its documents to one organization, so the smallest room limits the
+		// claim.
 		default:
 			maximum = min(maximum, room)
 		}
@@ -104,6 +112,7 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for org, o := range s.shares {
+		// With a single slot the organization may use it, because there is none to reserve.
 		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > shortDebt {
 			excluded = append(excluded, org)
 		}
@@ -140,6 +149,7 @@ func (s *shares) owed(o *share) time.Duration {
 
 // unpaid returns an organization's current debt for its finished documents.
 func (s *shares) unpaid(o *share) time.Duration {
+	// The debt decreases linearly from its last value. It is computed only when it is needed.
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
@@ -163,6 +173,8 @@ func (s *shares) take(org string, short bool) *turn {
 		o.short = append(o.short, t)
 		return t
 	}
+
+	// Only ordinary slots count: the short lane has no last slot to reserve.
 	s.taken++
 	o.held = append(o.held, t)
 	return t
@@ -191,6 +203,7 @@ func (s *shares) release(t *turn, left bool) {
 	// The document's processor time moves from the running turn to the debt, which begins to
 	// decrease now.
 	debt := s.unpaid(o) + t.cpu
+	// The work so far is lost, and this organization must bear it and not the others.
 	if left {
 		debt += leftDebt
 	}

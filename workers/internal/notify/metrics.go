@@ -12,19 +12,25 @@ import (
 
 // Values of the label "end": the outcomes of attempts.
 const (
+	// the endpoint responded with 2xx
 	endDelivered = "delivered"
 	endPostponed = "postponed" // another attempt will follow
-	endFailed    = "failed"
-	endDropped   = "dropped" // the object that the notification is about no longer exists
+	// the last attempt failed
+	endFailed  = "failed"
+	endDropped = "dropped" // the object that the notification is about no longer exists
 )
 
 // metrics contains a worker's metrics for notifications.
 type metrics struct {
+	// attempts by outcome
 	attempts *prometheus.CounterVec
-	seconds  prometheus.Histogram
+	// duration of attempts, including the response
+	seconds prometheus.Histogram
+	// endpoints that were disabled
 	disabled prometheus.Counter
 }
 
+// newMetrics registers the metrics. inHand returns the current number of notifications in flight.
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -37,9 +37,16 @@ var delays = []time.Duration{
 
 // Store stores notifications.
 type Store interface {
+	// ClaimNotifications leases at most limit notifications that are due, and respects
+	// maxPerEndpoint.
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
+	// Render reads the current state of the notification's object, and returns a not_found error if
+	// the object no longer exists.
 	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
+	// SettleNotification writes nothing if another worker has claimed the notification. disabled
+	// reports that this attempt has disabled the endpoint.
 	SettleNotification(ctx context.Context, held notificationdb.LeasedNotification, a notificationdb.Attempt) (disabled bool, err error)
+	// DropNotification deletes a notification that is still leased to this worker.
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
@@ -62,7 +69,9 @@ type Notifier struct {
 	metrics *metrics
 	log     zerolog.Logger
 
-	held      atomic.Int64
+	// notifications in flight
+	held atomic.Int64
+	// one entry for each result that is being written
 	recorders chan struct{}
 	wake      chan struct{} // an attempt has finished
 	failing   bool          // the last claim failed
@@ -97,9 +106,12 @@ func (n *Notifier) Run(ctx context.Context) error {
 		case <-n.wake:
 		}
 
+		// A finished attempt wakes the loop, so a busy worker does not wait for the next poll.
 		for _, c := range n.claim(ctx) {
 			n.held.Add(1)
 			sends.Go(func() {
+				// A shutdown does not interrupt an attempt: the endpoint would see a broken
+				// request.
 				n.deliver(context.WithoutCancel(ctx), &c)
 				n.held.Add(-1)
 				n.ready()
@@ -112,6 +124,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 func (n *Notifier) ready() {
 	select {
 	case n.wake <- struct{}{}:
+	// The loop is already notified.
 	default:
 	}
 }
@@ -144,10 +157,12 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 
 	err := n.store.Render(ctx, c)
+	// The object was deleted after the event, so there is nothing to report.
 	if err != nil && apierr.CodeFor(err) == apierr.NotFound {
 		n.drop(ctx, c, &log)
 		return
 	}
+	// The run's content was erased when its retention ended.
 	if apierr.CodeFor(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
 		n.finalize(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true}, &log)
@@ -166,6 +181,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 
 // finalize records the result of an attempt, or that no attempt was made.
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
+	// Wait for a free place among the writers.
 	n.recorders <- struct{}{}
 	disabled, err := n.store.SettleNotification(ctx, c.LeasedNotification, a)
 	<-n.recorders
@@ -218,11 +234,14 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 // scheduleNext sets the time of the next attempt: after an increasing delay, and not before the
 // time that the endpoint requested with Retry-After. Pings are not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
+	// A person triggers a ping to test the endpoint and wants its result now.
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed
 		return a
 	}
 	a.Status = domain.NotificationPending
+
+	// The random part spreads the attempts of many notifications after an outage.
 	delay := delays[max(c.Attempts, 1)-1]
 	a.Next = max(delay*9/10+rand.N(delay/5), min(retryAfter, delays[len(delays)-1])) //nolint:gosec // G404: jitter is not security-relevant
 	return a

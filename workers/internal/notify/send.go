@@ -32,6 +32,7 @@ type answer struct {
 // send sends the request. The organization sees the text of the error, unless the error is
 // sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
+	// The rules for addresses may have changed since the endpoint was created.
 	if err := n.client.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
@@ -56,8 +57,11 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate the secret.") //nolint:revive,staticcheck // shown to people
 	}
 
+	// Redirects are not followed, because the target could be an address that the organization did
+	// not configure.
 	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
 	resp, err := client.Do(req)
+	// A rotated secret stays valid for a while. The other secret may still be decrypted.
 	if err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}

@@ -30,6 +30,8 @@ func Clean(s string) string {
 	if plain(s) {
 		return s
 	}
+
+	// Composed form makes equal texts equal bytes, which the search needs.
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return norm.NFC.String(strings.Map(seen, s))
 }
@@ -91,6 +93,8 @@ func Line(s string, maximum int) string {
 // paragraph returns text as clean lines with single spaces and without empty lines.
 func paragraph(s string) string {
 	s = Clean(s)
+
+	// Most paragraphs have a single line.
 	if !strings.Contains(s, "\n") {
 		return strings.Join(strings.Fields(s), " ")
 	}
@@ -131,6 +135,8 @@ func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
 	}
+
+	// A piece that is less than half full would produce too many pieces.
 	head := s[:maximum]
 	at := -1
 	for _, end := range []string{"\n", ". ", "。", " "} {
@@ -158,6 +164,7 @@ func boundary(s string, maximum int) int {
 		}
 	}
 
+	// A text that consists only of accents has no such boundary, so an accent is separated.
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i

@@ -28,6 +28,7 @@ func detect(in Input) (kind, error) {
 		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
 	}
 
+	// Signatures decide before names: the content cannot be wrong about itself.
 	var is string
 	var err error
 	switch {
@@ -52,20 +53,25 @@ func IsText(content []byte) bool {
 	return !isPDF(content) && !isArchive(content) && !isCompound(content)
 }
 
+// isPDF reports whether a document is a PDF. Some programs write other bytes before the signature.
 func isPDF(content []byte) bool {
 	return bytes.Contains(content[:min(len(content), 1024)], []byte("%PDF-"))
 }
 
+// isArchive reports whether a document is a ZIP archive. The second signature is an empty archive.
 func isArchive(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("PK\x03\x04")) || bytes.HasPrefix(content, []byte("PK\x05\x06"))
 }
 
+// isCompound reports whether a document has Microsoft's compound format, which old Office programs
+// and encrypted documents use.
 func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
 // extensionNote returns a note if a file's extension contradicts its content.
 func extensionNote(name, is string) string {
+	// A text with the extension of another text format is common and no mistake.
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
@@ -73,6 +79,7 @@ func extensionNote(name, is string) string {
 	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
+// isTextType reports whether a supported format is text, so that only its name distinguishes it.
 func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
@@ -82,6 +89,7 @@ func isTextType(mimeType string) bool {
 	}
 }
 
+// extension returns the extension of a file's name in lower case, with its dot.
 func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
 
 // mainParts maps the content types of main parts in Office packages to MIME types.
@@ -109,6 +117,8 @@ func detectArchive(content []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// Office documents list the types of their parts in this file.
 	types, err := optional(a, "[Content_Types].xml")
 	if err != nil {
 		return "", err
@@ -121,6 +131,7 @@ func detectArchive(content []byte) (string, error) {
 		}
 	}
 
+	// EPUB and OpenDocument state their type in a separate part.
 	declared, err := optional(a, "mimetype")
 	if err != nil {
 		return "", err
@@ -134,6 +145,8 @@ func detectArchive(content []byte) (string, error) {
 	case a.Has("Index/Document.iwa"):
 		return iwork, nil
 	}
+
+	// The library would also detect Office formats whose main part is missing.
 	if m := mimetype.Detect(content); typeNames[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
 		return base(m.String()), nil
 	}
@@ -174,6 +187,7 @@ func detectCompound(content []byte) (string, error) {
 	return "application/x-ole-storage", nil
 }
 
+// utf16Name returns an ASCII name in UTF-16, as the format's directory contains it.
 func utf16Name(s string) []byte {
 	b := make([]byte, 0, 2*len(s))
 	for i := range len(s) {
@@ -192,6 +206,7 @@ func detectText(in Input) string {
 		return "application/postscript"
 	}
 
+	// UTF-16 and UTF-32 contain zero bytes, which would otherwise count as binary data.
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
@@ -236,6 +251,7 @@ func isBinaryType(is string, head []byte) bool {
 
 // looksLikeHTML reports whether a text begins like HTML. start is in lower case.
 func looksLikeHTML(start string) bool {
+	// An XML declaration and comments may precede the first element.
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
 	}
@@ -266,6 +282,8 @@ func declaredType(in Input) string {
 	if other := aliases[is]; other != "" {
 		return other
 	}
+
+	// Senders declare many files as text/plain, so that type is no information.
 	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}

@@ -51,11 +51,13 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 		return document.Info{}, err
 	}
 
+	// A detected format without a reader has a message that suggests a conversion.
 	read, ok := formats[kind.mimeType]
 	if !ok {
 		return document.Info{}, unsupported(kind.mimeType)
 	}
 
+	// The declared type is still useful for its charset, which the content often does not state.
 	if _, params, err := mime.ParseMediaType(in.MIMEType); err == nil && in.Charset == "" {
 		in.Charset = params["charset"]
 	}
@@ -69,6 +71,7 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 		return document.Info{}, explain(ctx, err, out)
 	}
 
+	// Readers return titles and languages as the document contains them, so they are cleaned here.
 	info.MIMEType = kind.mimeType
 	info.Title, info.Language = Line(info.Title, maxTitle), languageTag(info.Language)
 	if info.Pages == 0 {
@@ -86,6 +89,7 @@ type panicked struct {
 	stack []byte
 }
 
+// Error returns the panic's value and stack, which only appear in logs.
 func (p *panicked) Error() string { return fmt.Sprintf("reader panicked: %v\n%s", p.value, p.stack) }
 
 // readSafely calls a reader and converts a panic to an error.
@@ -105,6 +109,7 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {
+	// The order matters: an error of the receiver may also have become the reader's error.
 	case out.broken != nil:
 		return out.broken
 	case errors.As(err, &failure):

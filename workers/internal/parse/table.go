@@ -18,6 +18,8 @@ func NamesColumns(cells []string, columns int) bool {
 		if c == "" {
 			continue
 		}
+
+		// A data row often repeats a value or contains a number; column names do neither.
 		if seen[c] || value.MatchString(c) && !year(c) || utf8.RuneCountInString(c) > 80 {
 			return false
 		}

@@ -51,6 +51,7 @@ func (w *Writer) Pages(n int) error {
 	}
 	if w.err == nil && n > 0 {
 		w.pages = n
+		// Sent early, the number lets the worker report progress.
 		w.send(document.Event{Pages: &n})
 	}
 	return w.err
@@ -60,6 +61,7 @@ func (w *Writer) Pages(n int) error {
 func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
+	// A page cannot begin again, because its end was already reported.
 	case n <= w.page:
 		w.err = fmt.Errorf("starting page %d after page %d", n, w.page)
 	case n > w.limits.Pages:
@@ -107,12 +109,14 @@ func (w *Writer) Put(b document.Block) error {
 		return nil
 	}
 
+	// Very long headings are usually text that is only formatted as a heading.
 	if b.Kind != document.Heading {
 		b.Level = 0
 	} else if b.Level = min(max(b.Level, 1), 6); len(b.Text) > maxHeading {
 		b.Kind, b.Level = document.Paragraph, 0
 	}
 
+	// Only the first piece of a divided header row names the columns.
 	for rest := b.Text; rest != "" && w.err == nil; {
 		b.Text, rest = split(rest, MaxBlock)
 		w.block(b)
@@ -146,12 +150,15 @@ func (w *Writer) block(b document.Block) {
 	}
 }
 
+// send passes an event to the receiver. Its error is kept apart, because the document did not cause
+// it.
 func (w *Writer) send(e document.Event) {
 	if err := w.emit(e); err != nil {
 		w.err, w.broken = err, err
 	}
 }
 
+// done reports the current page, if any, as done.
 func (w *Writer) done() {
 	if n := w.page; n > 0 {
 		w.send(document.Event{Done: &n})
@@ -195,6 +202,7 @@ func Cells(cells []string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
+// tooManyPages returns the failure for a document with n or more pages.
 func tooManyPages(n, limit int) error {
 	return &document.Failure{
 		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; the maximum is %d.", n, limit),

@@ -19,7 +19,9 @@ var errNoDocuments = errors.New("the organization has no documents")
 
 // answers contains the results of all sources.
 type answers struct {
-	ranks   ranks
+	// results by source
+	ranks ranks
+	// names of the sources that failed
 	without []string
 	chunks  int64            // number of the organization's chunks
 	counts  map[string]int64 // number of chunks that contain each lexeme
@@ -79,6 +81,7 @@ func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 	slices.Sort(lexemes)
 	chunks, counts, err := a.store.KnowledgeWords(ctx, a.scope.OrganizationID, slices.Compact(lexemes))
+	// The other sources would find nothing, and the vector would cost money.
 	if err == nil && chunks == 0 {
 		cancel(errNoDocuments)
 	}
@@ -109,8 +112,10 @@ func (a *searchRun) byWords(ctx context.Context, source string, search byWords) 
 	switch {
 	case err == nil:
 		a.got.ranks[source] = hits
+	// A search without the text source would seem to succeed but miss most passages.
 	case source == ByText:
 		a.fail(fmt.Errorf("searching by words: %w", err))
+	// Similar words are optional, so the search continues without them.
 	default:
 		a.got.without = append(a.got.without, source)
 	}
@@ -121,6 +126,7 @@ func (a *searchRun) byVector(ctx context.Context) {
 	hits, err := a.nearest(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// The reply names the missing source, so callers can mention it.
 	if err != nil {
 		a.got.without = append(a.got.without, ByVector)
 		return

@@ -12,6 +12,7 @@ const (
 )
 
 var (
+	// errAway is returned without a call.
 	errAway     = errors.New("the embeddings service failed recently")
 	errNoVector = errors.New("the embeddings service returned no vector")
 )
@@ -34,9 +35,12 @@ func (g *breaker) open() bool {
 	if g.failed < maxFailures {
 		return true
 	}
+	// The pause after the latest failure is not over.
 	if g.now().Before(g.until) {
 		return false
 	}
+
+	// This call tests the service. The others wait for the next pause to end.
 	g.until = g.now().Add(pause)
 	return true
 }

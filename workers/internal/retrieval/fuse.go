@@ -29,9 +29,12 @@ type ranks map[string][]knowledgedb.Hit
 
 // fusedHit is a chunk with its fused score.
 type fusedHit struct {
-	chunk      int64
-	score      float64
-	by         []string
+	// id of the chunk
+	chunk int64
+	score float64
+	// names of the sources that found the chunk
+	by []string
+	// cosine similarity to the query; 0 if the vector search did not find the chunk
 	similarity float64
 }
 
@@ -63,6 +66,8 @@ func fuse(found ranks) []fusedHit {
 			}
 		}
 	}
+
+	// Equal scores are ordered by id, so that repeated searches return the same order.
 	slices.SortFunc(list, func(a, b fusedHit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.chunk, b.chunk))
 	})

@@ -91,6 +91,7 @@ func New(s Store, e Embedder) *Searcher {
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
+	// An invalid id can belong to no document. It is removed because the database would reject it.
 	ids, somewhere := documentIDs(q.DocumentIDs)
 	if len(words) == 0 || !somewhere {
 		return Result{}, nil
@@ -182,6 +183,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		return nil, nil
 	}
 
+	// Usually all chunks still exist, so a single query reads all of them.
 	texts, err := s.store.Passages(ctx, org, ids)
 	if err != nil {
 		return nil, err

@@ -46,16 +46,19 @@ type support struct {
 	words []weightedWord
 	all   float64 // total weight of the words
 	least float64 // minimum weight of the rarest word that a passage contains
-	few   bool
+	// whether the query has at most maxFewWords words
+	few bool
 }
 
 // weightedWord is a word of the query with its weight.
 type weightedWord struct {
 	knowledgedb.QueryWord
 
-	weight  float64
+	weight float64
+	// whether no chunk contains the word
 	unknown bool
-	name    bool
+	// whether the word is probably a name
+	name bool
 }
 
 // support computes the weights of a query's words. Rare words have more weight.
@@ -104,6 +107,7 @@ func (s support) keep(found []candidate) []candidate {
 // in reports whether a passage contains enough of the query's words, either literally or in a form
 // inflected according to the passage's language.
 func (s support) in(c candidate, known languages) bool {
+	// Headings and the document's name describe a passage, so their words count.
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
 	terms := map[string]bool{}
 	if s.by(c, add(terms, "", text)) {
@@ -132,6 +136,7 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
 	for _, w := range s.words {
 		switch {
+		// The passage contains the word itself.
 		case w.in(terms):
 			sum += w.weight
 			telling = telling || w.weight >= s.least
@@ -167,6 +172,7 @@ func (l languages) of(p domain.Passage) string {
 		one = &documentLanguage{}
 		l[p.DocumentID] = one
 	}
+	// A document may begin with a table, so a second passage is tried.
 	if one.language == "" && one.tries < 2 {
 		one.tries++
 		one.language = analysis.Detect(p.Text)
@@ -209,5 +215,7 @@ func common(a, b map[string]bool) float64 {
 			both++
 		}
 	}
+
+	// This is the Jaccard index, as in PostgreSQL's function similarity.
 	return float64(both) / float64(len(a)+len(b)-both)
 }

@@ -34,6 +34,8 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, 
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
 
+	// The reservation of memory lasts until the attempt ends, because the loop refers to the input
+	// and the history.
 	turns, room, err := r.load(ctx, a)
 	if err != nil {
 		return agentloop.Output{}, err
@@ -72,6 +74,8 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
 
+	// The first attempt asks the MCP servers for their tools, and later attempts use the same set.
+	// So a retry finds the tools that the journaled calls name.
 	run := toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
 		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
@@ -81,6 +85,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, asRetry(err)
 	}
 
+	// A run that fails later reports these, too, so they are set before anything else can fail.
 	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
 	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
 	if err != nil {
@@ -214,6 +219,9 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	if err != nil {
 		return fmt.Errorf("encoding step: %w", err)
 	}
+
+	// The journal rejects a step of an attempt that has lost its run. The loop then stops, because
+	// another attempt may be repeating the step.
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
 	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write is cheaper than repeating the step
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))

@@ -21,10 +21,16 @@ const (
 	holdPrefix   = "hold"                // prefix of hold ids
 )
 
-// Budgets is the store of an organization's budgets and the holds on them.
+// Budgets is the store of an organization's budgets and the holds on them. A hold reserves the
+// maximum amounts of a call while the call runs.
 type Budgets interface {
+	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
+	// Reserve places a hold and returns the number of budgets that it counts against. If a budget
+	// has no room, lacking names it and nothing is held.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
+	// Settle replaces a hold by the amounts that the call has used. It may be called without a
+	// hold, and again after an error.
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
@@ -73,6 +79,8 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
+	// A budget without room is an answer and not a failure of the store. It is retryable only if
+	// other calls' holds take up the room.
 	switch {
 	case err != nil:
 		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error
@@ -81,6 +89,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		e := budgetdb.UsedUp(lacking.Budget)
 		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
 	case budgets == 0:
+		// No budget counts this run, so there is no hold to settle.
 		r.hold.ID = ""
 	}
 	return r, nil, nil
@@ -138,6 +147,7 @@ type budgetedModel struct {
 // Stream reserves the maximum usage of the call, makes the call, and settles its actual usage. If
 // little of a budget is left, Stream lowers the token limit of the answer.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+	// The hold is settled after every outcome of the call. A failed call may have used tokens, too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err

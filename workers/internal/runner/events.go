@@ -64,6 +64,8 @@ func (t *eventWriter) begin(startedAt domain.Time) {
 	if t.held.Fence != domain.StartedID.Fence {
 		return // restarted publishes the event later, once the number of recorded steps is known
 	}
+
+	// The numbers of all later events count the start event, although it is not saved.
 	t.next, t.first = 2, 2
 	started := domain.StartedEvent(startedAt)
 	t.publish(t.held.RunID, domain.EventChunk{
@@ -119,6 +121,9 @@ func (t *eventWriter) piece(text string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
+	// If older text waits already, the end of the window publishes both together. A long text is
+	// published now, to bound the size of an event.
 	waits := len(t.text) > 0
 	t.text = append(t.text, text...)
 	if len(t.text) >= maxPiece || !waits && t.pace.admit(t) {
@@ -197,6 +202,7 @@ func (t *eventWriter) checkpoint() {
 	t.writing = done
 	t.mu.Unlock()
 
+	// The context is not the attempt's: a checkpoint that was begun is completed.
 	held, err := t.save(context.Background(), executiondb.Checkpoint{Held: t.held, Chunk: chunk})
 
 	t.mu.Lock()
@@ -259,6 +265,9 @@ func (t *eventWriter) closeAndWait(ctx context.Context) {
 func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
+	// alone means that the delta is the only unsaved event after the start event, and that no
+	// checkpoint has saved anything.
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return executiondb.Chunk{}, t.next
@@ -284,6 +293,8 @@ func (t *eventWriter) forget() {
 // newEventWriter creates an attempt's event writer.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
+
+	// The phase distributes the checkpoints of a worker's runs over time.
 	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
@@ -322,6 +333,7 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]er
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
 
+	// Each run has at most one checkpoint in the batch, so results are found by the run's id.
 	chunks := make([]executiondb.Checkpoint, len(checkpoints))
 	for i, c := range checkpoints {
 		chunks[i] = c.Checkpoint

@@ -89,10 +89,12 @@ func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, ask
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
+		// While the claim hangs, the worker stops fetching jobs that it could not claim either.
 		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
 		slow.Stop()
 
+		// A locked run is usually free again within milliseconds. A failing database takes longer.
 		pause := time.Second
 		switch {
 		case err != nil:
@@ -170,6 +172,7 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 		return
 	}
 
+	// The note is only information for people, so it may not delay the run for long.
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
@@ -193,6 +196,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 		}
 	}
 
+	// The log contains the whole error, and callers see only the public one.
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
@@ -264,6 +268,7 @@ func jitter(d time.Duration) time.Duration {
 // retries while the database is unreachable; otherwise the run would not start again until its
 // lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
+	// The freed slot is passed on in any case, because the requeued run waits for a new slot.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {
@@ -288,6 +293,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
+	// An answer that cannot be encoded would fail in every attempt, so the run finishes without it.
 	ending, err := a.outcome(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
@@ -307,9 +313,11 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		case err != nil:
 			e.alone = !pg.IsLocked(err) // a batch that failed may have been too large, so retry its results separately
 			return err
+		// Retrying cannot help: PostgreSQL would reject the same bytes again.
 		case saved.err != nil:
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
 			r.finishEmpty(ctx, a)
+		// saveAll has already published the result to the waiting caller.
 		case saved.ok:
 			failpoint.Here(failpoint.DoneAfter)
 			r.changed(a)
@@ -338,6 +346,9 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	if out.Turns > 0 || a.claim.Attempts == 1 {
 		return
 	}
+
+	// An attempt that fails before its first turn, for example because a tool server is missing,
+	// would otherwise report no usage at all.
 	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")
@@ -416,6 +427,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 		endings[i] = e.Outcome
 	}
 
+	// If Finish fails, none of the results is saved, and each attempt tries again.
 	finished, err := r.runs.Finish(ctx, endings)
 	if err != nil {
 		return nil, err
@@ -452,6 +464,7 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 
 // outcome returns the finished run, and the rows that must be saved with it.
 func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
+	// Only a completed run has an answer, but every run shows its usage and its tool calls.
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources

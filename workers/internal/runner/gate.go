@@ -9,26 +9,31 @@ import (
 // message is acknowledged, so a worker that cannot claim its run would only delay it: the sweeper
 // publishes the job again, and the same worker may receive it again.
 type gate struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+	// wait receives from opened, so closing the channel wakes all goroutines that wait.
 	opened chan struct{} // closed while the gate is open
 	open   bool
 	// doubted gets a value when the gate closes. It has capacity 1.
 	doubted chan struct{}
 }
 
+// newGate returns an open gate.
 func newGate() *gate {
 	g := &gate{opened: make(chan struct{}), open: true, doubted: make(chan struct{}, 1)}
 	close(g.opened)
 	return g
 }
 
-// close closes the gate, because a statement has failed or has taken too long.
+// close closes the gate, because a statement has failed or has taken too long. Calls on a closed
+// gate do nothing.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open {
 		return
 	}
+
+	// The goroutine that announces slots receives doubted and then tests the database.
 	g.open, g.opened = false, make(chan struct{})
 	select {
 	case g.doubted <- struct{}{}:

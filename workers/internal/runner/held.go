@@ -82,6 +82,7 @@ func (h *heldRuns) cancelAll(cause error) {
 	}
 }
 
+// all returns the runs that are held at this moment, in any order.
 func (h *heldRuns) all() []*heldRun {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,6 +119,7 @@ func (h *heldRuns) due() (due []*heldRun) {
 	return due
 }
 
+// count returns the number of attempts in progress, for a metric and at shutdown.
 func (h *heldRuns) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,6 +188,9 @@ func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) 
 		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed, retrying")
 		return nil
 	}
+
+	// Locked and lost runs count as beaten as well: the former are retried separately, and the
+	// latter end.
 	r.held.beaten(runs, asked)
 
 	for _, run := range runs {
@@ -217,6 +222,7 @@ func (r *Runner) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			// A locked run that is due anyway gets one heartbeat, not two.
 			due := r.held.due()
 			locked = slices.DeleteFunc(locked, func(run *heldRun) bool { return !r.held.has(run) || slices.Contains(due, run) })
 			locked = r.beat(ctx, append(due, locked...))

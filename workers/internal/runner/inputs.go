@@ -51,6 +51,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.grant()
 	in.mu.Unlock()
 
+	// A run that leaves the queue without memory was cancelled, timed out, or its worker stops.
 	select {
 	case <-turn.granted:
 		return turn, nil
@@ -92,6 +93,8 @@ func (in *inputs) leave(turn *inputTurn) {
 
 // grant admits the waiting runs that fit. The caller holds the lock.
 func (in *inputs) grant() {
+	// full says that an earlier run of an organization without input waits for memory. crowded says
+	// the same about any earlier run that its own share would admit.
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
@@ -107,6 +110,8 @@ func (in *inputs) grant() {
 		in.add(turn.org, turn.bytes)
 		close(turn.granted)
 	}
+
+	// The slice is reused, so the pointers to admitted runs are removed from its end.
 	clear(in.waiting[len(kept):])
 	in.waiting = kept
 }
@@ -122,6 +127,7 @@ func (in *inputs) add(org string, bytes int) {
 // turns of its session. If these parts are large, load first waits until memory for both is
 // available. The caller releases room with leave; room is nil if no memory was reserved.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
+	// The first run of a session has no history.
 	c, large := a.claim, 0
 	if c.Seq > 1 {
 		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory); err != nil {

@@ -10,6 +10,7 @@ import (
 
 // metrics are the Prometheus metrics of a worker's runs.
 type metrics struct {
+	// See the help texts in newMetrics.
 	ended            *prometheus.CounterVec
 	failed           *prometheus.CounterVec
 	parked           *prometheus.CounterVec

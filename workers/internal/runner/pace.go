@@ -20,13 +20,15 @@ type pace struct {
 }
 
 // admit reports whether a piece of the writer's run may be published now. If not, admit arranges
-// that the writer is flushed at the end of the window.
+// that the writer is flushed at the end of the window. The caller holds the writer's lock and must
+// not call admit again before the flush.
 func (p *pace) admit(w *eventWriter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	now := time.Now()
 	if len(p.waiting) == 0 {
+		// No window is open, so this piece is published and opens one.
 		if !now.Before(p.until) {
 			p.until = now.Add(paceWindow)
 			return true
@@ -50,6 +52,9 @@ func (p *pace) arm(wait time.Duration) {
 func (p *pace) flush() {
 	p.mu.Lock()
 	waiting := p.waiting
+
+	// The writers are flushed without the lock of pace, because a writer calls admit while it holds
+	// its own lock.
 	p.waiting, p.until = nil, time.Now().Add(paceWindow)
 	p.mu.Unlock()
 	for _, w := range waiting {

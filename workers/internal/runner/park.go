@@ -20,6 +20,8 @@ var actionLimit = &domain.RunError{
 // park ends the attempt at a run that waits for a person's decision or its client's results. The run keeps its position in
 // the session but no longer occupies this worker.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
+	// The unsaved events are saved together with the action, so no checkpoint may be written at the
+	// same time.
 	a.events.closeAndWait(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
@@ -34,6 +36,8 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		return
 	}
 
+	// If ctx ends before the write succeeds, result is zero and the run stays with its lease. The
+	// sweeper requeues it.
 	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
 		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
@@ -70,6 +74,9 @@ func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
+	// The lines are copied, because after a failed write the attempt may still finish with its own
+	// events.
 	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }
@@ -80,6 +87,8 @@ func (t *eventWriter) publishLast(written executiondb.Chunk) {
 	if err != nil || len(events) == 0 {
 		return // subscribers read it from the database
 	}
+
+	// Subscribers have received the other events of the chunk already.
 	last := events[len(events)-1]
 	t.publish(t.held.RunID, domain.EventChunk{
 		Fence: last.ID.Fence, First: last.ID.N, Lines: domain.AppendEventLine(nil, last.Type, last.Data),

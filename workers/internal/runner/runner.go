@@ -27,9 +27,10 @@ import (
 )
 
 const (
-	fetchWait   = time.Second // maximum time of one fetch of job messages; a shutdown waits for it
-	maxFetch    = 128
-	maxBatch    = 256
+	fetchWait = time.Second // maximum time of one fetch of job messages; a shutdown waits for it
+	maxFetch  = 128
+	maxBatch  = 256
+	// drainTime and requeueTime add up to less than Kubernetes' default grace period of 30 s.
 	drainTime   = 20 * time.Second // time to finish running attempts at shutdown, before they are requeued
 	requeueTime = 4 * time.Second  // for requeuing the remaining ones
 
@@ -319,6 +320,8 @@ func (r *Runner) drain(attempts *sync.WaitGroup) {
 	if within(drainTime, done) {
 		return
 	}
+
+	// Another worker continues these runs from their last recorded step.
 	r.held.cancelAll(errDraining)
 	if !within(requeueTime, done) {
 		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
@@ -353,6 +356,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 
 		err := jobs.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
 			if ctx.Err() != nil { // expected: the worker stopped during the fetch
+				// The message goes back to the stream, and another worker receives it.
 				d.Release()
 				return
 			}
@@ -372,6 +376,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			<-slots
 		}
 
+		// The sweeper publishes the jobs again if their messages are lost, so a failed fetch loses
+		// nothing.
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs, retrying")
 			_ = lifecycle.Sleep(ctx, time.Second)

@@ -15,7 +15,8 @@ import (
 // freeSlots counts the dispatch slots that finished runs have released and that no queued run has
 // taken yet.
 type freeSlots struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	// nil if no slot has been freed since the last take.
 	freed queuedb.FreedSlots
 	// wake has capacity 1: a pending signal covers all slots added before it is received.
 	wake chan struct{}
@@ -76,6 +77,7 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 // until work ends, and then removes them. No runs are dispatched for a worker before its first
 // announcement.
 func (r *Runner) announce(ctx, work context.Context) {
+	// The id is new in each process, so a restarted worker does not inherit old slots.
 	worker := id.New("worker")
 	write := func(n int) time.Duration {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTime)
@@ -89,6 +91,8 @@ func (r *Runner) announce(ctx, work context.Context) {
 		return heartbeatEvery
 	}
 
+	// The announcement is repeated long before it expires, and sooner while the database's state is
+	// unknown.
 	for ctx.Err() == nil {
 		next := time.NewTimer(write(r.cfg.Concurrency))
 		select {

@@ -23,6 +23,8 @@ func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 			return ""
 		case <-tick.C:
 		}
+
+		// A measurement fails, for example, while the sandbox is being created or removed.
 		usage, err := box.Usage()
 		if err != nil {
 			continue

@@ -23,6 +23,7 @@ const (
 	maxAnswer    = 900 << 10 // bytes; a larger reply does not fit into a message
 )
 
+// errPanic replaces a panic of the Searcher.
 var errPanic = errors.New("the search panicked")
 
 // Bus delivers search requests.
@@ -59,8 +60,9 @@ type Deps struct {
 
 // Server executes searches. Create it with New and start it with Run.
 type Server struct {
-	cfg     Config
-	deps    Deps
+	cfg  Config
+	deps Deps
+	// duration of searches by outcome
 	seconds *prometheus.HistogramVec
 	log     zerolog.Logger
 }
@@ -74,6 +76,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := deps.Metrics.Register(s.seconds); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
+
+	// Create the series, so that it begins at 0.
 	s.seconds.WithLabelValues("completed")
 	return s, nil
 }
@@ -155,6 +159,8 @@ func encode(reply contract.SearchReply) []byte {
 		case len(raw) <= maxAnswer || len(reply.Found) == 0:
 			return raw
 		}
+
+		// The best passages come first, so the dropped ones matter least.
 		reply.Found = reply.Found[:len(reply.Found)/2]
 	}
 }

@@ -116,6 +116,7 @@ var (
 // CheckUtterance returns an error if an utterance is invalid, whatever the backend.
 func CheckUtterance(u Utterance) error {
 	switch {
+	// A sample has two bytes.
 	case len(u.PCM)%2 != 0:
 		return &Error{Code: CodeTranscription, Message: "The audio ends in the middle of a sample."}
 	case len(u.PCM) > MaxUtterance:
@@ -138,6 +139,8 @@ func CleanLine(line Line) (Line, error) {
 	if math.IsNaN(line.Speed) || line.Speed < MinSpeed || line.Speed > MaxSpeed {
 		return line, &Error{Code: CodeSpeech, Message: fmt.Sprintf("The speed must be from %g to %g.", MinSpeed, MaxSpeed)}
 	}
+
+	// Some backends fail for a text of punctuation only.
 	if !strings.ContainsFunc(line.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }) {
 		line.Text = ""
 	}
@@ -148,6 +151,7 @@ func CleanLine(line Line) (Line, error) {
 func CleanText(text string) string {
 	shown := strings.Map(func(r rune) rune {
 		switch {
+		// Format and private characters are not spoken.
 		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
 			return -1
 		case unicode.IsControl(r):

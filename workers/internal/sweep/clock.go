@@ -15,10 +15,11 @@ const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
 type clock struct {
+	// The database's clock, and the start time of the server that was asked.
 	seen  executiondb.Clock
-	at    time.Time // time on this process's monotonic clock, just before seen was read
-	took  time.Duration
-	grace time.Time // until then, no lease counts as expired
+	at    time.Time     // time on this process's monotonic clock, just before seen was read
+	took  time.Duration // how long the reading took, which bounds its error
+	grace time.Time     // until then, no lease counts as expired
 }
 
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
@@ -27,12 +28,15 @@ type clock struct {
 // first check this time is shorter, because the sweeper may have restarted together with the
 // server.
 func (s *Sweeper) checkClock(ctx context.Context) error {
+	// The local clock is monotonic. So a difference between the progress of the two clocks shows
+	// that the database's clock was set.
 	before := time.Now()
 	now, err := s.store.Executions.Clock(ctx)
 	if err != nil {
 		return err
 	}
 
+	// On the first check, old is zero, and the step means nothing.
 	old := s.clock
 	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
 	first := old.at.IsZero()

@@ -31,11 +31,12 @@ const (
 // metrics are the Prometheus metrics of a sweeper and of the service's queues. All sweepers report
 // the same queues.
 type metrics struct {
+	// By kind, which is one of the constants above.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec
-	queues  *prometheus.GaugeVec
-	oldest  *prometheus.GaugeVec
-	pending *prometheus.GaugeVec
+	failed  *prometheus.CounterVec // by task: the name passed to repeat
+	queues  *prometheus.GaugeVec   // unfinished runs by lane and state
+	oldest  *prometheus.GaugeVec   // age in seconds of the oldest run, by lane and state
+	pending *prometheus.GaugeVec   // undelivered job messages by lane
 }
 
 // newMetrics creates the metrics without registering them; see Register.
@@ -57,6 +58,8 @@ func newMetrics() *metrics {
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
 	}
 
+	// Counters exist from the start with the value 0. Otherwise the first increase would be
+	// invisible to rate functions, which need an earlier value.
 	for _, action := range []string{
 		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionStream,
 	} {
@@ -87,6 +90,7 @@ func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action
 
 // measure updates the gauges of the queues in the database and in the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
+	// The two sources fail independently. If one fails, the gauges of the other are still updated.
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)

@@ -27,13 +27,17 @@ import (
 )
 
 const (
-	every         = time.Second
-	expireEvery   = 10 * time.Second
+	// every is the interval of sweep, and expireEvery that of expire.
+	every       = time.Second
+	expireEvery = 10 * time.Second
+	// Rate limit counters that were not used for this time are deleted.
 	limitsIdle    = 5 * time.Minute
 	maxRound      = 20_000 // maximum number of rows of each kind that are handled in one round, which takes less than a second
 	maxBatch      = 500    // rows pruned in one transaction
 	maxRedispatch = 5000   // job messages published again in one sweep
-	forgotFor     = 2 * time.Second
+	// See recreateForgotten.
+	forgotFor = 2 * time.Second
+	// The interval of the check that the job stream stores messages.
 	checkEvery    = 2 * time.Second
 	unwritableFor = 10 * time.Second // time after which a stream that stores no messages is created again
 )
@@ -77,6 +81,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // repeat calls do at intervals until ctx ends. It logs only the first of several consecutive
 // failures, and later that they have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
+	// A round that takes longer than the interval delays the next round; rounds never overlap.
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	failed := false
@@ -132,6 +137,9 @@ func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
 // have lost too many workers. dispatchWaiting then refills their slots.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
+
+	// Each query ends runs in batches and returns the ended runs even with an error. These are
+	// published in any case, because callers wait for them.
 	runs := s.store.Executions
 	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
 		ended, err := end(ctx, maxRound)
@@ -157,6 +165,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 		return nil
 	}
 
+	// Requeued runs have no slot. dispatchWaiting, which follows in this round, gives them one.
 	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
 	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
@@ -201,6 +210,7 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 // skips a run if its message is still undelivered in the stream. If the stream was lost,
 // notifyAgain creates it again and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
+	// EnsureStream creates a missing stream, for example after the loss of all NATS servers' disks.
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
@@ -234,6 +244,8 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		s.forgotSince = time.Time{}
 		return nil
 	}
+
+	// The first observation starts the clock. A later round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}
@@ -306,6 +318,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 		lanes[lane] = state{oldest, found}
 	}
 
+	// JetStream delivers the messages of a lane in order. If an older message is still undelivered,
+	// the run's own message may follow it.
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
@@ -339,6 +353,8 @@ func (s *Sweeper) expire(ctx context.Context) error {
 		}
 	}
 
+	// One call of each is enough: PruneLogins has no maximum, and the next round deletes the
+	// remaining counters.
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)

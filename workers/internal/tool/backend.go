@@ -26,7 +26,9 @@ type Lister interface {
 
 // Listing contains the tools of all servers that responded, and the servers that did not.
 type Listing struct {
-	Specs  []Spec
+	// The specs are in the order of the agent's servers.
+	Specs []Spec
+	// Each entry has a reason that may be shown to the caller.
 	Absent []contract.AbsentServer
 }
 

@@ -39,6 +39,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
 	}
+	// The output is stored in a JSON column, which rejects invalid UTF-8.
 	if !utf8.Valid(output) {
 		output = bytes.ToValidUTF8(output, []byte("\uFFFD"))
 	}
@@ -79,6 +80,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages
 	for _, s := range sources {
+		// Backends return the best sources first, so the last ones are dropped.
 		if len(kept) == maxSources || room <= 0 {
 			break
 		}

@@ -118,6 +118,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 // Specs returns the tools' descriptions, ordered by name. The slice is shared and must not be
 // modified.
 func (r *Registry) Specs() []Spec {
+	// A nil registry belongs to an agent without tools.
 	if r == nil {
 		return nil
 	}

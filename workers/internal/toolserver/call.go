@@ -44,6 +44,7 @@ const (
 	sentPerhaps             // the call may have been sent: the ledger records a sending, and the backend continued
 )
 
+// errPanic replaces a panic of a backend. Its text never reaches a model.
 var errPanic = errors.New("the backend panicked")
 
 // handle executes a call and returns the encoded reply. It returns false if the capability does not
@@ -102,12 +103,14 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 		c.log.Warn().Err(err).Msg("cannot execute a tool call")
 		return failure("The tool is not available at the moment.", true)
 	}
+	// The caller checks this too, but a tool worker does not rely on its callers.
 	if !enabled(c.backend.Kind(), cfg.Tools) {
 		return failure("The agent does not have this tool.", false)
 	}
 	if c.request.Operation == contract.OperationList {
 		return c.list(ctx, c.toolRequest(cfg))
 	}
+	// A caller with an error could omit the ledger, so the tool worker checks this independently.
 	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
 		c.log.Error().Str("name", c.request.Name).Msg("tool call rejected: it has a side effect, and is not in the effect ledger")
 		return failure("The call has a side effect and was not recorded, so it was not made.", false)
@@ -177,6 +180,7 @@ func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 
 // list returns the tools of a backend that lists them.
 func (c *call) list(ctx context.Context, request tool.Request) contract.ToolReply {
+	// Only mcp has tools that other servers define.
 	lister, ok := c.backend.(tool.Lister)
 	if !ok {
 		return failure("This kind of tool cannot be listed.", false)

@@ -25,6 +25,7 @@ type documents struct {
 // Give records that the run receives text of the documents. It returns the ids of those that still
 // exist.
 func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
+	// Without documents there is nothing to record.
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -35,6 +36,7 @@ func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	case !kept:
 		return nil, tool.ErrStale
 	}
+	// The database returns the ids in any order, so filter the caller's list.
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(given, id) }), nil
 }
 
@@ -44,6 +46,7 @@ func (d documents) Find(ctx context.Context, ids []string) ([]domain.Document, e
 	for _, id := range ids {
 		doc, err := d.call.server.deps.Documents.DocumentByID(ctx, d.call.capability.OrganizationID, id)
 		switch {
+		// An unknown id is treated like a document that the agent may not read.
 		case apierr.CodeFor(err) == apierr.NotFound:
 		case err != nil:
 			return nil, fmt.Errorf("finding document: %w", err)
@@ -57,10 +60,12 @@ func (d documents) Find(ctx context.Context, ids []string) ([]domain.Document, e
 // allows reports whether the agent may read a document.
 func (d documents) allows(doc domain.Document) bool {
 	k := d.knowledge
+	// An empty list of ids in the configuration permits all documents.
 	if k == nil || !k.Enabled || len(k.DocumentIDs) > 0 && !slices.Contains(k.DocumentIDs, doc.ID) {
 		return false
 	}
 	for key, value := range k.Metadata {
+		// A document must have every configured pair. Further metadata is ignored.
 		if has, ok := doc.Metadata[key]; !ok || has != value {
 			return false
 		}
@@ -116,6 +121,7 @@ func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, er
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
+	// The sandbox's limits were computed from the recorded size, so another size must not pass.
 	case err == nil && int64(len(raw)) != doc.Bytes:
 		return nil, errOtherDocument
 	}

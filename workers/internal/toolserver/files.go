@@ -34,6 +34,7 @@ func (f files) Session(ctx context.Context) ([]domain.File, error) {
 func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	contents := make([][]byte, 0, len(list))
 	for len(contents) < len(list) {
+		// Each batch continues after the files that were read so far.
 		next := list[len(contents):]
 		some, err := f.readSome(ctx, next[:batchSize(next)])
 		if err != nil {
@@ -56,6 +57,7 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 func batchSize(list []domain.File) int {
 	room := int64(blobdb.SmallFile)
 	for n, file := range list {
+		// A file that alone exceeds the batch is still returned, so that Read makes progress.
 		if room -= file.Bytes; room < 0 {
 			return max(n, 1)
 		}
@@ -66,6 +68,7 @@ func batchSize(list []domain.File) int {
 // readSome reads a batch of small files, or one large file.
 func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, error) {
 	org := f.call.capability.OrganizationID
+	// The contents of small files are in the database, so a single query returns several of them.
 	if list[0].Bytes <= blobdb.SmallFile {
 		ids := make([]string, len(list))
 		for n := range list {

@@ -11,7 +11,9 @@ import (
 
 // metrics are the Prometheus metrics of a worker's tool calls.
 type metrics struct {
-	calls   *prometheus.CounterVec
+	// calls by kind and outcome
+	calls *prometheus.CounterVec
+	// duration of calls by kind, with the time in the queue excluded
 	seconds *prometheus.HistogramVec
 	running *prometheus.GaugeVec
 	waiting *prometheus.GaugeVec
@@ -65,8 +67,10 @@ func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:
 		return "completed"
+	// The side effect may have happened; a person or the ledger's recovery resolves it.
 	case f.Unknown:
 		return "unknown"
+	// Another worker has taken over the run. This is normal after a worker was slow.
 	case f.Stale:
 		return "stale"
 	default:

@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	maxAnswer   = 512 << 10
-	maxMessage  = 1_000
-	recordTime  = 10 * time.Second // time limit for recording an outcome; a call's deadline does not apply
+	// bytes of an encoded reply, well below the bus's limit on a message
+	maxAnswer = 512 << 10
+	// bytes of a failure's message
+	maxMessage = 1_000
+	recordTime = 10 * time.Second // time limit for recording an outcome; a call's deadline does not apply
+	// pause between two attempts to write to the ledger
 	recordRetry = 200 * time.Millisecond
 )
 
@@ -26,6 +29,7 @@ func failure(message string, retryable bool) contract.ToolReply {
 		message = "The tool failed."
 	}
 	if len(message) > maxMessage {
+		// The cut may divide a character, whose remaining bytes are dropped.
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
@@ -45,6 +49,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 	switch {
 	case !known:
 		return reply
+	// The order matters: a reply without a recorded outcome could be repeated after a crash.
 	case sent == sentPerhaps:
 		failpoint.Here(failpoint.OutcomeBefore)
 		c.recordOutcome(ctx, reply)
@@ -67,9 +72,11 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case err == nil:
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
+	// Only NotSent and Answered prove what happened. Any other error leaves it open.
 	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent && !toolErr.Answered):
 		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
+	// Nothing was sent for the old attempt, so the new attempt makes the call.
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isToolErr:
@@ -78,6 +85,7 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true
+	// The model may try a cheaper call, so this failure is a result and not a reason to retry.
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return failure("The tool took too long.", false), true
 	case ctx.Err() != nil: // this worker is stopping, or the run was cancelled
@@ -99,6 +107,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 	var object struct {
 		Error string `json:"error"`
 	}
+	// Models and callers expect an error text in the output of every failed call.
 	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
 		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with an error, or too large")
 		return nil

@@ -121,6 +121,7 @@ type Server struct {
 
 // New creates a tool server.
 func New(cfg Config, deps Deps) (*Server, error) {
+	// Two backends of the same kind would share a queue, and calls would reach either of them.
 	kinds := map[string]bool{}
 	for _, b := range deps.Backends {
 		if kinds[b.Kind()] {
@@ -165,6 +166,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var kinds []string
 	for _, backend := range s.deps.Backends {
 		kind := backend.Kind()
+		// Each kind has its own slots, so slow calls of one kind do not delay the others.
 		stop, err := s.deps.Bus.ServeTool(kind, s.serving(backend), func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
 			return s.handle(ctx, backend, m)
 		})
@@ -193,6 +195,7 @@ func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
 	}
 	if l, ok := backend.(selfLimited); ok {
+		// For example, the number of sandboxes limits code execution.
 		serving.Slots, serving.Queue = l.Serving()
 	}
 	return serving
@@ -228,6 +231,7 @@ func (s *Server) track(c *call) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	run := c.capability.RunID
+	// A run may have several calls at the same time.
 	if s.calls[run] == nil {
 		s.calls[run] = map[*call]struct{}{}
 	}
@@ -245,6 +249,7 @@ func (s *Server) track(c *call) (done func()) {
 func (s *Server) cancelRun(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A cancelled call still records its outcome; see call.write.
 	for c := range s.calls[runID] {
 		c.cancel()
 	}

@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	// The errors appear only in logs. A caller never learns why its capability was refused.
 	errExpired   = errors.New("the capability has expired")
 	errKind      = errors.New("the capability is for another kind of tool")
 	errNotBound  = errors.New("the capability has no run, organization or agent")
@@ -40,14 +41,18 @@ func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, co
 // allows returns an error if the capability does not allow the request.
 func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	switch {
+	// The check allows for a small difference between the clocks of hosts.
 	case contract.Expired(c.Expires):
 		return errExpired
 	case c.Kind != kind:
 		return errKind
+	// A capability that lacks any of these would not be bound to a single run.
 	case c.OrganizationID == "" || c.RunID == "" || c.TargetID == "" || c.ConfigVersion < 1 || c.Fence < 1:
 		return errNotBound
+	// The effect key is derived from the ids, so a caller cannot choose the key of another call.
 	case r.CallID != c.CallID || r.EffectKey != "" && r.EffectKey != contract.EffectKey(c.RunID, c.CallID):
 		return errOtherCall
+	// A call needs an id, and a listing must have no effect.
 	case r.Operation == contract.OperationCall && c.CallID != "", r.Operation == contract.OperationList && r.EffectKey == "":
 		return nil
 	default:
@@ -86,6 +91,7 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 		return true // code reaches nothing outside of the sandbox and always starts with the same files
 	case contract.ToolHTTPRequest:
 		known := false
+		// Several endpoints may have the same name. A single one with a side effect decides.
 		for _, e := range tools.HTTPRequest.Endpoints {
 			if e.Name == name && e.SideEffect != domain.SideEffectNone {
 				return false

@@ -53,6 +53,7 @@ func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, err
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
 	}
+	// A call without side effects needs no ledger entry: repeating it is harmless.
 	if !r.needsApproval && !repeats(r.spec.SideEffect) {
 		return r.send(ctx, call, "")
 	}
@@ -95,6 +96,7 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 	switch {
 	case err != nil:
 		return tool.Result{}, unreachable(fmt.Errorf("preparing effect: %w", err))
+	// Another worker has taken over the run, so this attempt must not act for it.
 	case !held:
 		return tool.Result{}, unreachable(tool.ErrStale)
 	}
@@ -103,6 +105,7 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 	// from a person.
 	switch entry.State {
 	case domain.EffectReady:
+		// The entry is committed, so a crash from here on leaves a record of the call.
 		failpoint.Here(failpoint.EffectAfter)
 		return r.send(ctx, call, key)
 	case domain.EffectDone:
@@ -127,6 +130,7 @@ func unreachable(err error) *tool.Error {
 // send executes a call on a tool worker. For codeExecution it first reserves run time, and releases
 // it again if the call was not sent.
 func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
+	// Only sandboxes have a quota of run time.
 	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
 		return r.sendNow(ctx, call, key)
 	}
@@ -141,6 +145,7 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 	result, err := r.sendNow(ctx, call, key)
 	var failed *tool.Error
 	if errors.As(err, &failed) && failed.NotSent {
+		// No program ran, so the organization pays nothing.
 		done(0)
 		return result, err
 	}
@@ -158,6 +163,7 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 	switch {
 	case err == nil:
 		return r.outcomeFor(answer, call)
+	// The run was cancelled or its time is over. That is no failure of the tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
@@ -167,8 +173,10 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
+	// The request did not fit into a message, so no worker has seen it.
 	case errors.Is(err, bus.ErrToolTooLarge):
 		return r.unsent(ctx, call, key, err, "The arguments are too large.")
+	// The request was accepted, but no reply came.
 	default:
 		return r.lost(call, err)
 	}
@@ -182,6 +190,7 @@ func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cau
 		if err != nil {
 			return tool.Result{}, unreachable(fmt.Errorf("voiding effect: %w", err))
 		}
+		// A tool worker has already begun to send this call, so its outcome is unknown.
 		if !void {
 			return r.lost(call, cause)
 		}
@@ -207,6 +216,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 		return tool.Result{Output: answer.Output, Sources: answer.Sources}, nil
 	case failure.Stale:
 		return tool.Result{}, unreachable(tool.ErrStale)
+	// Only the text of the failure crossed the bus, so a new error is made of it.
 	case failure.Retryable:
 		return tool.Result{}, unreachable(errors.New(failure.Message))
 	case failure.Unknown:
@@ -231,6 +241,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 	var answer contract.ToolReply
 
 	deadline := time.Now().Add(t.callTime(kind))
+	// A reply after the run's deadline would be useless.
 	if run.Deadline.Before(deadline) {
 		deadline = run.Deadline
 	}
@@ -250,6 +261,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 		return answer, fmt.Errorf("encoding capability: %w", err)
 	}
 
+	// The tool worker continues this trace.
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	raw, err := t.caller.Call(ctx, kind, t.signer.Sign(claims, body), body, deadline)
 	if err != nil {

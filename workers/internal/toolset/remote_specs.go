@@ -25,6 +25,7 @@ const (
 func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) (
 	specs []tool.Spec, reason func(server string) string, err error,
 ) {
+	// The tools must not change between attempts: the model's earlier calls depend on them.
 	if !run.First {
 		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
 		if err != nil {
@@ -65,6 +66,7 @@ func (t *Tools) list(ctx context.Context, run Run) (specs []contract.ToolSpec, r
 	failed := func(string) string { return notListed }
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
 	switch {
+	// The end of the run must not be mistaken for a failure of the servers.
 	case ctx.Err() != nil:
 		return nil, nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	case err != nil:
@@ -93,6 +95,7 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 
 	specs := make([]tool.Spec, 0, len(listed))
 	for _, s := range listed {
+		// A server that the configuration no longer contains is skipped.
 		if effect, found := tools.SideEffectFor(s.Name); found {
 			specs = append(specs, tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: effect})
 		}
@@ -106,6 +109,7 @@ func absentServers(servers []domain.MCPServer, specs []tool.Spec, reason func(se
 	for _, server := range servers {
 		found := false
 		for _, s := range specs {
+			// The name of a tool begins with the name of its server; see mcp.Name.
 			found = found || strings.HasPrefix(s.Name, server.Name+"_")
 		}
 		if !found {

@@ -77,8 +77,11 @@ func New(caller Caller, signer Signer, ledger Ledger, journal Journal, code Code
 // callTime returns a call's time limit.
 func (t *Tools) callTime(kind string) time.Duration {
 	switch kind {
+	// A search that takes longer has most likely failed.
 	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return 30 * time.Second
+	// This limit is longer than the time limit of the request itself, so the outcome arrives in
+	// time.
 	case contract.ToolHTTPRequest:
 		return time.Minute
 	case contract.ToolCodeExecution:

@@ -16,11 +16,13 @@ import (
 	"parley/workers/internal/speech"
 )
 
+// A failed call is repeated once after a short delay, because the caller is waiting.
 const (
 	callTries  = 2
 	retryAfter = 250 * time.Millisecond
 )
 
+// errPanic replaces a panic, whose value may quote speech.
 var errPanic = errors.New("the backend panicked")
 
 // defaultMessages maps error codes to the messages for failures without a message from the backend.

@@ -86,6 +86,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 		in.detection = *d
 	}
 	switch {
+	// Audio that the detector still needed is kept, because a command may commit it.
 	case d == nil && in.detector != nil:
 		in.since, in.detector, in.item = in.detector.Needs(), nil, ""
 	case d != nil && in.detector == nil:
@@ -104,6 +105,8 @@ func (in *input) restart(at int64) {
 		return
 	}
 	in.detector.Restart(at)
+
+	// Speech that began before the position has ended, so its id is no longer needed.
 	if _, speaking := in.detector.Speaking(); !speaking {
 		in.item = ""
 	}
@@ -115,6 +118,8 @@ func (in *input) needs() int64 {
 	if in.detector != nil {
 		needs = in.detector.Needs()
 	}
+
+	// Utterances copy their audio only when their call begins.
 	for _, u := range in.waiting {
 		needs = min(needs, u.from)
 	}
@@ -123,6 +128,7 @@ func (in *input) needs() int64 {
 
 // detect returns the speech events in audio that has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
+	// Audio before in.from was already detected by another worker or is not to be detected.
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
@@ -145,6 +151,8 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 			in.item, in.early = "", nil
 			continue
 		}
+
+		// The id is random, so a session that moves cannot create the same id twice.
 		in.item = "item_" + rand.Text()
 		l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: in.item, From: e.From})
 		l.deps.Prepare()
@@ -232,6 +240,7 @@ func (u *utterance) stop() {
 
 // wait adds an utterance to the queue for transcription.
 func (l *session) wait(u *utterance) {
+	// A rejected utterance is reported, so the caller can repeat it.
 	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
 		return
@@ -304,6 +313,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 
 // callTranscriber transcribes audio. Empty audio has an empty transcript.
 func (l *session) callTranscriber(ctx context.Context, request speech.Utterance) (text string, err error) {
+	// Audio can be missing after a gap or when it was dropped.
 	if len(request.PCM) == 0 {
 		return "", nil
 	}

@@ -11,6 +11,7 @@ import (
 
 // metrics are the Prometheus metrics of a worker's voice sessions.
 type metrics struct {
+	// In the names of the metrics, a line is a voice session.
 	lines         prometheus.Gauge
 	refused       prometheus.Counter
 	speech        *prometheus.CounterVec
@@ -21,6 +22,7 @@ type metrics struct {
 
 // newMetrics registers the metrics of a process's voice sessions.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	// Calls take from a few milliseconds, offline, to a minute, when the backend is overloaded.
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
 		lines: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -55,6 +57,7 @@ func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }
 
+// countSpoken counts synthesized speech.
 func (m *metrics) countSpoken(samples int64) {
 	m.speech.WithLabelValues("out").Add(float64(samples) / rate)
 }

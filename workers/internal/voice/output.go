@@ -18,6 +18,7 @@ const (
 	maxFinished = 16        // number of remembered ids of finished answers, for which commands may still arrive
 )
 
+// errGap reports that text of an answer was lost on the bus.
 var errGap = errors.New("a part of the answer is missing")
 
 // output is the state of the answers that a session speaks.
@@ -90,10 +91,13 @@ func (o *output) sounds() <-chan sound {
 // say appends text to an answer.
 func (l *session) say(c *contract.VoiceCommand) {
 	o := &l.output
+
+	// The command was sent before the ingress learned that the answer has ended.
 	if slices.Contains(o.finished, c.Answer) {
 		return
 	}
 
+	// An answer begins with its first text, possibly in the middle if the session has moved.
 	n := slices.IndexFunc(o.answers, func(a *answer) bool { return a.id == c.Answer })
 	if n < 0 {
 		n = len(o.answers)
@@ -125,6 +129,7 @@ func (l *session) stop(id string) {
 	o := &l.output
 	o.answers = slices.DeleteFunc(o.answers, func(a *answer) bool { return a.id == id })
 
+	// Results of the cancelled call are recognized by the missing current segment.
 	if o.current != nil && o.current.of.id == id {
 		o.cancel()
 		o.current = nil
@@ -146,9 +151,12 @@ func (l *session) fail(a *answer, err error) {
 // the next to be synthesized.
 func (l *session) synthesize(a *answer) {
 	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
+		// The samples to skip belong to the first segment only.
 		s := &segment{Segment: a.queue[0], of: a, skip: a.skip}
 		a.queue, a.skip = a.queue[1:], 0
 		a.segments = append(a.segments, s)
+
+		// A segment without text has no audio, but its end is still reported in order.
 		if s.done = strings.TrimSpace(s.Text) == ""; !s.done {
 			l.make(s, 0)
 		}
@@ -157,6 +165,7 @@ func (l *session) synthesize(a *answer) {
 
 // make starts the synthesis of a segment after a delay.
 func (l *session) make(s *segment, after time.Duration) {
+	// The settings are copied, because the call runs in another goroutine.
 	request := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
 	s.tries++
 	s.request = request
@@ -206,6 +215,7 @@ func (l *session) handleSound(made sound) {
 		return // the answer was stopped
 	}
 
+	// Audio is sent as soon as it arrives, while the rest is synthesized.
 	if !made.done {
 		s.add(made.pcm)
 		l.send()
@@ -249,6 +259,7 @@ func (l *session) send() {
 			continue
 		}
 
+		// The segment's end is reported only when all its audio was sent.
 		s := a.segments[0]
 		if !l.sendFor(a, s) || !s.done {
 			return
@@ -282,6 +293,7 @@ func (l *session) sendFor(a *answer, s *segment) bool {
 			return false
 		}
 
+		// The range in the text allows the ingress to determine which words were already spoken.
 		audio := contract.VoiceAudio{At: a.at, Answer: a.id, Start: s.Start, End: s.End, PCM: s.pcm[:sampleBytes*n]}
 		if err := l.wire.Audio(audio); err != nil {
 			l.log.Debug().Err(err).Msg("cannot send audio of a voice session")

@@ -11,6 +11,7 @@ import (
 // more than the bus buffers.
 const maxRead = 16 << 20
 
+// frame is a message from the ingress: audio or a command.
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
 // read receives frames from the bus as soon as they arrive, and delivers them in order. It ends

@@ -81,6 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.log.Info().Int("places", s.cfg.MaxSessions).Msg("voice worker ready")
 	<-ctx.Done()
 
+	// ctx has already ended, but the sessions still need time to move.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	stop(drain)
@@ -117,6 +118,8 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // admit has already decoded it without an error
 		return
 	}
+
+	// Speech usually begins soon after a session opens.
 	s.deps.Prepare()
 	newSession(s, wire, open).serve(ctx)
 }

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	// An ingress that receives nothing for several of these intervals moves the session.
 	aliveEvery = 500 * time.Millisecond
 	// settleTime is the time for which a new session keeps all audio. When a session moves here,
 	// the ingress first sends audio, and then commands that may refer to that audio.
@@ -50,6 +51,7 @@ func (l *session) serve(ctx context.Context) {
 	defer l.waitForCalls()
 	defer cancel()
 
+	// Calls outlive the loop below for a moment, so they must not block on its channels.
 	l.ended = ctx.Done()
 	l.call = func(do func(context.Context, func())) context.CancelFunc {
 		ctx, begun, cancel := limited(ctx)
@@ -64,6 +66,7 @@ func (l *session) serve(ctx context.Context) {
 	defer alive.Stop()
 	defer l.output.due.Stop()
 
+	// The first report confirms to the ingress that the session has begun.
 	l.alive()
 	frames := read(ctx, l.wire.Frames())
 	// All state is changed here, in one goroutine, so it needs no lock.
@@ -94,6 +97,7 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
 	var once sync.Once
 	begun = func() {
+		// A retry inside the backend may call begun again, which must not extend the time.
 		once.Do(func() {
 			if late.Stop() {
 				late.Reset(callTime)

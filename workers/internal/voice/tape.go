@@ -26,10 +26,12 @@ func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {
+	// A long gap means that the session was interrupted, and silence would only delay it.
 	case missing > maxGap:
 		t.start, t.pcm, before = at, nil, 0
 	case missing > 0:
 		t.pcm = append(t.pcm, make([]byte, sampleBytes*missing)...)
+	// After a move, the ingress may repeat audio that has already arrived.
 	case sampleBytes*-missing >= int64(len(pcm)):
 		return nil
 	default:

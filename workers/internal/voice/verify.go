@@ -8,6 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
+// The reasons why a session is rejected. They are logged, but not sent to the ingress.
 var (
 	errExpired  = errors.New("the claims have expired")
 	errKind     = errors.New("the claims are not for voice")
@@ -48,6 +49,7 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	}
 
 	switch {
+	// Claims for a tool call must not open a voice session.
 	case c.Kind != contract.KindVoice:
 		return c, errKind
 	case contract.Expired(c.Expires):

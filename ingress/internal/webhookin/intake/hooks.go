@@ -77,6 +77,8 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 // Get returns a hook that takes deliveries. It returns not_found for any other hook,
 // whatever the reason.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
+	// A disabled or unknown hook is cached as well, so that senders who keep trying cost no
+	// queries.
 	entry, known := l.remembered(id)
 	if !known {
 		var err error
@@ -171,6 +173,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 		return hook, unopened
 	}
 
+	// The rules are parsed once for each read of the hook and not for each delivery.
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)

@@ -63,6 +63,7 @@ type Receipt struct {
 // because sources disable hooks that respond with errors. A delivery above the rate limit that
 // starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
+	// The request counts before it is decided, because deciding reads the payload and the budget.
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
 		return Receipt{}, fmt.Errorf("checking limit: %w", err)
@@ -78,6 +79,7 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 		}
 	}
 
+	// A flood of deliveries that start no run must not fill the log.
 	deliver := i.deliver
 	if !limit.Allowed && d.Run == nil {
 		deliver = i.withoutLog
@@ -103,6 +105,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 		return nil
 	}
 
+	// A delayed run is checked now, because its source cannot be informed of a later refusal.
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -167,6 +170,7 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
+	// The status is that of a ping until a rule decides otherwise.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -178,6 +182,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
+	// A person who redelivers a delivery wants its run, whatever the filter says.
 	rules := hook.rules.Apply
 	if of.Again {
 		rules = hook.rules.ApplyUnfiltered
@@ -195,6 +200,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
+	// The budget is checked before the run is built. The insert checks it again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
 	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it would start one, it is refused

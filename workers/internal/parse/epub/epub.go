@@ -40,6 +40,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return document.Info{}, err
 	}
 
+	// The pages often do not contain their titles, so the table of contents supplies them.
 	titles, err := b.titles(a)
 	if err != nil {
 		return b.info, err
@@ -59,6 +60,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		}
 		it := b.items[id]
 		content, err := a.Read(it.part)
+		// A book with some missing parts is still useful.
 		if errors.Is(err, pack.ErrNoPart) {
 			missing++
 			continue
@@ -96,6 +98,8 @@ func checkEncryption(a *pack.Archive) error {
 	locked := &document.Failure{
 		Code: document.Encrypted, Message: "The book is copy-protected and cannot be read.",
 	}
+
+	// Most books have no such file.
 	e, err := a.XML("META-INF/encryption.xml")
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -130,6 +134,7 @@ func open(a *pack.Archive) (*book, error) {
 		return nil, err
 	}
 
+	// The manifest precedes the spine, so the spine's ids can be checked while reading.
 	b := &book{items: map[string]item{}}
 	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
 	if err != nil {
@@ -149,6 +154,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 		if err != nil {
 			return err
 		}
+		// The first title is the main title.
 		if s.Name.Local == "title" && b.info.Title == "" {
 			b.info.Title = text
 		} else if s.Name.Local == "language" && b.info.Language == "" {
@@ -161,6 +167,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	case "spine":
 		b.toc = pack.Attr(s, "toc")
 	case "itemref":
+		// An id without an item would be a page without content.
 		if id := pack.Attr(s, "idref"); b.items[id].part != "" {
 			b.spine = append(b.spine, id)
 		}
@@ -175,6 +182,8 @@ func place(dir, href string) string {
 	if plain, err := url.PathUnescape(href); err == nil {
 		href = plain
 	}
+
+	// A colon means a complete address, which leads outside.
 	if href == "" || strings.Contains(href, ":") {
 		return ""
 	}
@@ -193,6 +202,7 @@ func rootFile(a *pack.Archive) (string, error) {
 
 	root, found := "", false
 	err = e.Each(func(s xml.StartElement) error {
+		// A container can list several versions of the book; the first is the default.
 		if s.Name.Local == "rootfile" && !found {
 			root, found = place("", pack.Attr(s, "full-path")), true
 		}
@@ -208,6 +218,7 @@ func rootFile(a *pack.Archive) (string, error) {
 	return "", incomplete()
 }
 
+// incomplete returns the failure for a book without a reading order.
 func incomplete() error {
 	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: its reading order (spine) is missing."}
 }

@@ -15,6 +15,7 @@ import (
 func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	titles := map[string]string{}
 	for _, it := range b.items {
+		// EPUB 3 marks its table of contents with the property "nav".
 		if !slices.Contains(strings.Fields(it.properties), "nav") {
 			continue
 		}
@@ -37,6 +38,7 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	return titles, b.oldTitles(a, titles)
 }
 
+// enter records the title of a part unless the part already has a title.
 func enter(titles map[string]string, part, title string) {
 	if titles[part] == "" { // the first of several entries for a part names the part's beginning
 		titles[part] = title
@@ -47,6 +49,7 @@ func enter(titles map[string]string, part, title string) {
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {
+		// Some books do not name the table of contents in the spine.
 		if part == "" && it.mimeType == "application/x-dtbncx+xml" {
 			part = it.part
 		}
@@ -60,6 +63,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 		return err
 	}
 
+	// The text of an entry precedes its link.
 	title := ""
 	_ = e.Each(func(s xml.StartElement) (err error) { // titles are optional
 		switch s.Name.Local {

@@ -39,6 +39,8 @@ func Open(content []byte) (*Archive, error) {
 	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries first
 		return nil, tooMany()
 	}
+
+	// Insecure names are no reason to reject the archive: partName ignores them.
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
@@ -57,6 +59,8 @@ func Open(content []byte) (*Archive, error) {
 		if !ok || strings.HasSuffix(f.Name, "/") {
 			continue
 		}
+
+		// Office programs compare names without case. Of two equal names, the first counts.
 		if key := strings.ToLower(name); a.parts[key] == nil {
 			a.parts[key] = f
 			a.names = append(a.names, name)
@@ -82,6 +86,7 @@ func checkEntries(files []*zip.File) error {
 	places := make([]extent, 0, len(files))
 	var all uint64
 	for _, f := range files {
+		// The sizes are declared by the sender, so the sum must not overflow.
 		all += min(f.UncompressedSize64, 1<<40)
 		if all > maxAll {
 			return bomb("its parts expand to more than %d MiB", maxAll>>20)
@@ -96,6 +101,7 @@ func checkEntries(files []*zip.File) error {
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
+	// Overlapping entries share compressed bytes, so a small file can expand to a huge size.
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {
@@ -122,6 +128,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
 	}
 
+	// The declared size may be wrong, so the inflated bytes are limited as well.
 	limit := min(int64(maxEntry), a.room)
 	if f.UncompressedSize64 > uint64(limit) {
 		return nil, bomb("its parts expand to more than the limit")
@@ -143,20 +150,24 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	return content, nil
 }
 
+// key returns the normalized form of a part's name, under which parts are stored.
 func key(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
 }
 
+// tooMany returns the failure for an archive with too many parts.
 func tooMany() error {
 	return &document.Failure{
 		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive with more than the maximum of %d parts.", maxEntries),
 	}
 }
 
+// bomb returns the failure for an archive that expands too much. how describes what expands.
 func bomb(how string, args ...any) error {
 	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when decompressed: " + fmt.Sprintf(how, args...) + "."}
 }
 
+// damaged returns the failure for an archive that cannot be read, with a message for the uploader.
 func damaged(message string) error {
 	return &document.Failure{Code: document.Damaged, Message: message}
 }

@@ -37,6 +37,8 @@ func NewElements(content []byte) *Elements {
 	if decoded, wide := text.Wide(content); wide {
 		content = []byte(decoded)
 	}
+
+	// The decoder supports only UTF-8, so other encodings need a reader.
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
 		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // the text is already decoded
@@ -72,6 +74,7 @@ func (e *Elements) Next() (xml.Token, error) {
 		case xml.CharData:
 			return t, nil
 		case xml.Directive:
+			// Entities can expand to enormous texts.
 			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
 				return nil, damaged("The document was rejected: its XML declares custom entities.")
 			}
@@ -90,6 +93,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 		if err != nil {
 			return err
 		}
+		// f may read further tokens, so the depth is compared again in each round.
 		if s, ok := t.(xml.StartElement); ok {
 			if err := f(s); err != nil {
 				return err

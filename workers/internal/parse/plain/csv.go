@@ -34,6 +34,8 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // written by Excel
 		delimiter, text = l[4], rest
 	}
+
+	// Some programs write other delimiters into files with the extension .tsv.
 	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
 		delimiter = delimiterFor(text)
 	}
@@ -73,6 +75,7 @@ type records struct {
 	scanned   int // bytes scanned without finding a closing quote
 }
 
+// more reports whether there is another row.
 func (r *records) more() bool { return r.text != "" }
 
 // next reads a row. A quoted cell may contain delimiters, newlines and doubled quotes.
@@ -91,6 +94,7 @@ func (r *records) next() []string {
 
 // cell reads a cell. end is true if it was the last cell in its row.
 func (r *records) cell() (cell string, end bool) {
+	// Spaces before an opening quote are allowed, but only a few.
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
 	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
 		body = r.text[min(len(r.text), 64)-len(body)+1:]
@@ -100,6 +104,7 @@ func (r *records) cell() (cell string, end bool) {
 		r.scanned += min(len(body), maxQuoted)
 	}
 
+	// A cell without quotes ends at the next delimiter or line end.
 	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
 	if i < 0 {
 		i = len(r.text)
@@ -129,6 +134,8 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 			break
 		}
 		i += n
+
+		// Two quotes in a quoted cell mean one quote.
 		if i+1 < len(s) && s[i+1] == '"' {
 			i++
 			continue
@@ -155,6 +162,8 @@ func delimiterFor(text string) byte {
 				counts[n]++
 			}
 		}
+
+		// The number of equally wide rows matters most; the width decides between equal numbers.
 		for n, rows := range counts {
 			if score := rows*100 + min(n, 50); score > limit {
 				best, limit = d, score
@@ -180,6 +189,7 @@ func usualWidth(rows records) int {
 	return best
 }
 
+// filled returns the number of cells that contain text.
 func filled(cells []string) int {
 	n := 0
 	for _, c := range cells {

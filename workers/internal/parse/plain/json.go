@@ -40,6 +40,7 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, writeText(ctx, text, out)
 	}
 
+	// Several values mean JSON Lines, which are read like the elements of an array.
 	r := jsonReader{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error

@@ -61,6 +61,7 @@ func scalar(t jsontext.Token) string {
 	return t.String()
 }
 
+// object reads the pairs of an object whose opening brace was read.
 func (r *jsonReader) object(path string, into *pairs) error {
 	for {
 		t, err := r.tokens.ReadToken()
@@ -99,6 +100,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
 	for i := 0; ; i++ {
+		// Reading a large array takes long, so cancellation is checked regularly.
 		if i%1000 == 0 && r.ctx() != nil {
 			return r.ctx()
 		}
@@ -109,6 +111,8 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 		if err != nil {
 			return fmt.Errorf("reading an element: %w", err)
 		}
+
+		// Scalars are joined to a list of words; objects and arrays are written separately.
 		if kind := t.Kind(); kind == '{' || kind == '[' {
 			if err := r.element(path, index(path, i), t, into); err != nil {
 				return err
@@ -119,6 +123,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 			words = append(words, word)
 			size += len(word)
 		}
+		// A long array must not become one huge paragraph.
 		if size > maxLines {
 			if err := r.add(path, strings.Join(words, ", "), into); err != nil {
 				return err
@@ -173,6 +178,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
 	}
 
+	// Rows of the same array share a header, so the columns of a table are named only once.
 	if r.table != table || !within(names, r.head) {
 		r.table, r.head = table, names
 		head := slices.Clone(names)
@@ -188,6 +194,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 
 	cells := make([]string, len(r.head))
 	for i, p := range all {
+		// An object may contain the same name twice.
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
 			cells[at] = p.text
 		} else {
@@ -242,6 +249,7 @@ func (r *jsonReader) lines(of *pairs) error {
 	return r.paragraph(b.String())
 }
 
+// paragraph writes a paragraph, which ends a table, so the next row gets a new header.
 func (r *jsonReader) paragraph(text string) error {
 	if text == "" {
 		return nil

@@ -25,6 +25,7 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	passages := 0
 	for l := range strings.SplitSeq(text, "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
+		// A file without empty lines must not be collected in memory as one passage.
 		if l != "" && len(lines) < 10_000 {
 			lines = append(lines, l)
 			continue
@@ -48,6 +49,8 @@ func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
 	}
+
+	// A heading may be followed by its text without an empty line.
 	if level, title, rest, ok := heading(lines); ok {
 		if err := out.Heading(level, title); err != nil {
 			return err
@@ -77,12 +80,15 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	if length == 0 || length > 100 {
 		return 0, "", nil, false
 	}
+
+	// An underline is about as long as its heading; a line of dashes elsewhere separates sections.
 	if len(lines) > 1 && !strings.ContainsAny(lines[0][:1], " \t") {
 		if mark := underline(lines[1]); mark != 0 && abs(utf8.RuneCountInString(lines[1])-length) <= max(2, length/2) && underline(first) == 0 {
 			return strings.IndexByte("=-~^", mark) + 1, first, lines[2:], true
 		}
 	}
 
+	// A numbered line within a paragraph is part of its text.
 	if len(lines) == 1 && length <= 80 && numbered.MatchString(first) {
 		number, _, _ := strings.Cut(first, " ")
 		return 1 + strings.Count(strings.Trim(number, "."), "."), first, nil, true
@@ -99,6 +105,7 @@ func underline(l string) byte {
 	return l[0]
 }
 
+// abs returns the absolute value of n.
 func abs(n int) int { return max(n, -n) }
 
 // bullet matches the beginning of a list item.

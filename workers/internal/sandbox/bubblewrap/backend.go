@@ -68,6 +68,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		return nil, err
 	}
 
+	// Without cgroups, memory is measured per process. Then the filter also forbids memory that
+	// these measurements miss.
 	filter, err := seccomp.Filter(groups == nil)
 	if err != nil {
 		return nil, err
@@ -87,6 +89,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 			"Memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: %s.", whyNot))
 	}
 
+	// launcher depends on the thread that starts sandboxes, so it runs on that thread.
 	b.thread = host.NewThread()
 	_ = b.thread.Do(context.Background(), func() error { // cannot fail: the thread is new, and ctx has no deadline
 		b.bwrap = launcher(bwrap)
@@ -100,6 +103,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	return b, nil
 }
 
+// orDefault returns s, or other if s is empty.
 func orDefault(s, other string) string {
 	if s == "" {
 		return other
@@ -152,12 +156,15 @@ func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 		return nil, err
 	}
 
+	// Many sandboxes may start simultaneously. Close waits for all of them, because it takes the
+	// lock for writing.
 	b.starting.RLock()
 	defer b.starting.RUnlock()
 	if b.closed {
 		return nil, errClosed
 	}
 
+	// After an error, abandon releases what prepare has created so far.
 	x := &box{backend: b, limits: c.Limits, givesWay: c.GivesWay, owner: b.owners.take(), done: make(chan struct{})}
 	if err := x.prepare(c); err != nil {
 		x.abandon()
@@ -182,6 +189,7 @@ func (b *Backend) launch(ctx context.Context, x *box) error {
 	return nil
 }
 
+// forget removes a box that has ended from the list for Close.
 func (b *Backend) forget(x *box) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,6 +205,7 @@ func (b *Backend) Close() error {
 	return b.groups.Close()
 }
 
+// end forbids further starts, kills all sandboxes and ends the thread.
 func (b *Backend) end() {
 	b.starting.Lock()
 	b.closed = true

@@ -48,6 +48,8 @@ func (x *box) prepare(c sandbox.Command) error {
 		return err
 	}
 
+	// bwrap reads the filter, the files and the arguments from inherited descriptors. So nothing is
+	// written to the host's disk.
 	filter, err := x.passContent("filter", x.backend.filter)
 	if err != nil {
 		return err
@@ -72,6 +74,8 @@ func (x *box) prepare(c sandbox.Command) error {
 		return err
 	}
 
+	// The command line shows only descriptors, and the arguments stay out of the host's list of
+	// processes.
 	given := []string{"--args", strconv.Itoa(waits), "--args", strconv.Itoa(number), "--"}
 	x.cmd.Args = slices.Concat(x.backend.bwrap, given, c.Args)
 	x.cmd.SysProcAttr = isolation(x.owner)
@@ -81,6 +85,7 @@ func (x *box) prepare(c sandbox.Command) error {
 	return err
 }
 
+// pipes creates the pipes for the command's standard input and output.
 func (x *box) pipes() error {
 	stdin, in, err := os.Pipe()
 	if err != nil {
@@ -117,6 +122,8 @@ func (x *box) passContent(name string, content []byte) (int, error) {
 	return x.passFile(f), nil
 }
 
+// passFile passes a file to the child and returns its descriptor there. exec.Cmd numbers the extra
+// files from firstFile on.
 func (x *box) passFile(f *os.File) int {
 	x.childFiles = append(x.childFiles, f)
 	x.cmd.ExtraFiles = append(x.cmd.ExtraFiles, f)
@@ -125,6 +132,8 @@ func (x *box) passFile(f *os.File) int {
 
 // launch starts bwrap. It runs on the backend's thread.
 func (x *box) launch() error {
+	// Descriptors are sealed before each start, because libraries may have opened files since the
+	// last one.
 	if err := host.SealDescriptors(); err != nil {
 		return err
 	}
@@ -138,6 +147,7 @@ func (x *box) launch() error {
 		return err
 	}
 
+	// bwrap waits at the gate until its attributes are set and its tree is known.
 	err := setAttributes(x.cmd.Process.Pid)
 	if err == nil && x.group == nil {
 		x.tree, err = proctree.Of(x.cmd.Process.Pid)

@@ -25,6 +25,8 @@ type owners struct {
 	next int
 }
 
+// newOwners returns an assignment without sandboxes. It begins at a different user in each process,
+// so that several workers rarely share a user.
 func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
@@ -38,6 +40,8 @@ func (o *owners) take() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
+	// The search begins after the last user, so that a user's ended sandboxes have time to
+	// disappear.
 	best := -1
 	for i := range ownerCount {
 		uid := firstOwner + (o.next+i)%ownerCount
@@ -62,6 +66,7 @@ func (o *owners) isOne(uid int) bool {
 	return uid >= firstOwner && uid < firstOwner+ownerCount
 }
 
+// giveBack records that a sandbox of the user has ended.
 func (o *owners) giveBack(uid int) {
 	if o.own {
 		return

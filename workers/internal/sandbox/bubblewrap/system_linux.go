@@ -28,6 +28,7 @@ func ownerFor(path string) (int, error) {
 func isolation(owner int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
 	if host.MayChangeUser() {
+		// No supplementary groups: the sandbox must not inherit the worker's rights on files.
 		attr.Credential = &syscall.Credential{Uid: uint32(owner), Gid: uint32(owner), Groups: []uint32{}}
 		return attr
 	}
@@ -152,12 +153,15 @@ func giveWay(bwrap int) {
 	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(command), "autogroup"), []byte(strconv.Itoa(lowPriority)), 0)
 }
 
+// isFolder reports whether a descriptor is a tmpfs of the expected owner and size.
 func isFolder(fd, owner int, size int64) bool {
 	var stat unix.Stat_t
 	var fs unix.Statfs_t
 	if unix.Fstat(fd, &stat) != nil || unix.Fstatfs(fd, &fs) != nil {
 		return false
 	}
+
+	// The kernel rounds the size of a tmpfs up to whole pages.
 	page := fs.Bsize
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }

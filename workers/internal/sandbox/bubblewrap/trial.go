@@ -18,6 +18,8 @@ const tryTime = 20 * time.Second
 // try starts the interpreter in a sandbox. If that fails, the error states the reason in one
 // sentence.
 func (b *Backend) try(python string) error {
+	// The trial needs the same rights as a later sandbox. A missing right is found at the start of
+	// the worker instead of at the first call.
 	x, err := b.start(context.Background(), sandbox.Command{
 		Args:   []string{python, "-I", "-S", "-c", "print('started')"},
 		Limits: sandbox.Limits{Memory: 256 << 20, Processes: 16, Files: 1 << 20},
@@ -38,6 +40,7 @@ func (b *Backend) try(python string) error {
 		return nil
 	}
 
+	// bwrap's first line names the step that failed.
 	why, _, _ := strings.Cut(strings.TrimSpace(x.Stderr()), "\n")
 	if why == "" {
 		why = fmt.Sprintf("%s printed no output (%s)", python, x.cmd.ProcessState)

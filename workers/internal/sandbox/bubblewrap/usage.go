@@ -13,6 +13,8 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	if x.final {
 		return x.last, nil
 	}
+
+	// The priority is lowered during a measurement, so that no sandbox needs a further goroutine.
 	err := x.measure()
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
@@ -74,6 +76,7 @@ func (x *box) settleUsage() {
 	x.folders = nil
 }
 
+// closeAll closes files that were opened only as paths.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close() // no data can be lost

@@ -22,6 +22,7 @@ func viewFor(python string, devices []string) []string {
 	}
 	for _, path := range host.OuterLinks {
 		if target, err := os.Readlink(path); err == nil {
+			// On systems with a merged /usr, the link leads to a folder that is bound above.
 			args = append(args, "--symlink", target, path)
 		} else if _, err := os.Stat(path); err == nil {
 			args = append(args, "--ro-bind", path, path)
@@ -63,6 +64,8 @@ func (o *owners) checkDevices(paths []string) error {
 // arguments returns bwrap's arguments for one sandbox, without the command and without the shared
 // view, which comes first. files are the descriptors of c.Data, followed by those of host.GeneratedFiles.
 func arguments(c sandbox.Command, filter int, files []int) []string {
+	// --as-pid-1 makes the command the first process of its namespace. --new-session separates it
+	// from the worker's terminal.
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
 		"--die-with-parent", "--as-pid-1", "--new-session", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(filter), "--clearenv",
@@ -80,6 +83,8 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 		name, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", name, value)
 	}
+
+	// The root becomes read-only last, after all files are in place.
 	return append(args, "--remount-ro", "/", "--chdir", sandbox.WorkDir)
 }
 
@@ -109,6 +114,7 @@ func check(c sandbox.Command) error {
 		}
 	}
 
+	// Arguments are passed to bwrap separated by NUL bytes, so a NUL byte could inject an argument.
 	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
 			return fmt.Errorf("an argument or variable contains a NUL byte: %q", text)
@@ -135,4 +141,5 @@ func checkPlace(path string) error {
 	return nil
 }
 
+// hasNUL reports whether a string contains a NUL byte.
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }

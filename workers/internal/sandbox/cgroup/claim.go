@@ -49,6 +49,9 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening cgroup: %w", err)
 	}
+
+	// A process that cleaned up may have removed the folder before this lock, and another may have
+	// created a folder with the same name. So the locked file must still be the one at this path.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		mine, mineErr := f.Stat()
@@ -72,6 +75,8 @@ func clean(parent string) {
 		if !claimed.MatchString(name) {
 			continue
 		}
+
+		// If the lock is free, the owner has died. Its processes may still be alive.
 		dir := filepath.Join(parent, name)
 		lock, err := lockFolder(dir)
 		if err != nil {

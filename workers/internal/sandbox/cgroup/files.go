@@ -12,6 +12,7 @@ import (
 
 // write writes to an existing kernel file. It never creates a file.
 func write(dir, name, value string) error {
+	// Without O_CREATE, a missing kernel file is an error.
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -84,6 +85,7 @@ func pidsIn(dir string) (pids []int, err error) {
 		pids = append(pids, pid)
 	}
 
+	// A cgroup may disappear while it is read, because another goroutine removes it.
 	below, err := folders(dir)
 	for _, name := range below {
 		more, goneErr := pidsIn(filepath.Join(dir, name))

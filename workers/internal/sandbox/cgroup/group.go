@@ -30,6 +30,7 @@ func (g *Group) Add(pid int) error {
 // Usage returns the usage of all processes in the group. Processes and Memory include the processes
 // that isolate the sandbox.
 func (g *Group) Usage() (u sandbox.Usage, err error) {
+	// In version 1, each controller reports its part of the usage.
 	for i, dir := range g.dirs {
 		if g.root.version == 2 {
 			err = errors.Join(err, usageV2(dir, &u))

@@ -45,6 +45,7 @@ func end(dir string) error {
 	// file, cgroup.kill has the same effect.
 	_ = write(dir, "pids.max", "0")
 	return retry(func() error {
+		// The list is read again after each kill, until it is empty.
 		pids, err := pidsIn(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -74,6 +75,8 @@ func killAll(dir string, pids []int) {
 		}
 	}
 
+	// A process with an open handle keeps its pid. So a pid that is listed now belongs to the held
+	// process.
 	still, err := pidsIn(dir)
 	for pid, p := range held {
 		if err == nil && slices.Contains(still, pid) {

@@ -17,6 +17,8 @@ type mount struct {
 // mountsIn parses the cgroup mounts in /proc/self/mountinfo.
 func mountsIn(mountinfo string) (mounts []mount) {
 	for line := range strings.Lines(mountinfo) {
+		// A line has a variable number of optional fields before " - ". The file system type
+		// follows it.
 		left, right, found := strings.Cut(line, " - ")
 		place, kind := strings.Fields(left), strings.Fields(right)
 		if !found || len(place) < 5 || len(kind) < 3 {
@@ -43,6 +45,8 @@ var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\13
 // "" means the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false if
 // there is no such hierarchy.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
+	// A hierarchy may be mounted several times, for example in part. The mount that contains this
+	// process's cgroup is used.
 	path, found := pathIn(own, controller)
 	if !found {
 		return "", false, nil
@@ -75,11 +79,13 @@ func pathIn(own, controller string) (path string, found bool) {
 	return "", false
 }
 
+// hasWord reports whether a comma-separated list contains a word.
 func hasWord(list, word string) bool { return strings.Contains(","+list+",", ","+word+",") }
 
 // below returns the part of a path below root. inside is false if the path is not below root, or
 // begins with "..".
 func below(root, path string) (rest string, inside bool) {
+	// In a cgroup namespace, paths outside of the namespace's root begin with "/..".
 	if strings.HasPrefix(path, "/..") {
 		return "", false
 	}

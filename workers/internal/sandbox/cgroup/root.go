@@ -65,6 +65,8 @@ func open(mountinfo, own string) (*Root, error) {
 	}
 
 	var whyNot error
+
+	// Version 2 is preferred. Its errors are reported only if version 1 is not available either.
 	dir, found, err := home(mounts, own, "")
 	if err == nil && found {
 		var r *Root
@@ -106,6 +108,7 @@ func (r *Root) Version() int { return r.version }
 // the limit on the program and its files plus 64 MiB. Its limit on processes and threads is that of
 // the program plus 8. Processes in the group may belong to any user.
 func (r *Root) New(l sandbox.Limits) (*Group, error) {
+	// If one of the steps fails, Remove also removes the folders that were already created.
 	g := &Group{root: r}
 	name := strconv.FormatInt(r.last.Add(1), 10)
 	for _, p := range r.parts {

@@ -55,6 +55,8 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 		err = cmd.Start()
 	}
 
+	// The thread must leave the group in any case. Otherwise its later work would count as the
+	// sandbox's.
 	homes := make([]string, len(g.dirs))
 	for i := range homes {
 		homes[i] = g.root.parts[i].home

@@ -32,6 +32,7 @@ func openV1(mounts []mount, own string) (*Root, error) {
 
 // join adds a controller. Several controllers may share a hierarchy.
 func (r *Root) join(dir, controller string) error {
+	// Systems often mount cpu and cpuacct as one hierarchy.
 	if i := slices.IndexFunc(r.parts, func(p part) bool { return p.home == dir }); i >= 0 {
 		r.parts[i].controllers = append(r.parts[i].controllers, controller)
 		return nil
@@ -70,6 +71,8 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 func usageV1(dir, controller string, u *sandbox.Usage) error {
 	switch controller {
 	case "memory":
+		// The page cache counts as memory for the kernel. It is subtracted, because Usage.Memory
+		// does not include files.
 		all, err := number(dir, "memory.usage_in_bytes")
 		files, err2 := keyed(dir, "memory.stat", "total_cache")
 		ended, err3 := keyed(dir, "memory.oom_control", "oom_kill")

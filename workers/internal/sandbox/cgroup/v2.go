@@ -28,6 +28,7 @@ func openV2(own string) (*Root, error) {
 		return nil, err
 	}
 
+	// Folders of dead processes are removed first. Their groups may still contain processes.
 	clean(base)
 	dir, lock, err := claim(base)
 	if err != nil {
@@ -35,6 +36,9 @@ func openV2(own string) (*Root, error) {
 	}
 
 	r := &Root{version: 2, parts: []part{{home: own, dir: dir, lock: lock, controllers: give}}}
+
+	// A cgroup below the root may have either processes or controllers for its children. So the
+	// processes move before the controllers are enabled.
 	undo := func() {}
 	if own == base && isDelegate(base) {
 		undo, err = moveToMain(base)
@@ -79,6 +83,8 @@ func isDelegate(base string) bool {
 
 // delegate enables the controllers in give for the cgroups directly below a cgroup.
 func delegate(dir string, give []string) error {
+	// A controller that is enabled already, for example by another process of Parley, needs no
+	// permission.
 	have := words(dir, "cgroup.subtree_control")
 	for _, controller := range give {
 		if slices.Contains(have, controller) {
@@ -177,6 +183,7 @@ func parentFor(pid int) int {
 	return parent
 }
 
+// named returns the name of a process in parentheses, for an error message, or "" if it has ended.
 func named(pid int) string {
 	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil {
@@ -205,6 +212,7 @@ func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 
 // usageV2 reads a group's usage.
 func usageV2(dir string, u *sandbox.Usage) error {
+	// memory.current includes the page cache and files in memory, which are subtracted.
 	all, err := number(dir, "memory.current")
 	files, err2 := keyed(dir, "memory.stat", "file")
 	ended, err3 := keyed(dir, "memory.events", "oom_kill")

@@ -83,6 +83,7 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 		p.closeOurs()
 		return fmt.Errorf("starting %s: %w", args[0], err)
 	}
+
 	x.stdin, x.stdout = p.in.ours, host.NewOutput(p.out.ours)
 	go x.wait()
 	return nil
@@ -119,6 +120,7 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 
 // wait waits until the sandbox has ended, and then removes its files and its group.
 func (x *box) wait() {
+	// The handle of runsc is found before unshare is reaped. Kill waits for it.
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
 	_ = x.command.Wait() // the interface of a box does not include runsc's exit status
@@ -173,6 +175,7 @@ func (x *box) Kill() {
 	<-x.done
 }
 
+// endsWithin waits for the box's end and reports whether it came within d.
 func (x *box) endsWithin(d time.Duration) bool {
 	limit := time.NewTimer(d)
 	defer limit.Stop()

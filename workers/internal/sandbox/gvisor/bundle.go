@@ -45,6 +45,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		return fmt.Errorf("creating a sandbox's folder: %w", err)
 	}
 
+	// gVisor needs each mount point as a folder or file in the root.
 	mounts, err := b.show(root)
 	if err != nil {
 		return err
@@ -56,6 +57,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		}
 	}
 
+	// Memory mounts come after the host's folders, so that they hide anything at the same path.
 	mounts = append(mounts, memoryMounts(c.Limits)...)
 	for _, m := range mounts {
 		if err := makeFolder(root, m.Destination); err != nil {
@@ -81,6 +83,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 // sandbox.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
+		// Lstat, so that a link is shown as a link.
 		is, err := os.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -147,6 +150,8 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
 		return fmt.Errorf("sandbox file %q must be an absolute path in a folder other than /", d.Path)
 	}
+
+	// A later mount would hide a file below its destination.
 	for _, m := range append(memoryMounts(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {
 			return fmt.Errorf("sandbox file %q is below %s, where it would not be visible", d.Path, m.Destination)
@@ -203,6 +208,7 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 		Linux:    &specs.Linux{Seccomp: b.filter},
 	}
 
+	// gVisor's kernel enforces RLIMIT_NPROC for the sandbox's user.
 	if n := c.Limits.Processes; n > 0 {
 		maximum := uint64(n + spareProcesses)
 		config.Process.Rlimits = append(config.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: maximum, Hard: maximum})

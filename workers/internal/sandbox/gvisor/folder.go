@@ -29,6 +29,9 @@ func newFolder(parent string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for sandboxes: %w", err)
 	}
+
+	// A sweep of another worker removes unlocked folders with the prefix. A folder gets that name
+	// only after it is locked.
 	lock, err := lockFolder(fresh)
 	path := filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))
 	if err == nil {
@@ -41,6 +44,8 @@ func newFolder(parent string) (*folder, error) {
 	return &folder{path: path, lock: lock}, nil
 }
 
+// lockFolder locks a folder. It returns an error if another process has locked it, or if the path
+// is a link.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -62,6 +67,8 @@ func sweep(parent string) {
 		if err != nil {
 			continue
 		}
+
+		// The parent is often /tmp, where other users may create folders with any name.
 		if stat, ok := is.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
 			continue
 		}

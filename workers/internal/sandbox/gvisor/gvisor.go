@@ -89,6 +89,8 @@ func (b *Backend) prepare(c Config) (err error) {
 	return err
 }
 
+// notes returns the limits that are only watched. noGroups is the reason why cgroups are
+// unavailable, or nil.
 func notes(noGroups error) []string {
 	list := []string{
 		"Processes in gVisor are not processes of the host: gVisor's kernel limits their number, which is not monitored from outside.",
@@ -118,6 +120,8 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	defer begun.Kill()
 	stopped := context.AfterFunc(ctx, begun.Kill)
 	defer stopped()
+
+	// The output shows the user, the host name, the working folder, and that /proc is hidden.
 	said, err := io.ReadAll(begun.Stdout())
 	if got := strings.TrimSpace(string(said)); got == fmt.Sprint(host.User, " ", host.Hostname, " ", sandbox.WorkDir) {
 		return nil
@@ -194,6 +198,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 
+	// Sandboxes that are being started are complete now, and are killed with the others.
 	b.starting.Wait()
 	b.mu.Lock()
 	living := make([]*box, 0, len(b.boxes))
@@ -202,6 +207,7 @@ func (b *Backend) Close() error {
 	}
 	b.mu.Unlock()
 
+	// A kill may take some hundred milliseconds, so all sandboxes are killed simultaneously.
 	var all sync.WaitGroup
 	for _, x := range living {
 		all.Go(x.Kill)

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is the ID of the system user nobody, who owns no files.
+// nobody is the user ID of an unprivileged account that owns no files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {

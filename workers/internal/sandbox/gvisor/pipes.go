@@ -12,6 +12,7 @@ type pipe struct{ child, ours *os.File }
 // pipes are the pipes of a sandbox's standard input and output.
 type pipes struct{ in, out pipe }
 
+// newPipes creates both pipes, or none if it returns an error.
 func newPipes() (p pipes, err error) {
 	var errs [2]error
 	p.in.child, p.in.ours, errs[0] = os.Pipe()
@@ -23,6 +24,7 @@ func newPipes() (p pipes, err error) {
 	return p, nil
 }
 
+// close closes both sides.
 func (p pipes) close() {
 	p.closeChild()
 	p.closeOurs()
@@ -33,6 +35,7 @@ func (p pipes) close() {
 func (p pipes) closeChild() { closeAll(p.in.child, p.out.child) }
 func (p pipes) closeOurs()  { closeAll(p.in.ours, p.out.ours) }
 
+// closeAll closes files; nil is allowed.
 func closeAll(list ...*os.File) {
 	for _, f := range list {
 		_ = f.Close() // works for nil, too

@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	// unshare starts runsc within milliseconds. On a busy machine it may take longer.
 	findTime = 5 * time.Second
 	findPoll = time.Millisecond
 )
@@ -23,6 +24,8 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < findTime; <-tick.C {
+		// Between reading the pid and opening the handle, the process may end and its pid may be
+		// reused. So the child is read again after the handle is open.
 		child := childFor(unshare, tree)
 		if child == 0 {
 			if pids, err := tree.Pids(); err == nil && len(pids) == 0 {

@@ -4,4 +4,5 @@ package gvisor
 
 import "syscall"
 
+// attributes returns nil, because gVisor runs only on Linux.
 func attributes() *syscall.SysProcAttr { return nil }

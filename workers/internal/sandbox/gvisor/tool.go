@@ -44,6 +44,8 @@ func findTool(path string) (t tool, err error) {
 		return t, errors.New("unshare not found: install the package util-linux")
 	}
 
+	// Versions of runsc have different options and reject unknown ones. runsc lists its options
+	// itself.
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
 	ask := exec.CommandContext(ctx, t.path, "flags") //nolint:gosec // G204: the path comes from the operator's settings
@@ -71,6 +73,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		platform = "systrap"
 	}
 
+	// Isolation depends on these options, so a version that lacks one is rejected.
 	options := []string{
 		"-platform=" + platform,
 		"-network=none",
@@ -89,6 +92,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		}
 	}
 
+	// These options exist only in some versions. They make explicit what isolation expects.
 	for _, o := range []string{
 		"-directfs=false",               // the gofer opens host files, not the sentry
 		"-host-uds=none",                // the default, like the next
@@ -103,6 +107,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 	return options, nil
 }
 
+// optionName returns the name of an option without its dash and value.
 func optionName(o string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(o, "-"), "=")
 	return name

@@ -20,6 +20,7 @@ func MayChangeUser() bool { return rootWith(unix.CAP_SETUID, unix.CAP_SETGID, un
 // rootWith reports whether this process is root and has these capabilities, which must be among the
 // first 32.
 func rootWith(capabilities ...int) bool {
+	// Being root is not enough: container runtimes remove capabilities from root.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
@@ -39,6 +40,7 @@ const firstSealed = 3
 // SealDescriptors sets close-on-exec on all descriptors of this process. Otherwise, sandboxes would
 // inherit files that this process inherited, or that a library opened without that flag.
 func SealDescriptors() error {
+	// Kernels before 5.11 do not know the flag, and CloseRange fails.
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}

@@ -44,6 +44,7 @@ var userText = strconv.Itoa(User)
 // and if they exist. They contain programs, libraries, and the data of Python packages and document
 // readers.
 func Folders(python string) []string {
+	// An interpreter below /usr/local, as in Python's Docker images, has its libraries there.
 	if strings.HasPrefix(python, "/usr/local/") {
 		return append(slices.Clone(folders), "/usr/local/bin", "/usr/local/lib")
 	}

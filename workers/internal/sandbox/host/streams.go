@@ -25,6 +25,7 @@ func (o *Output) Read(p []byte) (int, error) {
 	if o.file == nil {
 		return o.rest.Read(p)
 	}
+
 	n, err := o.file.Read(p)
 	if err != nil {
 		o.close()
@@ -40,11 +41,15 @@ func (o *Output) Settle() {
 	if o.file == nil {
 		return
 	}
+
+	// An ended sandbox keeps no file open, so data that the caller has not read yet moves to
+	// memory.
 	rest, _ := io.ReadAll(o.file) // reading a pipe does not fail
 	o.rest.Reset(rest)
 	o.close()
 }
 
+// close closes the pipe. The caller must hold o.mu.
 func (o *Output) close() {
 	_ = o.file.Close() // it was only read
 	o.file = nil
@@ -57,6 +62,7 @@ type Head struct {
 	kept []byte
 }
 
+// headSize is the number of bytes that a Head keeps.
 const headSize = 16 << 10
 
 // Write accepts all bytes but keeps only the first ones.

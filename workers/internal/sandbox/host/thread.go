@@ -34,6 +34,9 @@ func (t *Thread) Do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
+	// Once the thread has taken f, Do waits for the result even if ctx ends, because f may start a
+	// process.
 	result := make(chan error, 1)
 	select {
 	case t.work <- func() { result <- f() }:

@@ -13,6 +13,7 @@ import (
 
 const (
 	killTime = 5 * time.Second // a hundred times the usual duration, to allow for busy machines
+	// After stopTime, processes are killed even if new ones still appear.
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
@@ -73,6 +74,9 @@ func (k *killer) round(late bool) (living int, err error) {
 	}
 
 	settled := true
+
+	// The processes are divided: first processes of namespaces are killed now, and others are
+	// stopped so that they cannot start new ones.
 	found := make(map[int]process, len(members))
 	var firsts int
 	var others []process
@@ -112,6 +116,7 @@ func (k *killer) round(late bool) (living int, err error) {
 
 // hold opens a handle for a process. It reports whether a handle was already open.
 func (k *killer) hold(p process) (known bool) {
+	// The same pid with another start time is another process.
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {
 		return true
 	}
@@ -132,6 +137,7 @@ func (k *killer) hold(p process) (known bool) {
 	return false
 }
 
+// signal sends a signal through the open handles. A process without a handle gets none.
 func (k *killer) signal(list []process, s syscall.Signal) {
 	for _, p := range list {
 		if held := k.held[p.pid]; held != nil {
@@ -154,6 +160,7 @@ func (k *killer) reap(p process) (left int) {
 	return 0
 }
 
+// release closes all handles.
 func (k *killer) release() {
 	for _, p := range k.held {
 		_ = p.Release()
@@ -166,6 +173,8 @@ func isFirst(pid int) bool {
 	if err != nil {
 		return false
 	}
+
+	// NSpid lists the pid in each namespace, from this one to the innermost.
 	for line := range strings.Lines(string(text)) {
 		if rest, is := strings.CutPrefix(line, "NSpid:"); is {
 			numbers := strings.Fields(rest)

@@ -73,6 +73,8 @@ func allProcesses() ([]process, error) {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }() // no data can be lost
+
+	// The names that are numbers are processes. Readdirnames needs no stat of each entry.
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err

@@ -47,6 +47,9 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
+
+	// The root is the process with the tree's pid and start time. Everything else is found through
+	// the parents.
 	children := make(map[int][]process, len(every))
 	var members []process
 	for _, p := range every {
@@ -81,6 +84,8 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	if u.Memory <= enough {
 		return u, err
 	}
+
+	// The exact measurement reads all page tables of a process, so it is made only above the limit.
 	var once int64
 	for _, p := range members {
 		exact := memory(p.pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:")

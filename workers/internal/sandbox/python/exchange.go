@@ -44,6 +44,8 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	if !ready {
 		return b, nil
 	}
+
+	// Killing the box closes its output, which ends the read below.
 	defer time.AfterFunc(readyWithin, b.Kill).Stop()
 	defer context.AfterFunc(ctx, b.Kill)()
 	kind, _, err := b.frames.next()
@@ -57,6 +59,7 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	return b, nil
 }
 
+// complaint returns what the box has written to standard error, for an error message.
 func complaint(b sandbox.Box) string {
 	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said
@@ -73,6 +76,8 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	}
 	e.resultReader = newResultReader(e.limits, p.Files)
 
+	// The deferred calls run in the opposite order: the box is killed, the watch is cancelled, and
+	// its goroutine ends.
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -89,9 +94,12 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	e.deadline = time.AfterFunc(beginWithin, b.Kill)
 	defer func() { e.deadline.Stop() }()
 
+	// The program is sent while frames are read. Otherwise a full pipe in each direction could
+	// block both sides.
 	parts.Go(func() { order(b, e.limits, p) })
 	err := e.read(b.frames, func() { e.begin(&parts) }, e.end)
 
+	// A complete result counts even if the caller has stopped waiting in the last moment.
 	if ctx.Err() != nil && !e.complete {
 		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
 	}
@@ -120,6 +128,7 @@ func order(b *box, l sandbox.Limits, p Program) {
 		limits.WriteString(limit.name + " " + strconv.FormatInt(limit.value, 10) + "\n")
 	}
 
+	// The runner applies the limits before it runs the code.
 	w.put(frameLimits, []byte(limits.String()))
 	for _, f := range p.Files {
 		w.put(frameFile, []byte(f.Name))
@@ -150,6 +159,8 @@ type exchange struct {
 
 // begin is called when the program begins.
 func (e *exchange) begin(parts *sync.WaitGroup) {
+	// A warm sandbox has used processor time for its interpreter. The program's usage counts from
+	// here.
 	e.started = time.Now()
 	usage, err := e.box.Usage()
 	e.began, e.counted = usage, err == nil
@@ -176,6 +187,7 @@ func (e *exchange) watch() {
 	<-e.ctx.Done()
 }
 
+// kill kills the box because of a limit. The first reason counts.
 func (e *exchange) kill(limit sandbox.Limit) {
 	e.mu.Lock()
 	if e.reached == "" {
@@ -192,6 +204,7 @@ func (e *exchange) end() {
 		e.box.Kill() // the box is lost; its usage is final after the kill
 	}
 
+	// The program has ended, and the runner sends its files. The time for that is limited as well.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
@@ -211,6 +224,7 @@ func (e *exchange) end() {
 	}
 }
 
+// outcome returns the program's result with its measured usage.
 func (e *exchange) outcome() Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()

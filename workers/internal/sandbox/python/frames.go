@@ -9,6 +9,7 @@ import (
 
 // Kinds of frames; parley_runner.py defines their meaning.
 const (
+	// From the runner.
 	frameReady   = 'Y'
 	frameBegun   = 'B'
 	frameOutput  = 'O'
@@ -21,6 +22,7 @@ const (
 	frameGone    = 'G'
 	frameEnd     = 'Z'
 
+	// To the runner. frameFile and frameData are sent in both directions.
 	frameLimits = 'P'
 	frameCode   = 'C'
 	frameStop   = 'S'
@@ -29,6 +31,7 @@ const (
 // maxFrame is larger than every frame that the runner sends.
 const maxFrame = 1 << 20
 
+// frameHead is the size of a frame's head: its kind and the length of its payload.
 const frameHead = 5
 
 // frameReader reads frames from an untrusted stream.
@@ -37,6 +40,7 @@ type frameReader struct {
 	room []byte
 }
 
+// newFrameReader returns a reader of a sandbox's output.
 func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(r, 64<<10)}
 }
@@ -47,6 +51,8 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	if _, err := io.ReadFull(f.from, head[:]); err != nil {
 		return 0, nil, fmt.Errorf("reading a frame: %w", err)
 	}
+
+	// A program may write to the runner's output itself, so the length is not trusted.
 	size := int(binary.BigEndian.Uint32(head[1:]))
 	if size > maxFrame {
 		return 0, nil, fmt.Errorf("reading a frame: %d bytes exceed the limit", size)
@@ -67,10 +73,13 @@ type frameWriter struct {
 	err error
 }
 
+// newFrameWriter returns a writer to a sandbox's input. Frames are sent by flush or when the buffer
+// is full.
 func newFrameWriter(w io.Writer) *frameWriter {
 	return &frameWriter{to: bufio.NewWriterSize(w, 64<<10)}
 }
 
+// put writes one frame.
 func (f *frameWriter) put(kind byte, payload []byte) {
 	if f.err != nil {
 		return
@@ -90,6 +99,7 @@ func (f *frameWriter) putParts(kind byte, payload []byte) {
 	}
 }
 
+// flush sends the buffered frames. It returns the first error of the writer.
 func (f *frameWriter) flush() error {
 	if f.err != nil {
 		return f.err

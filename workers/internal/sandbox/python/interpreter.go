@@ -21,12 +21,13 @@ var sources embed.FS
 const home = "/parley"
 
 const (
+	// For Open, with the first program.
 	openWithin    = time.Minute
-	readyWithin   = 10 * time.Second
-	beginWithin   = 20 * time.Second
-	wallGrace     = time.Second
-	stopWithin    = time.Second
-	collectWithin = 20 * time.Second
+	readyWithin   = 10 * time.Second // for the interpreter's start
+	beginWithin   = 20 * time.Second // from sending a program to its beginning, including the start of a sandbox
+	wallGrace     = time.Second      // the runner enforces the wall time; after this time, the box is killed
+	stopWithin    = time.Second      // for the runner to stop a program that has exceeded a limit
+	collectWithin = 20 * time.Second // for sending the files after the program's end
 )
 
 // ErrClosed is the error for a run that is started after Close, or in progress during Close.
@@ -87,6 +88,7 @@ func (i *Interpreter) Packages() []Package {
 
 // Close ends all sandboxes. Runs in progress fail. The backend stays open.
 func (i *Interpreter) Close() error {
+	// No run can begin after closed is set, so ending counts only down from here.
 	i.mu.Lock()
 	i.closed = true
 	i.mu.Unlock()
@@ -125,6 +127,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	//nolint:contextcheck // a run depends on two contexts: the caller's and the interpreter's
 	defer context.AfterFunc(i.ctx, func() { cancel(ErrClosed) })()
 
+	// A ready sandbox may have been lost without being noticed. If the program did not begin, a new
+	// sandbox is tried once.
 	if b := i.pool.take(); b != nil {
 		outcome, err := i.exchange(ctx, b, p)
 		if !errors.Is(err, errNotBegun) || ctx.Err() != nil {
@@ -149,6 +153,8 @@ func checkFiles(files []File) error {
 		}
 		names[f.Name] = true
 	}
+
+	// Each parent folder of a name must not be a file.
 	for name := range names {
 		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
 			if names[name[:at]] {

@@ -28,6 +28,7 @@ type pool struct {
 	closed   bool
 }
 
+// newPool returns a pool and begins to fill it. start must return a sandbox that is ready.
 func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
 	p := &pool{warm: warm, start: start, report: report, wakeUp: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -81,12 +82,14 @@ func (p *pool) want() (missing bool, wait time.Duration) {
 	return len(p.idle) < p.warm, wait
 }
 
+// failed counts a failure, which increases the delay before the next start.
 func (p *pool) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures++
 }
 
+// wake makes refill check the pool. It never blocks.
 func (p *pool) wake() {
 	select {
 	case p.wakeUp <- struct{}{}:
@@ -103,6 +106,9 @@ func (p *pool) put(b *box) {
 		return
 	}
 	p.idle = append(p.idle, b)
+
+	// A ready sandbox may end, for example because the kernel is short of memory. It is then
+	// replaced.
 	p.done.Go(func() {
 		select {
 		case <-b.taken:
@@ -115,6 +121,7 @@ func (p *pool) put(b *box) {
 	})
 }
 
+// remove removes a box from the ready boxes. It returns false if the box was already taken.
 func (p *pool) remove(b *box) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,6 +154,8 @@ func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()
 	p.closed = true
+
+	// Closing taken ends the goroutines that watch the boxes, before the boxes are killed.
 	idle := p.idle
 	p.idle = nil
 	for _, b := range idle {

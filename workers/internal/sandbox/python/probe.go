@@ -42,6 +42,8 @@ func (i *Interpreter) probe(path string) error {
 		}
 	}
 
+	// The first program has its own limits and runs the source code of the runner. Later programs
+	// run the compiled runner with the configured limits.
 	limits := i.limits
 	i.limits = probeLimits
 	i.command = command(path, "parley_runner.py", probeLimits, written)

@@ -32,20 +32,21 @@ type resultReader struct {
 	initial map[string][]byte // the program's initial files
 
 	stdout, stderr []byte
-	seen, written  int64
-	ready, begun   bool
-	ended          bool // the program has ended, and its files follow
-	complete       bool // all frames were received
-	exitCode       int
-	limit          sandbox.Limit
-	value          string
-	traceback      string
-	cpu            time.Duration
-	files          []File
-	fileBytes      int64
-	skipping       bool // the rest of the current file is ignored
-	removed        []string
-	leftOut        []string
+	// Bytes of output that were received, and bytes that the program has printed.
+	seen, written int64
+	ready, begun  bool
+	ended         bool // the program has ended, and its files follow
+	complete      bool // all frames were received
+	exitCode      int
+	limit         sandbox.Limit
+	value         string
+	traceback     string
+	cpu           time.Duration
+	files         []File
+	fileBytes     int64
+	skipping      bool // the rest of the current file is ignored
+	removed       []string
+	leftOut       []string
 }
 
 // take processes a frame that arrived after the program began.
@@ -83,6 +84,7 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 
 // print appends as much of the output to kept as the limit allows.
 func (r *resultReader) print(kept, more []byte) []byte {
+	// Standard output and standard error share the limit.
 	room := max(r.limits.Output-r.seen, 0)
 	r.seen += int64(len(more))
 	return append(kept, more[:min(int64(len(more)), room)]...)
@@ -90,6 +92,8 @@ func (r *resultReader) print(kept, more []byte) []byte {
 
 // takeEnd parses the frame for the program's end: exit code, value and traceback.
 func (r *resultReader) takeEnd(payload []byte) error {
+	// The head contains the numbers and the limit's name. The value and the traceback follow
+	// without separators.
 	head, body, found := bytes.Cut(payload, []byte("\n"))
 	var exitCode, written, cpu, value, traceback int64
 	limit := ""
@@ -110,6 +114,8 @@ func (r *resultReader) takeEnd(payload []byte) error {
 	return nil
 }
 
+// knownLimit returns the limit with this name, or "" for any other text. The runner's frames are
+// not trusted.
 func knownLimit(s string) sandbox.Limit {
 	switch l := sandbox.Limit(s); l {
 	case sandbox.LimitCPU, sandbox.LimitWall, sandbox.LimitMemory, sandbox.LimitProcesses, sandbox.LimitFiles:
@@ -141,6 +147,8 @@ func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	return nil
 }
 
+// begin starts a file. It skips a file with an invalid or repeated name, or above the number of
+// files.
 func (r *resultReader) begin(name []byte) error {
 	same := func(f File) bool { return f.Name == string(name) }
 	r.skipping = len(r.files) >= maxFiles || !validName(string(name)) || slices.ContainsFunc(r.files, same)
@@ -173,6 +181,7 @@ func (r *resultReader) more(part []byte) error {
 	return nil
 }
 
+// leaveOut records the name of a file that is not returned.
 func (r *resultReader) leaveOut(name []byte) {
 	if len(r.leftOut) < maxLeftOut {
 		r.leftOut = append(r.leftOut, text(name[:min(len(name), maxName)]))
@@ -239,6 +248,7 @@ func start(s string, n int64) string {
 	return s[:n]
 }
 
+// text returns the bytes as valid UTF-8.
 func text(b []byte) string {
 	return string(bytes.ToValidUTF8(b, []byte("\uFFFD")))
 }
@@ -248,6 +258,8 @@ func validName(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
+// newResultReader returns a reader for a program with these initial files. Unchanged files are not
+// returned.
 func newResultReader(l sandbox.Limits, files []File) *resultReader {
 	initial := make(map[string][]byte, len(files))
 	for _, f := range files {

@@ -11,6 +11,8 @@ import (
 
 // Offsets in the filter's input (struct seccomp_data), and return values of a filter.
 const (
+	// struct seccomp_data: the call's number, the architecture, the instruction pointer, six
+	// arguments.
 	offNumber = 0
 	offArch   = 4
 	offArgs   = 16
@@ -29,6 +31,8 @@ func Filter(watched bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assembling the seccomp filter: %w", err)
 	}
+
+	// struct sock_filter has 8 bytes: the operation, two jump offsets and a value.
 	filter := make([]byte, 0, 8*len(raw))
 	for _, r := range raw {
 		filter = binary.NativeEndian.AppendUint16(filter, r.Op)
@@ -41,6 +45,7 @@ func Filter(watched bool) ([]byte, error) {
 // program evaluates the rules in order. A search tree would not be faster: kernels from 5.11 on
 // cache the results for calls without conditions.
 func program(rules []Rule) []bpf.Instruction {
+	// Numbers mean different calls on other architectures, so the architecture is checked first.
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
@@ -63,6 +68,9 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	if r.Errno != 0 || r.Pretend { // an error of 0 means success
 		answer = bpf.RetConstant{Val: retErrno | r.Errno}
 	}
+
+	// The instructions are generated from the end, because a jump's length is known only when the
+	// instructions after it exist.
 	var body []bpf.Instruction
 	for _, c := range slices.Backward(r.Conditions) {
 		tail := len(body) + 1 // number of instructions up to the result, and the reload of the call's number that follows

@@ -12,12 +12,14 @@ import (
 // architectures, and the older numbers of this architecture.
 var numbers = allNumbers()
 
+// allNumbers merges the common numbers with those of this architecture.
 func allNumbers() map[string]uint32 {
 	all := maps.Clone(commonNumbers)
 	maps.Copy(all, olderNumbers)
 	return all
 }
 
+// commonNumbers are the calls that amd64 and arm64 have in common.
 var commonNumbers = map[string]uint32{
 	"read":                   unix.SYS_READ,
 	"write":                  unix.SYS_WRITE,

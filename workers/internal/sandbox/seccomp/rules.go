@@ -51,6 +51,8 @@ func Rules(watched bool) []Rule {
 	if watched {
 		more = watchedRules
 	}
+
+	// Several values of an argument become several rules, of which one suffices.
 	for _, l := range slices.Concat(argRules, more) {
 		for _, value := range l.values {
 			conditions := append([]Condition{{l.arg, l.mask, value}}, l.also...)
@@ -62,6 +64,7 @@ func Rules(watched bool) []Rule {
 	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
 }
 
+// appendRule appends a rule with the call's number. It omits calls that this architecture lacks.
 func appendRule(rules []Rule, r Rule) []Rule {
 	number, here := numbers[r.Name]
 	if !here { // only other architectures have this call

@@ -34,6 +34,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`, NotSent: true, Err: err}
 	case strings.TrimSpace(a.Code) == "":
 		return a, mistake("The code is empty.")
+	// Count characters, because the schema's maxLength counts characters.
 	case utf8.RuneCountInString(a.Code) > maxCode:
 		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
 	case strings.ContainsRune(a.Code, 0):

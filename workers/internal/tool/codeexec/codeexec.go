@@ -56,6 +56,7 @@ func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue
 // contains the output.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
+	// The caller checks this too. A tool worker does not rely on it.
 	if options == nil || !options.Enabled {
 		return tool.Result{}, mistake("The agent is not allowed to run code.")
 	}
@@ -72,6 +73,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unreachable(ctx, "The files of the session are temporarily unavailable.", err)
 	}
 
+	// Reading files may have used up most of the time, so a program is started only if enough is
+	// left.
 	wall, err := b.wall(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -107,6 +110,7 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 		return 0, &tool.Error{Message: "No sandbox was free in time; try again later.", NotSent: true}
 	}
 
+	// The program must end early enough for its output to be sent.
 	if wall == 0 || left < wall {
 		wall = left
 	}
@@ -118,6 +122,7 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 func unreachable(ctx context.Context, message string, err error) error {
 	var public *tool.Error
 	switch {
+	// These errors already state what happened.
 	case errors.As(err, &public), errors.Is(err, tool.ErrStale):
 		return err
 	case ctx.Err() != nil:

@@ -28,6 +28,7 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 		return nil, err
 	}
 	for _, id := range ids {
+		// The first missing id fails the call. A program without one of its inputs would mislead.
 		if !slices.ContainsFunc(found, func(d domain.Document) bool { return d.ID == id }) {
 			return nil, noDocument(id)
 		}
@@ -56,9 +57,11 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
 			name = d.ID + "/" + d.Name
 		}
+		// The document's name is invalid, but its extension helps libraries to detect the type.
 		if !keepable(name) {
 			name = d.ID + path.Ext(d.Name)
 		}
+		// The extension is invalid, too. An id is always a valid file name.
 		if !keepable(name) {
 			name = d.ID
 		}

@@ -34,6 +34,7 @@ type folder struct {
 // names and, if the agent keeps files, all files of the session.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
+	// Named files are searched only in this list, so no name reaches a file of another session.
 	all, err := req.Files.Session(ctx)
 	if err != nil {
 		return f, err
@@ -133,9 +134,11 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 // find returns the index of the file with a name, or -1. The name may also be the path at which the
 // program opens the file.
 func find(all []domain.File, name string) int {
+	// An exact match has priority over a cleaned path.
 	if at := slices.IndexFunc(all, func(f domain.File) bool { return f.ID == name || f.Name == name }); at >= 0 {
 		return at
 	}
+	// Models often copy the absolute path from an earlier program.
 	clean := path.Clean(strings.TrimPrefix(name, sandbox.WorkDir+"/"))
 	return slices.IndexFunc(all, func(f domain.File) bool { return f.Name == clean })
 }
@@ -167,6 +170,7 @@ func nameList(names []string) string {
 
 // fits returns an error if the files together do not fit into a working folder.
 func (b *Backend) fits(files []domain.File) error {
+	// Add the files to an empty folder in turn, as the interpreter will do.
 	r := b.empty()
 	for _, f := range files {
 		switch {
@@ -183,6 +187,7 @@ func (b *Backend) fits(files []domain.File) error {
 // beside, sorted by name. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
+	// The newest files come first: a follow-up question most likely concerns them.
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 
 	// The documents that the call names always have priority over kept files.
@@ -192,6 +197,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	}
 
 	for _, f := range byAge {
+		// A smaller, older file may still fit, so continue after a file that does not.
 		if r.clashes(f.Name) || !r.takes(f) {
 			out = append(out, f.Name)
 			continue
@@ -204,9 +210,12 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 
 // room is the free space of a working folder. A limit of 0 means no limit.
 type room struct {
+	// size of the added files and its limit
 	bytes, maxBytes int64
-	maximum         int
-	files, folders  map[string]bool
+	// limit on the number of files
+	maximum int
+	// names of the added files, and of all folders in which they are
+	files, folders map[string]bool
 }
 
 // empty returns the free space of an empty working folder.
@@ -221,6 +230,7 @@ func (r *room) takes(f domain.File) bool {
 	}
 	r.bytes += f.Bytes
 	r.files[f.Name] = true
+	// Each parent is a folder, which no file may replace.
 	for dir := path.Dir(f.Name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		r.folders[dir] = true
 	}
@@ -231,6 +241,7 @@ func (r *room) takes(f domain.File) bool {
 // file.
 func (r *room) clashes(name string) bool {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		// A parent of this name is a file.
 		if r.files[dir] {
 			return true
 		}

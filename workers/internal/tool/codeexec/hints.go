@@ -24,6 +24,7 @@ var (
 	notPermitted = regexp.MustCompile(`^PermissionError: \[Errno 1\] [\w ]+$`)
 	networking   = regexp.MustCompile(`(?m)\b(?:import|from)\s+[\w., ]*\b(?:socket|socketserver|urllib|urllib3|http|ssl|asyncio|ftplib|smtplib|imaplib|poplib|` +
 		`telnetlib|xmlrpc|requests|httpx|aiohttp|websockets?|paramiko|psycopg2?|pymysql|redis)\b`)
+	// Messages of programs that read standard input, which is empty.
 	noMoreInput = regexp.MustCompile(`EOFError: EOF when reading a line|^EOF when reading a line$`)
 )
 
@@ -38,6 +39,7 @@ func (s *outputBuilder) hints() (hints []string) {
 
 	// Only the last line of a traceback and the end of stderr name the cause of the failure.
 	switch {
+	// The limit already explains the failure.
 	case o.Limit != "":
 	case unreached.MatchString(last), unreached.MatchString(complaint), notPermitted.MatchString(line) && networking.MatchString(s.code):
 		hints = append(hints, noNetwork)

@@ -55,10 +55,12 @@ var sniffed = map[string]bool{
 func mimeType(name string, content []byte) string {
 	known, ok := types[strings.ToLower(path.Ext(name))]
 	switch {
+	// The extension is trusted only if the content does not contradict it.
 	case ok && known.signature == "" && isText(content):
 		return known.mime
 	case ok && known.signature != "" && bytes.HasPrefix(content, []byte(known.signature)):
 		return known.mime
+	// A renamed picture is still shown as a picture.
 	case sniffed[http.DetectContentType(content)]:
 		return http.DetectContentType(content)
 	case !ok && isText(content):

@@ -36,14 +36,18 @@ const (
 
 // output is the output of a call, which models and callers see.
 type output struct {
-	Error   string   `json:"error,omitempty"`
-	Stdout  string   `json:"stdout"`
-	Stderr  string   `json:"stderr"`
-	Value   string   `json:"value,omitempty"`
-	Files   []file   `json:"files"`
+	// The caller sees this text when the program failed.
+	Error  string `json:"error,omitempty"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Value  string `json:"value,omitempty"`
+	Files  []file `json:"files"`
+	// names of files that the program created but that were not stored
 	LeftOut []string `json:"leftOut,omitempty"`
-	Limit   string   `json:"limit,omitempty"`
-	Note    string   `json:"note,omitempty"`
+	// the sandbox limit that ended the program
+	Limit string `json:"limit,omitempty"`
+	// explanations for the model, for example about truncated parts
+	Note string `json:"note,omitempty"`
 }
 
 // file is a file that a call has stored.
@@ -72,6 +76,7 @@ type outputBuilder struct {
 func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
 	made := s.made()
 	var removed []string
+	// Only an agent that keeps files sees a folder whose deletions mean something.
 	if keepsFiles {
 		removed = s.removed(made)
 	}
@@ -82,6 +87,7 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 
 	var err error
 	s.kept, err = req.Files.Keep(ctx, made, removed)
+	// The program's output is still useful, so a full quota does not fail the call.
 	if errors.Is(err, tool.ErrFilesFull) {
 		for _, f := range made {
 			s.leftOut = append(s.leftOut, f.Name)
@@ -98,6 +104,7 @@ func (s *outputBuilder) made() []tool.NewFile {
 
 	var own []tool.NewFile
 	for _, f := range s.outcome.Files {
+		// The first of several files with the same name wins.
 		if !keepable(f.Name) || named(own, f.Name) {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
@@ -129,6 +136,7 @@ func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFi
 	}
 
 	for _, f := range own {
+		// Without an entry in the list the model could not refer to the file.
 		if entrySize(f) > room {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
@@ -148,6 +156,7 @@ func entrySize(f tool.NewFile) int {
 // removed returns the session files that the program has removed.
 func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	for _, f := range s.found {
+		// A document is not a file of the session, so its removal has no effect.
 		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) && !s.documentNames[f.Name] {
 			names = append(names, f.Name)
 		}
@@ -203,6 +212,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 		if out.Error, cut = shorten(failure, maxError); cut {
 			s.notes = append(s.notes, "The error is truncated.")
 		}
+		// The hints explain the failure, so they come first in case the note is truncated.
 		s.notes = append(s.hints(), s.notes...)
 	}
 
@@ -230,8 +240,10 @@ func (s *outputBuilder) failure() (full, line string) {
 			return line + "\n\n" + traceback, line
 		}
 		return line, line
+	// The last line of a Python traceback is the exception.
 	case traceback != "":
 		return traceback, last
+	// A negative exit code is a signal, as in Python's subprocess module.
 	case o.ExitCode < 0:
 		line = fmt.Sprintf("The program was ended by signal %d (%s).", -o.ExitCode, syscall.Signal(-o.ExitCode))
 		return line, line
@@ -251,6 +263,7 @@ func (s *outputBuilder) list(out *output) {
 	room := maxLeftOut
 	for _, name := range s.leftOut {
 		name = truncate.Runes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
+		// The names are the program's own and may be arbitrarily many.
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
 			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return

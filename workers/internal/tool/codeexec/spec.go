@@ -40,6 +40,8 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 	if options.KeepFiles {
 		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
 	}
+	// The text is added only for agents with documents, because models try whatever the description
+	// offers.
 	if documents {
 		memory, files = memory+hasDocuments, files+orDocuments
 	}
@@ -57,6 +59,7 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 // limitsText lists the limits of a program.
 func limitsText(l sandbox.Limits) string {
 	var parts []string
+	// add adds a part if the limit is set.
 	add := func(some bool, format string, args ...any) {
 		if some {
 			parts = append(parts, fmt.Sprintf(format, args...))

@@ -16,6 +16,7 @@ func shorten(text string, maximum int) (short string, cut bool) {
 	}
 
 	room := maximum - noteReserve
+	// The beginning shows what the program did, and the end shows how it ended.
 	head := begins(text, room/2)
 	tail := ends(text[head:], room/2)
 	left := len(text) - head - tail
@@ -61,6 +62,7 @@ func cost(r rune, width int) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
 		return 2
+	// These become \uXXXX.
 	case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError:
 		return 6
 	default:

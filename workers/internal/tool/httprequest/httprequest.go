@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	timeout   = 45 * time.Second // shorter than a call's time limit, so that the outcome is known before that limit
-	maxBody   = 1 << 20          // bytes read of a response
+	timeout = 45 * time.Second // shorter than a call's time limit, so that the outcome is known before that limit
+	maxBody = 1 << 20          // bytes read of a response
+	// redirects followed by requests that have no side effect
 	redirects = 3
 )
 
@@ -64,6 +65,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 	defer func() { _ = resp.Body.Close() }()
 
+	// The gateway's reply does not show whether the server has executed the request.
 	if req.Sending != nil && sideEffect(e) != domain.SideEffectNone && lostServer(resp.StatusCode) {
 		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway answered %d", resp.StatusCode)
 	}

@@ -27,8 +27,10 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
+// errPanic replaces a panic of the hook before a request is sent.
 var errPanic = errors.New("panic")
 
+// formType is the media type of an HTML form.
 const formType = "application/x-www-form-urlencoded"
 
 // prepared is a request that is ready to be sent.
@@ -74,7 +76,10 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	}
 	request.Header = header
 
+	// A reused connection may break while a request is sent, so each request gets a fresh one.
 	options := outbound.Options{Timeout: timeout, MaxBytes: maxBody, Origin: template.Origin(), Fresh: true}
+	// Following a redirect sends a second request, which only a request without side effects may
+	// do.
 	if reads(e.Method) && sideEffect(e) == domain.SideEffectNone && req.Sending == nil {
 		options.Redirects = redirects
 	}
@@ -113,6 +118,7 @@ func setUpWrongly(cause error) error {
 func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.Secrets) (http.Header, error) {
 	header := http.Header{"Accept": {"application/json, text/*;q=0.9, */*;q=0.5"}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		// Stored header values are encrypted for this organization and agent.
 		value, err := b.open(e.Headers[name], req.OrganizationID, req.TargetID)
 		if err != nil {
 			return nil, tool.Unopened(fmt.Errorf("opening header: %w", err))

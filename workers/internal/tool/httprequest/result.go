@@ -42,6 +42,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 		Status: resp.StatusCode, ContentType: shortHeader(redactor, contentType),
 		RetryAfter: shortHeader(redactor, resp.Header.Get("Retry-After")),
 	}
+	// The model may call another endpoint with the target's address.
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		a.Location = shortHeader(redactor, resp.Header.Get("Location"))
 	}
@@ -60,6 +61,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 	}
 
 	switch {
+	// The body exceeded maxBody; its beginning is shown.
 	case errors.Is(readErr, outbound.ErrTooLarge):
 		a.Truncated = true
 	case readErr != nil:
@@ -84,6 +86,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	switch {
 	case err != nil:
 		a.Note = "The body cannot be shown."
+	// The value stays JSON, which the model reads without unescaping.
 	case len(shown) <= maxShown:
 		a.Body = json.RawMessage(shown)
 	default:
@@ -112,6 +115,7 @@ func readJSON(contentType string, body []byte) (any, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var v any
+	// The server's statement about the type is wrong, so the body is shown as text.
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}

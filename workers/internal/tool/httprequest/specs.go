@@ -73,6 +73,7 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 
 	needed, _ := schema["required"].([]any)
 	needed = slices.Clone(needed)
+	// A path without one of its variables would address another resource.
 	for _, name := range required {
 		if !slices.Contains(needed, any(name)) {
 			needed = append(needed, name)

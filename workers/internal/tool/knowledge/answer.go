@@ -42,6 +42,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 	if len(found) == 0 {
 		notes = append(notes, noPassages)
 	}
+	// Without embeddings the search finds only equal words, so the model should vary its words.
 	if slices.Contains(without, "vector") {
 		notes = append(notes, byWordsOnly)
 	}

@@ -99,6 +99,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	}
 
 	query = strings.Join(strings.Fields(args.Query), " ")
+	// The white space was reduced before, so a query of blanks counts as empty.
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
 		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
 	}
@@ -117,6 +118,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 func withinLimit(found []domain.Found) []domain.Found {
 	room := maxPassages
 	for n, f := range found {
+		// The passages are ordered by relevance, so the least relevant ones are dropped.
 		if room -= len(f.Text); room < 0 {
 			return found[:max(n, 1)]
 		}
@@ -132,6 +134,7 @@ func recordGiven(ctx context.Context, documents tool.Documents, found []domain.F
 	}
 	var ids []string
 	for _, f := range found {
+		// Several passages often come from the same document.
 		if !slices.Contains(ids, f.DocumentID) {
 			ids = append(ids, f.DocumentID)
 		}

@@ -9,12 +9,16 @@ import (
 
 // Limits of the cache.
 const (
-	keepList   = 5 * time.Minute
-	keepError  = 5 * time.Second
+	// time for which a list is used without asking the server again
+	keepList = 5 * time.Minute
+	// time for which a failure is kept, so that an unreachable server does not delay every run
+	keepError = 5 * time.Second
+	// lists of all organizations
 	maxLists   = 512
 	maxKept    = 64 << 20 // bytes of all lists together
 	maxOrg     = 64       // lists of one organization
 	maxOrgKept = 8 << 20  // bytes of them
+	// time limit for all pages of a list
 	listTime   = 20 * time.Second
 	freshAfter = 3 * time.Second // a list younger than this is not requested again
 )
@@ -42,6 +46,7 @@ func (l *listing) expired(now time.Time) bool {
 	select {
 	case <-l.done:
 		return now.After(l.until)
+	// A listing that is being requested has no age yet.
 	default:
 		return false
 	}
@@ -77,6 +82,7 @@ func (c *cache) start(ctx context.Context, org string, k key, ask func(context.C
 	if l := c.lists[k]; l != nil && !l.expired(now) {
 		return l
 	}
+	// The incomplete listing is added first, so that further callers find it and wait.
 	l := &listing{org: org, asked: now, done: make(chan struct{})}
 	c.lists[k] = l
 	c.shrink(now)
@@ -95,6 +101,7 @@ func (c *cache) fill(l *listing, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.err, l.until = err, c.now().Add(keepList)
+	// A server that fails may soon recover, so the error is kept only briefly.
 	if err != nil {
 		l.until = c.now().Add(keepError)
 	}
@@ -110,6 +117,7 @@ func (c *cache) forget(k key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lists[k]
+	// A model that invents names must not cause a request for each of them.
 	if l == nil || c.now().Sub(l.asked) < freshAfter {
 		return false
 	}
@@ -174,6 +182,7 @@ func (c *cache) dropOldest(org string) int {
 			at, oldest = k, l
 		}
 	}
+	// The loop in shrink calls this only for organizations with lists, so this is a safeguard.
 	if oldest == nil {
 		return 0
 	}

@@ -18,6 +18,7 @@ func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCP
 		if err != nil {
 			return err
 		}
+		// The check needs the session only for the list.
 		defer s.close()
 
 		usable, other := 0, 0
@@ -27,6 +28,7 @@ func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCP
 			} else {
 				other++
 			}
+			// A server with more tools is cut off there in a run, too.
 			return usable+other < maxServerTools
 		})
 		if err != nil {

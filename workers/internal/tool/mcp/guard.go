@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// errPanic replaces a panic of the MCP client.
 var errPanic = errors.New("panic")
 
 // guard calls f and converts a panic into an error. It is used in goroutines in which the tool

@@ -23,8 +23,11 @@ import (
 
 // Limits of listings.
 const (
+	// tools of one server
 	maxServerTools = 128
-	maxTools       = 256
+	// tools of all servers
+	maxTools = 256
+	// pages of one server's list, because a server could send pages endlessly
 	maxPages       = 32
 	maxDescription = 1000      // characters
 	maxSchema      = 16 << 10  // bytes
@@ -49,6 +52,8 @@ func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, err
 	var wait sync.WaitGroup
 	for i, server := range servers {
 		wait.Go(func() {
+			// Each server has its own goroutine, so a slow server does not delay the requests to
+			// the others.
 			errs[i] = guard(ctx, func() (err error) {
 				lists[i], err = b.tools(ctx, req, server)
 				return err
@@ -65,6 +70,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, err
 	var absent []contract.AbsentServer
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
+		// The run continues with the tools of the other servers.
 		if errs[i] != nil {
 			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("cannot list the tools of an MCP server")
 			absent = append(absent, contract.AbsentServer{Name: server.Name, Reason: reason(errs[i])})
@@ -106,6 +112,7 @@ func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 		}
 		// Measure the encoded size, because JSON escapes some characters.
 		raw, err := json.Marshal(contract.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		// A tool that does not fit is skipped; a later, smaller tool may still fit.
 		if err != nil || c.taken[spec.Name] || len(c.specs) == maxTools || c.size+len(raw) > maxSpecs {
 			left++
 			continue
@@ -153,6 +160,7 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	}
 	h := sha256.New()
 	for _, part := range parts {
+		// The length of each part prevents that two different lists of parts have the same hash.
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
 	}
 	return key(h.Sum(nil))
@@ -172,6 +180,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
 		known, ok := read(t, s.redactor)
+		// The name must be unique on the server, because a call refers only to the name.
 		if !ok || len(into.tools) == maxServerTools || slices.ContainsFunc(into.tools, func(o remoteTool) bool { return o.name == t.Name }) {
 			left++
 			return len(into.tools) < maxServerTools
@@ -205,6 +214,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 				return nil
 			}
 		}
+		// A repeated cursor would return the same page again.
 		if page.NextCursor == "" || page.NextCursor == cursor {
 			return nil
 		}
@@ -217,6 +227,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 // schema cannot be used.
 func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 	c := cleaner{redactor: redactor}
+	// A redacted name would not reach the tool, so a name with a secret makes the tool unusable.
 	if t.Name == "" || len(t.Name) > maxOwnName || redactor.Text(t.Name) != t.Name {
 		return remoteTool{}, false
 	}

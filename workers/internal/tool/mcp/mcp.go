@@ -42,11 +42,13 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	ctx, end := context.WithCancel(ctx)
 	defer end() // also ends a response that the server is still sending
 
+	// The server and the name on it come from the lists and never from the model.
 	found, err := b.find(ctx, req)
 	if err != nil {
 		return tool.Result{}, err
 	}
 
+	// Request the protocol version that the server used before.
 	s, err := b.open(ctx, req, found.server, found.protocol)
 	if err != nil {
 		return tool.Result{}, err
@@ -72,6 +74,7 @@ type location struct {
 // find returns the tool with a name. It looks in the lists of all servers that may have the tool.
 // If no list contains it, find requests the lists again, but only once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
+	// Usually this is a single server, because its name is part of the tool's name.
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)
@@ -101,10 +104,12 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 	var failed error
 	for _, server := range servers {
 		list, err := b.tools(ctx, req, server)
+		// The call has ended, which is not the server's failure.
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("looking for tool: %w", context.Cause(ctx))
 		}
 		if err != nil {
+			// Another server may still have the tool.
 			failed = err
 			continue
 		}
@@ -158,10 +163,12 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case cause.NotSent:
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
+	// The server has answered, so it has handled the call, even though it reports an error.
 	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
 		return failed("The server rejected the call: "+truncate.Runes(d.redactor.Text(clean(rpcErr.Message)), maxDescription), nil)
 	case refused(d.status):
 		return failed("The server "+statusError(d.status).words()+".", nil)
+	// A gateway may have answered instead of the server, so the outcome stays unknown.
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}

@@ -38,6 +38,7 @@ const (
 func failed(message string, structured any) (tool.Result, error) {
 	said := outcome{Error: truncate.Bytes(message, maxError), Structured: structured}
 	raw, err := json.Marshal(said)
+	// The text is more useful to the model than the structured content.
 	if err == nil && len(raw) > maxFailed {
 		said.Structured = nil
 		raw, err = json.Marshal(said)
@@ -51,6 +52,7 @@ func failed(message string, structured any) (tool.Result, error) {
 // output combines the contents of a tool's reply into one text without secrets. It describes
 // contents that are not text.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
+	// The client offers no input, so a conforming server never asks for it.
 	if answer.NeedsInput() {
 		return failed("The tool asks for further input, which is not supported.", nil)
 	}
@@ -58,6 +60,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 	var texts []string
 	for _, content := range answer.Content {
 		text := redactor.Text(describe(content))
+		// The same content twice would only fill the model's context.
 		if text != "" && !repeats(text, answer.StructuredContent) {
 			texts = append(texts, text)
 		}

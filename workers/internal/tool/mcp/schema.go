@@ -37,6 +37,7 @@ func (c *cleaner) schema(value any) any {
 	if list, isList := value.([]any); isList {
 		return c.list(list, c.schema)
 	}
+	// A schema may also be a boolean.
 	if !ok || !c.more() {
 		return c.data(value)
 	}
@@ -66,6 +67,7 @@ func (c *cleaner) schema(value any) any {
 			} else {
 				out[keyword] = c.data(inner)
 			}
+		// The remaining keywords contain schemas, or values that schema passes on to data.
 		default:
 			out[c.text(keyword)] = c.schema(inner)
 		}

@@ -19,10 +19,12 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
+// errAnswer replaces errors of the MCP library, because their texts may quote the server.
 var errAnswer = errors.New("the answer is not an MCP message")
 
 const (
-	askTimeout  = 15 * time.Second // time limit of each request except a tool call
+	askTimeout = 15 * time.Second // time limit of each request except a tool call
+	// time limit of a tool call
 	callTimeout = 2 * time.Minute
 )
 
@@ -49,6 +51,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, err
 	}
 
+	// Two transports: connections are reused for the handshake and lists, and a call gets a fresh
+	// connection.
 	origin := originFor(at)
 	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
@@ -63,9 +67,11 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	})
 
 	connection, err := client.Connect(ctx, &sdk.StreamableClientTransport{
-		Endpoint:             server.URL,
-		HTTPClient:           &http.Client{Transport: w, CheckRedirect: stay},
-		MaxRetries:           -1,
+		Endpoint:   server.URL,
+		HTTPClient: &http.Client{Transport: w, CheckRedirect: stay},
+		// The library must repeat no request: a repeated call could have its side effect twice.
+		MaxRetries: -1,
+		// The server could only send notifications there, which this client ignores.
 		DisableStandaloneSSE: true,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -130,6 +136,7 @@ func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor
 	public := &tool.Error{Message: "The server violates the MCP protocol.", NotSent: true, Err: causeFor(httpErr, err, redactor)}
 	var status statusError
 	switch {
+	// A status explains the failure best, because it often means wrong credentials.
 	case errors.As(httpErr, &status):
 		public.Message = "The server " + status.words() + "."
 	case httpErr != nil:

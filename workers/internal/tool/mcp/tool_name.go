@@ -11,14 +11,18 @@ import (
 )
 
 const (
-	maxName   = 64 // limit of the model providers
+	maxName = 64 // limit of the model providers
+	// position of the hash: "_" and eight digits are added
 	hashStart = maxName - 9
 )
 
 var (
-	validName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	// names that providers accept
+	validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	// characters that are replaced by "_"
 	invalidChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	hashSuffix   = regexp.MustCompile(`_[0-9a-f]{8}$`)
+	// an ending that could be confused with a hash
+	hashSuffix = regexp.MustCompile(`_[0-9a-f]{8}$`)
 )
 
 // Name returns the name under which models see a server's tool: "<server>_<tool>". The name ends in
@@ -30,6 +34,7 @@ func Name(servers []domain.MCPServer, server, tool string) string {
 	if validName.MatchString(whole) && !hashSuffix.MatchString(whole) && owners(servers, whole)[0].Name == server {
 		return whole
 	}
+	// The hash covers both names, so it differs even if the visible beginnings are equal.
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
 	return beginning(whole) + "_" + hex.EncodeToString(sum[:4])
 }
@@ -45,6 +50,7 @@ func beginning(whole string) string {
 func owners(servers []domain.MCPServer, name string) []domain.MCPServer {
 	var found []domain.MCPServer
 	for _, s := range servers {
+		// A name may begin with the names of several servers, for example a and a_b.
 		if strings.HasPrefix(name, beginning(s.Name+"_")) {
 			found = append(found, s)
 		}

@@ -19,7 +19,9 @@ import (
 const maxRequests = 100
 
 var (
-	errTwice    = errors.New("the call would be sent twice")
+	// errTwice prevents a second side effect if the library repeats a call.
+	errTwice = errors.New("the call would be sent twice")
+	// errRequests ends a session whose server causes too many requests.
 	errRequests = errors.New("the session has made too many requests")
 )
 
@@ -70,6 +72,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
+	// The context must live until the body has been read.
 	resp.Body = &releasingBody{resp.Body, release}
 	return resp, nil
 }
@@ -88,6 +91,7 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 // when the response has been read. Requests that close a session are sent after its end; the
 // library limits their time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
+	// These requests close the session, so they must not end with it.
 	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
 		return req.Context(), func() {}
 	}
@@ -115,6 +119,7 @@ func (r *releasingBody) Close() error {
 
 // note records the outcome of the latest request, because the library's errors do not contain it.
 func (w *wire) note(req *http.Request, resp *http.Response, err error) {
+	// Only POST requests carry messages.
 	if req.Method != http.MethodPost {
 		return
 	}
@@ -168,8 +173,10 @@ type delivery struct {
 	key      string                          // effect key; "": none
 	redactor *redact.Redactor
 
-	mu     sync.Mutex
-	begun  bool
+	mu sync.Mutex
+	// whether the request was passed to the transport
+	begun bool
+	// status of the response; 0: none
 	status int
 	err    error // the reason why the response was missing or incomplete
 }
@@ -181,6 +188,7 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 		return nil, errTwice
 	}
 
+	// The hook runs just before the first byte is sent. If it fails, nothing is sent.
 	ctx := req.Context()
 	if d.sending != nil {
 		ctx = outbound.WithSending(ctx, func(ctx context.Context) error {
@@ -198,6 +206,7 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	}
 
 	d.mu.Lock()
+	// explain runs in another goroutine, so the status is set under the lock.
 	d.status = resp.StatusCode
 	d.mu.Unlock()
 	resp.Body = &watchedBody{resp.Body, d}

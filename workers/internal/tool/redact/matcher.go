@@ -20,6 +20,7 @@ type matcher struct {
 	starts []bool // indexed by a hash of the first bytes: whether any text begins with them
 }
 
+// startBits is the number of bits of an index in starts.
 const startBits = 12
 
 // startHash returns the index in starts for the first four bytes of a text.
@@ -30,6 +31,7 @@ func newMatcher(texts []string) matcher {
 	m := matcher{byStart: map[uint32][]string{}, starts: make([]bool, 1<<startBits)}
 	for _, text := range texts {
 		text = fold(text)
+		// Such a short text would occur by chance in many responses.
 		if len(text) < minForm {
 			continue
 		}
@@ -62,6 +64,7 @@ func (m *matcher) replace(s, instead string) string {
 	for i := 0; i < len(s); i++ {
 		start = start<<8 | uint32(folded(s[i]))
 		at := i - minForm + 1
+		// A position inside of a replaced text is skipped.
 		if at < kept || !m.starts[startHash(start)] {
 			continue
 		}
@@ -98,6 +101,7 @@ func (m *matcher) begun(s string) int {
 	longest := 0
 	for _, same := range m.byStart {
 		for _, text := range same {
+			// Try the longest possible end first; shorter ones need not be tried after a match.
 			for n := min(len(text), len(s)); n > longest; n-- {
 				if equalFolded(s[len(s)-n:], text[:n]) {
 					longest = n

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	// the text that replaces a secret
 	hidden    = "***"
 	maxValues = 600_000 // maximum number of values within one JSON value
 	lookEvery = 1 << 12 // values between two checks of the context
@@ -28,6 +29,8 @@ type Redactor struct {
 func newRedactor(forms []string) *Redactor {
 	r := &Redactor{forms: newMatcher(forms)}
 	for _, form := range forms {
+		// Numbers are examined only if a secret could be a number, because formatting each costs
+		// time.
 		r.numbers = r.numbers || strings.Trim(form, "0123456789.+-eE") == ""
 	}
 	return r
@@ -107,6 +110,7 @@ func (r *Redactor) Number(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		digits = v.String()
+	// Format the number without an exponent, as keys are written.
 	case float64:
 		digits = strconv.FormatFloat(v, 'f', -1, 64)
 	}
@@ -118,6 +122,7 @@ func (r *Redactor) Number(v any) any {
 
 // over reports whether Value must stop because of the limit or the context.
 func (w *walk) over(ctx context.Context) bool {
+	// Checking the context for every value would be slow.
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {
 		w.err = context.Cause(ctx)
 	}

@@ -71,6 +71,7 @@ func (s *Secrets) Address(address string) {
 
 	_, rest, _ = strings.Cut(rest, "://")
 	authority, path, _ := strings.Cut(rest, "/")
+	// The part before the @ may contain a name and a password.
 	if user, _, found := strings.Cut(authority, "@"); found {
 		_, password, _ := strings.Cut(user, ":")
 		s.Add(user, password)
@@ -91,6 +92,7 @@ func isKey(text string) bool {
 		return false
 	}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {
+		// Ordinary words rarely mix letters and digits.
 		if len(word) >= minKey/2 && strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) {
 			return true
 		}
@@ -101,6 +103,7 @@ func isKey(text string) bool {
 // Add adds texts, and their encodings in JSON, URLs, hexadecimal and base64.
 func (s *Secrets) Add(texts ...string) {
 	for _, text := range texts {
+		// Replacing short texts would damage ordinary words in the response.
 		if len(text) < minSecret {
 			continue
 		}
