@@ -21,6 +21,7 @@ type Ended struct {
 	OrganizationID string
 	Lane           domain.Lane
 	Dispatched     bool   // it had a slot of its lane, for DispatchNext
+	Followers      int    // number of runs that waited only for this run, for DispatchNext
 	ReplyTo        string // the inbox of the waiting ingress; empty: none
 	Result         []byte // the rendered run
 }
@@ -99,9 +100,12 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		return nil, err
 	}
 
-	_, err = finish(endings, func(dest any, query string, args ...any) error {
+	finished, err := finish(endings, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
+	for i := range ended {
+		ended[i].Followers = finished.followers[ended[i].RunID]
+	}
 	return ended, err
 }
 
