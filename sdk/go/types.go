@@ -932,7 +932,8 @@ type Run struct {
 	// the session when this run was accepted. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
-	// The answer; null until there is one.
+	// The answer; null until there is one. For a cancelled run, the part of the answer that was shown,
+	// or null.
 	Message *string `json:"message"`
 	// The answer as data.
 	Output *RunOutput `json:"output"`

@@ -1173,7 +1173,10 @@ export interface Run {
    */
   previousRunId: string | null;
   trigger: Trigger;
-  /** The answer; null until there is one. */
+  /**
+   * The answer; null until there is one. For a cancelled run, the part of the answer that was
+   * shown, or null.
+   */
   message: string | null;
   /** The answer as data. */
   output: RunOutput | null;

@@ -2202,7 +2202,9 @@ class Run(TypedDict):
     trigger: Trigger
 
     message: str | None
-    """The answer; null until there is one."""
+    """The answer; null until there is one. For a cancelled run, the part of the answer that
+    was shown, or null.
+    """
 
     output: RunOutput | None
     """The answer as data."""
@@ -6566,7 +6568,9 @@ class CompletedRun(TypedDict):
     trigger: Trigger
 
     message: str
-    """The answer; null until there is one."""
+    """The answer; null until there is one. For a cancelled run, the part of the answer that
+    was shown, or null.
+    """
 
     output: RunOutput | None
     """The answer as data."""
