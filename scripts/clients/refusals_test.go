@@ -21,7 +21,11 @@ func refusing(model http.Handler) http.Handler {
 		if err != nil {
 			return // the request is incomplete
 		}
-		var request struct{ Messages []struct{ Content any } }
+		var request struct {
+			Messages []struct {
+				Content any `json:"content"`
+			} `json:"messages"`
+		}
 		if json.Unmarshal([]byte(body), &request) == nil && len(request.Messages) > 0 {
 			if text, ok := request.Messages[len(request.Messages)-1].Content.(string); ok && strings.HasPrefix(text, "refuse ") {
 				w.Header().Set("Content-Type", "application/json")

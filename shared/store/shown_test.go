@@ -49,7 +49,7 @@ func TestACancelledRunKeepsTheShownText(t *testing.T) {
 		if err != nil || len(ended) != 1 {
 			t.Fatalf("%s: %+v, %v", name, ended, err)
 		}
-		var result struct{ Message *string }
+		var result domain.Run
 		if err := json.Unmarshal(resultFor(run), &result); err != nil {
 			t.Fatal(err)
 		}
