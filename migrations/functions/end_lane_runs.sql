@@ -1,11 +1,13 @@
 -- Finishes runs and returns those that it finished. $1 contains the results, and $2 their organizations without
 -- repetition. $3 says whether any result has events that no checkpoint contains. place is true if the run held a slot of
--- its lane and other runs of its organization may wait for the slot.
+-- its lane and other runs of its organization may wait for the slot. followers is the number of runs that waited only for
+-- this run. It counts only among the next 64 open runs of the session, so that a long session does not slow down each finish.
 --
 -- Either the open row is deleted and the run's row gets its result, or nothing changes: the fence decides. The results
 -- are sorted by run, and open rows are found by these ids, so rows are locked in the order that all statements use.
+DROP FUNCTION IF EXISTS end_lane_runs(run_ending[], text[], boolean);
 CREATE OR REPLACE FUNCTION end_lane_runs(run_ending[], text[], boolean)
-  RETURNS TABLE (run_id text, org_id text, lane text, place boolean)
+  RETURNS TABLE (run_id text, org_id text, lane text, place boolean, followers int)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -23,12 +25,19 @@ BEGIN
   RETURN QUERY
   WITH closed AS (
     DELETE FROM open_runs o USING unnest($1) e WHERE o.run_id = e.id AND o.fence = e.fence
-    RETURNING o.org_id, o.lane, o.dispatched, e.*
+    RETURNING o.org_id, o.lane, o.dispatched, o.session_ref, o.seq, e.*
   ), saved AS (
     UPDATE runs r SET status = c.status, result = c.result, answer = c.answer, attempts = c.attempts, input_tokens = c.input_tokens,
       output_tokens = c.output_tokens, cost_micros = c.cost_micros, finished_at = c.finished_at, expires_at = c.expires_at,
       started_at = c.started_at, end_fence = c.end_fence, end_n = c.end_n, sandbox_ms = c.sandbox_ms
     FROM closed c WHERE r.id = c.id
+  ), finished AS MATERIALIZED (
+    SELECT c.id, c.org_id, c.lane, c.dispatched, c.session_ref, c.seq,
+      EXISTS (SELECT 1 FROM waiting_lanes w WHERE w.org_id = c.org_id) AS others_wait
+    FROM closed c
   )
-  SELECT c.id, c.org_id, c.lane, c.dispatched AND EXISTS (SELECT 1 FROM waiting_lanes w WHERE w.org_id = c.org_id) FROM closed c;
+  SELECT f.id, f.org_id, f.lane, f.dispatched AND f.others_wait, CASE WHEN f.others_wait
+    THEN (SELECT count(*) FILTER (WHERE n.waits_for = f.seq)::int FROM (SELECT o.waits_for FROM open_runs o
+      WHERE o.session_ref = f.session_ref AND o.seq > f.seq ORDER BY o.seq LIMIT 64) n) ELSE 0 END
+  FROM finished f;
 END $$;

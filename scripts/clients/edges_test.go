@@ -29,13 +29,13 @@ func (s *testEnv) wholeRun(t *testing.T, runID string) (run struct{ Status, Mess
 	return run
 }
 
-// TestAgentsSDK runs OpenAI's Agents SDK, which sends failed calls back.
+// TestAgentsSDK runs OpenAI's Agents SDK, which sends failed calls back: of a program, and of an MCP server's tool.
 func TestAgentsSDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
 	var got struct{ Status, Answer string }
-	decode(t, []byte(s.node(t, "agents.mjs")), &got)
+	decode(t, []byte(s.node(t, "agents.mjs", "REFUNDS_ID="+s.refunds(t))), &got)
 	if got.Status != "completed" || got.Answer == "" {
 		t.Errorf("%+v", got)
 	}

@@ -52,7 +52,10 @@ func withTestEnv(t *testing.T) *testEnv {
 	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	s.place(t)
 	s.model, s.ledger = openaistub.New(), newLedger()
-	model, book := httptest.NewServer(paused(s.model)), httptest.NewServer(s.ledger)
+	services := http.NewServeMux()
+	services.Handle("/", s.ledger)
+	services.Handle("/mcp", shop())
+	model, book := httptest.NewServer(refusing(paused(s.model))), httptest.NewServer(services)
 	s.servers = append(s.servers, model, book)
 	s.ledger.url = book.URL
 	if err := s.startParley(t, program, model.URL); err != nil {

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // ledger is a real receiver of side effects. It records every booking with its key.
@@ -67,6 +70,27 @@ func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	}}}}}
 	maps.Copy(body, fields)
 	return s.agent(t, body)
+}
+
+// shop is an MCP server whose only tool refuses every refund.
+func shop() http.Handler {
+	server := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "v1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "refund", Description: "Refunds a bill."},
+		func(_ context.Context, _ *mcp.CallToolRequest, args struct {
+			Bill string `json:"bill"`
+		},
+		) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: args.Bill + " is not paid"}}}, nil, nil
+		})
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+}
+
+// refunds creates an agent with the tool of the shop.
+func (s *testEnv) refunds(t *testing.T) (agentID string) {
+	t.Helper()
+	return s.agent(t, map[string]any{"model": "offline", "tools": map[string]any{"mcp": map[string]any{
+		"enabled": true, "servers": []any{map[string]any{"name": "shop", "url": s.ledger.url + "/mcp"}},
+	}}})
 }
 
 // agent creates an agent that allows users and automations, with the given fields.

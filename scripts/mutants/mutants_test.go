@@ -165,6 +165,12 @@ var all = []mutant{
 		[]string{"TestBranchesWaitForTheRunThatTheyContinue"},
 	},
 	{
+		"a finish that does not count the branches that waited for it",
+		[]edit{{sql("end_lane_runs"), "WHERE n.waits_for = f.seq", "WHERE n.waits_for > f.seq"}},
+		"shared/store",
+		[]string{"TestAFinishCountsTheBranchesThatWaitForIt", "TestBranchesWaitForTheRunThatTheyContinue"},
+	},
+	{
 		"a message that cancels the stopped runs of other branches",
 		[]edit{{"ingress/internal/readers/watch.go", "if n.previous != \"\" {", "if false {"}},
 		"ingress/internal/readers",
@@ -199,7 +205,7 @@ var all = []mutant{
 	},
 	{
 		"a finish that does not pass its slot on",
-		[]edit{{sql("end_lane_runs"), "c.lane, c.dispatched AND EXISTS (SELECT 1", "c.lane, NOT c.dispatched AND EXISTS (SELECT 1"}},
+		[]edit{{sql("end_lane_runs"), "f.lane, f.dispatched AND f.others_wait", "f.lane, NOT f.dispatched AND f.others_wait"}},
 		"shared/store",
 		[]string{"TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn"},
 	},

@@ -64,7 +64,7 @@ func TestBranchesDoNotWaitForEachOther(t *testing.T) {
 	b.mustClaim(after)
 }
 
-// Branches of an open run wait for this run, and are dispatched when it has finished.
+// Branches of an open run wait for this run, and are all dispatched when it has finished.
 func TestBranchesWaitForTheRunThatTheyContinue(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -77,15 +77,42 @@ func TestBranchesWaitForTheRunThatTheyContinue(t *testing.T) {
 	}
 	c := b.mustClaim(root)
 	b.waits("the run that it continues is open", left, right, further)
-	next := b.finishAndNext(c, "a", wideWindow)
-	waiting, err := b.s.Queue.DispatchWaiting(t.Context())
-	if got := append(ids(next), ids(waiting)...); err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), []string{left, right}) {
-		t.Errorf("dispatched %v, %v", got, err)
+	if got := ids(b.finishAndNext(c, "a", wideWindow)); !slices.Equal(slices.Sorted(slices.Values(got)), []string{left, right}) {
+		t.Errorf("dispatched %v", got)
 	}
 	b.waits("the run that it continues is open", further)
 	b.finish(b.mustClaim(left), "left")
 	b.mustClaim(further)
 	b.mustClaim(right)
+}
+
+// A finish counts the runs that waited only for the finished run, and frees no more slots than there
+// are. So does a cancellation, also of a run that held no slot.
+func TestAFinishCountsTheBranchesThatWaitForIt(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	root := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
+	branches := b.accept(wideWindow, b.branch(root), b.branch(root), b.branch(root))
+	left := branches[0].Run.Run.ID
+	b.accept(wideWindow, b.branch(left), b.branch(left), b.run("", "s"))
+	done := b.finish(b.mustClaim(root), "a")
+	if freed := done.Freed[automationsFor(b.org)]; freed.Followers != 3 || freed.Slots != 1 || !freed.Waiting {
+		t.Errorf("freed %+v", freed)
+	}
+	b.setSlots(2)
+	next, err := b.s.Queue.DispatchNext(t.Context(), done.Freed)
+	if err != nil || len(next) != 2 {
+		t.Errorf("dispatched %v into 2 slots, %v", ids(next), err)
+	}
+
+	_, ended, err := b.s.Executions.Cancel(t.Context(), b.org, "", left)
+	if err != nil || len(ended) != 1 || ended[0].Followers != 2 {
+		t.Errorf("cancelled %+v, %v", ended, err)
+	}
+	b.finish(b.mustClaim(branches[1].Run.Run.ID), "b")
+	if last := b.finish(b.mustClaim(branches[2].Run.Run.ID), "c"); last.Freed[automationsFor(b.org)].Followers != 0 {
+		t.Errorf("freed %+v", last.Freed)
+	}
 }
 
 // Each run says from its acceptance on which run it continues.

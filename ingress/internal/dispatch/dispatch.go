@@ -317,8 +317,13 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		// A run that was never dispatched had no slot to free.
+		slots := 0
 		if e.Dispatched {
-			freed.Add(queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}, queuedb.Freed{Slots: 1, Waiting: true})
+			slots = 1
+		}
+		if slots+e.Followers > 0 {
+			freed.Add(queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane},
+				queuedb.Freed{Slots: slots, Waiting: true, Followers: e.Followers})
 		}
 	}
 	d.dispatchNext(ctx, freed)

@@ -201,7 +201,7 @@ func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 		})
 	}
 	status := itemCompleted
-	if run.Incomplete() {
+	if run.Incomplete() || run.Status == domain.RunCancelled {
 		status = itemIncomplete
 	}
 	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}

@@ -292,7 +292,7 @@ const parts = {
     works("retries");
   },
 
-  // A client that disconnects from a stream does not cancel the run.
+  // The service finishes a run that needs less than 5 seconds after the client has disconnected from its stream.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;

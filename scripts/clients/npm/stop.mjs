@@ -56,6 +56,19 @@ const lateChat = await impatient.chat.completions.create(
 assert.match(lateChat.choices[0].message.content, /late chat/);
 assert.equal((await runsOf("stop-late-chat")).length, 1);
 
+// The next message of the session does not wait for a completion whose stream was closed.
+const left = await openai.chat.completions.create(
+  { model: STUB_ID, messages: [{ role: "user", content: long("left") }], stream: true, metadata: { session_id: "stop-left" } });
+let before = "";
+for await (const chunk of left) if ((before += chunk.choices[0]?.delta?.content ?? "").length > 100) break;
+const following = Date.now();
+const followed = await openai.chat.completions.create(
+  { model: STUB_ID, messages: [{ role: "user", content: "following" }], metadata: { session_id: "stop-left" } });
+took.following = (Date.now() - following) / 1000;
+assert.equal(followed.choices[0].message.content, "echo: following");
+assert.equal((await runsOf("stop-left"))[1].status, "cancelled");
+await shows(STUB_ID, "stop-left", before);
+
 // useChat's stop, and then the next message, which does not wait for the stopped answer.
 const chat = new Chat({
   id: "stop-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ai-sdk`, headers }),
@@ -71,7 +84,8 @@ await chat.sendMessage({ text: "next" });
 took.chat = (Date.now() - asked) / 1000;
 assert.match(textOf(chat.messages.at(-1)), /next/);
 const [, first] = await runsOf("stop-chat");
-assert.equal(first.status, "cancelled");
+assert.deepEqual([first.status, first.finishReason], ["cancelled", "cancelled"]);
+assert.ok(first.message.startsWith(stopped.slice(0, 100)), first.message);
 await shows(STUB_ID, "stop-chat", stopped);
 
 // AG-UI's abortRun.

@@ -64,11 +64,16 @@ type Finished struct {
 	Rejected map[string]error   // PostgreSQL will never store these outcomes
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
+
+	followers map[string]int // by run id: the runs that waited only for this run, if there are any
 }
 
 // newFinished returns a result with empty maps.
 func newFinished() Finished {
-	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: queuedb.FreedSlots{}}
+	return Finished{
+		Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: queuedb.FreedSlots{},
+		followers: map[string]int{},
+	}
 }
 
 // fail records that the outcomes were not saved this time.
@@ -79,7 +84,7 @@ func (f *Finished) fail(endings []Outcome, err error) {
 }
 
 // end_lane_runs is defined in migrations/functions/end_lane_runs.sql.
-const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
+const finishQuery = `SELECT run_id, org_id, lane, place, followers FROM end_lane_runs($1, $2, $3)`
 
 // Finish saves outcomes, at most one per run, with statements that write about MaxBatchBytes each.
 // If it returns an error, it has saved no outcome.
@@ -201,7 +206,9 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 		}
 		for _, c := range closed {
 			out.Saved[c.RunID] = true
-			out.Freed.Add(queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}, queuedb.Freed{Slots: 1, Waiting: c.Place})
+			out.followers[c.RunID] = c.Followers
+			out.Freed.Add(queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)},
+				queuedb.Freed{Slots: 1, Waiting: c.Place, Followers: c.Followers})
 		}
 		endings = endings[n:]
 	}
@@ -277,7 +284,8 @@ type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
-	Place          bool   `db:"place"` // runs of its organization may be waiting
+	Place          bool   `db:"place"`     // runs of its organization may be waiting
+	Followers      int    `db:"followers"` // runs that waited only for this run
 }
 
 // Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,

@@ -21,6 +21,7 @@ type Ended struct {
 	OrganizationID string
 	Lane           domain.Lane
 	Dispatched     bool   // it had a slot of its lane, for DispatchNext
+	Followers      int    // number of runs that waited only for this run, for DispatchNext
 	ReplyTo        string // the inbox of the waiting ingress; empty: none
 	Result         []byte // the rendered run
 }
@@ -87,8 +88,21 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		return nil, err
 	}
 
+	var stopped []string
+	for _, row := range rows {
+		if status, _ := how(row); status == domain.RunCancelled {
+			stopped = append(stopped, row.ID)
+		}
+	}
+	shown := map[string]string{}
+	if len(stopped) > 0 {
+		if shown, err = shownTexts(ctx, tx, orgs, stopped); err != nil {
+			return nil, err
+		}
+	}
+
 	for i, row := range rows {
-		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
+		if endings[i], err = row.ending(how, done[row.ID], shown[row.ID]); err != nil {
 			return nil, err
 		}
 		ended[i] = Ended{
@@ -101,20 +115,27 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 		return nil, err
 	}
 
-	_, err = finish(endings, func(dest any, query string, args ...any) error {
+	finished, err := finish(endings, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
+	for i := range ended {
+		ended[i].Followers = finished.followers[ended[i].RunID]
+	}
 	return ended, err
 }
 
 // ending returns the final state of a run that is not ended by its worker. The final event has a
-// higher fence than all events of the worker.
-func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
+// higher fence than all events of the worker. A cancelled run has the shown part of its answer as its
+// message.
+func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
 	// The result shows the tool calls and the usage up to now, but no action that still waits.
 	run := row.Stored().Run
 
 	done.Show(&run)
 	run.RequiredAction = nil
+	if shown != "" {
+		run.Message = &shown
+	}
 
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)

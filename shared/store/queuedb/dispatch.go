@@ -46,30 +46,22 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 		}
 	}
 
-	more, err := s.dispatchOtherLanes(ctx, freed, next)
+	more, err := s.dispatchFollowers(ctx, freed, next)
 	return append(next, more...), err
 }
 
-// dispatchOtherLanes dispatches runs that waited for a finished run of another lane in their
-// session. next are the jobs that the freed slots went to.
-func (s *Store) dispatchOtherLanes(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
-	// Count the freed slots of each organization that none of its own runs took.
-	left := map[string]int{}
-	for lane, f := range freed {
-		if f.Waiting {
-			left[lane.OrganizationID] += f.Slots
-		}
-	}
-	for _, job := range next {
-		left[job.OrganizationID]--
-	}
-
+// dispatchFollowers dispatches runs that waited for a finished run of their session and that no freed
+// slot went to: runs of other lanes, and branches that waited for the same run. next are the jobs
+// that the freed slots went to.
+func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
+	left := freed.left(next)
 	var out []domain.Job
 	for _, lane := range domain.Lanes {
 		n, others := 0, []Lane{}
-		for org, slots := range left {
-			if other := (Lane{org, lane}); slots > 0 && freed[other].Slots == 0 {
-				n, others = n+slots, append(others, other)
+		for org, l := range left {
+			other := Lane{org, lane}
+			if l.runs > 0 && (l.branches || freed[other].Slots == 0) {
+				n, others = n+l.runs, append(others, other)
 			}
 		}
 		if n == 0 {
@@ -85,6 +77,37 @@ func (s *Store) dispatchOtherLanes(ctx context.Context, freed FreedSlots, next [
 		}
 	}
 	return out, nil
+}
+
+// leftRuns is the number of an organization's runs that may start because others have finished, and
+// that have not been dispatched. branches is set if some of them wait in the lane of a freed slot.
+type leftRuns struct {
+	runs     int
+	branches bool
+}
+
+// left returns what is left of each organization after the jobs next have been dispatched into the
+// freed slots.
+func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
+	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}
+	for lane, freed := range f {
+		if freed.Waiting || freed.Followers > 0 {
+			slots[lane.OrganizationID] += freed.Slots
+			followers[lane.OrganizationID] += freed.Followers
+		}
+	}
+	for _, job := range next {
+		dispatched[job.OrganizationID]++
+	}
+
+	out := map[string]leftRuns{}
+	for org := range slots {
+		out[org] = leftRuns{
+			runs:     max(slots[org], followers[org]) - dispatched[org],
+			branches: followers[org] > dispatched[org],
+		}
+	}
+	return out
 }
 
 // DispatchWaiting dispatches waiting runs of all lanes into free slots, at most maxTopUp per lane.

@@ -18,10 +18,12 @@ type Lane struct {
 }
 
 // Freed is the number of slots that finished runs of a lane have freed. Waiting is set if runs of
-// the organization may be waiting.
+// the organization may be waiting. Followers is the number of runs, of any lane, that waited only for
+// the finished runs. They may need more slots than the finished runs had.
 type Freed struct {
-	Slots   int
-	Waiting bool
+	Slots     int
+	Waiting   bool
+	Followers int
 }
 
 // FreedSlots are freed slots by lane.
@@ -30,7 +32,9 @@ type FreedSlots map[Lane]Freed
 // Add adds freed slots of a lane.
 func (f FreedSlots) Add(lane Lane, freed Freed) {
 	old := f[lane]
-	f[lane] = Freed{Slots: old.Slots + freed.Slots, Waiting: old.Waiting || freed.Waiting}
+	f[lane] = Freed{
+		Slots: old.Slots + freed.Slots, Waiting: old.Waiting || freed.Waiting, Followers: old.Followers + freed.Followers,
+	}
 }
 
 // Times and numbers of the estimate of free slots.

@@ -148,8 +148,8 @@ func (s *Store) KnownAnswers(
 			WHERE s.key = $1 AND s.org_id = $2 AND r.org_id = $2 AND r.id = ANY ($3)`, key, org, pq.Array(runIDs)); err != nil || text == "" {
 			return err
 		}
-		return tx.GetContext(ctx, &same, `SELECT coalesce((SELECT id FROM (SELECT r.id, r.seq, r.answer FROM sessions s JOIN runs r ON `+runInSession+`
-			WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq DESC LIMIT 20) newest
+		return tx.GetContext(ctx, &same, `SELECT coalesce((SELECT id FROM (SELECT r.id, r.seq, CASE WHEN r.status = 'completed' THEN r.answer END AS answer
+			FROM sessions s JOIN runs r ON `+runInSession+` WHERE s.key = $1 AND s.org_id = $2 ORDER BY r.seq DESC LIMIT 20) newest
 			WHERE answer = $3 OR right(answer, length($3) + 2) = E'\n\n' || $3 ORDER BY seq DESC LIMIT 1), '')`, key, org, text)
 	})
 	if err != nil {

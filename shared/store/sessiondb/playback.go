@@ -31,7 +31,7 @@ func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domai
 		// A transaction that erases the run either waits for the lock and then finds the record, or
 		// was first, and then this statement finds no run.
 		return tx.GetContext(ctx, &found, `WITH run AS (
-			  SELECT r.id, r.org_id, coalesce(btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
+			  SELECT r.id, r.org_id, coalesce(r.status = 'completed' AND btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
 			  FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive+`AND`+NotErased+` FOR SHARE
 			), gone AS (
 			  DELETE FROM heard h USING run WHERE h.run_id = run.id AND run.whole

@@ -191,7 +191,8 @@ const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard
 	  FROM (
 	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
 	    FROM (
-	      SELECT r.id, r.seq, r.previous_run, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	      SELECT r.id, r.seq, r.previous_run, coalesce(r.status, o.status, 'queued') AS status, r.input,
+	        CASE WHEN r.status = 'completed' THEN r.answer END AS answer, h.text AS heard, r.result,
 	        r.created_at, r.finished_at
 	      FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
 	      WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page

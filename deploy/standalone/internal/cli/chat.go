@@ -276,7 +276,7 @@ func (t *turn) finish() error {
 	if t.json {
 		return errors.Join(t.con.JSON(t.ended), outcome(&run))
 	}
-	if run.Message != nil {
+	if run.Message != nil && run.Status == domain.RunCompleted {
 		if err := t.answer.end(*run.Message); err != nil {
 			return err
 		}

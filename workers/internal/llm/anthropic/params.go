@@ -62,25 +62,31 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	}
 	m.setSettings(&p, req.Settings)
 	if len(req.Tools) > 0 {
-		p.ToolChoice = m.toolChoice(req)
+		m.chooseTools(&p, req)
 	}
 	return p, nil
 }
 
-// toolChoice converts the choice of tools. A model that always thinks rejects a choice that forces a
-// call, so there it is omitted.
-func (m *Model) toolChoice(req llm.Request) (choice sdk.ToolChoiceUnionParam) {
-	switch {
-	case req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
-	case req.ToolChoice == domain.ChoiceNone:
-		choice.OfNone = &sdk.ToolChoiceNoneParam{}
-	case m.size.adaptive:
-	case req.ToolChoice == domain.ChoiceRequired:
-		choice.OfAny = &sdk.ToolChoiceAnyParam{}
-	default:
-		choice = sdk.ToolChoiceParamOfTool(req.ToolChoice)
+// chooseTools converts the choice of tools, and whether the model may call several at once. A model
+// that always thinks rejects a choice that forces a call, so there the model chooses.
+func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
+	var single param.Opt[bool]
+	if parallel := req.Settings.ParallelToolCalls; parallel != nil && !*parallel {
+		single = param.NewOpt(true)
 	}
-	return choice
+
+	switch choice := req.ToolChoice; {
+	case choice == domain.ChoiceNone:
+		p.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
+	case m.size.adaptive || choice == "" || choice == domain.ChoiceAuto:
+		if single.Valid() {
+			p.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: single}
+		}
+	case choice == domain.ChoiceRequired:
+		p.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
+	default:
+		p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: choice, DisableParallelToolUse: single}
+	}
 }
 
 // blocks returns a message's role and content. Tool results have the user's role.

@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// setSettings adds the model settings except for the output limit. Tools must have been added before.
-// The protocol has no seed.
+// setSettings adds the model settings except for the output limit and the choice of tools. The
+// protocol has no seed.
 func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
 	// A model that always thinks accepts only the default temperature, and not together with topP.
 	if s.Temperature != nil && !m.size.adaptive {
@@ -21,7 +21,4 @@ func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
 		p.OutputConfig.Effort = sdk.OutputConfigEffort(*s.ReasoningEffort)
 	}
 	p.StopSequences = s.Stop
-	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
-		p.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(true)}
-	}
 }

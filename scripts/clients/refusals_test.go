@@ -1,0 +1,98 @@
+package clients
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// refusing makes a model provider reject a request whose last message begins with "refuse ". The error's message is that
+// message.
+func refusing(model http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := readAll(r)
+		if err != nil {
+			return // the request is incomplete
+		}
+		var request struct {
+			Messages []struct {
+				Content any `json:"content"`
+			} `json:"messages"`
+		}
+		if json.Unmarshal([]byte(body), &request) == nil && len(request.Messages) > 0 {
+			if text, ok := request.Messages[len(request.Messages)-1].Content.(string); ok && strings.HasPrefix(text, "refuse ") {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": text}})
+				return
+			}
+		}
+		model.ServeHTTP(w, r)
+	})
+}
+
+// memberKey returns a key of a new member of a tenant's organization, who is no admin.
+func (s *testEnv) memberKey(t *testing.T, organization string) string {
+	t.Helper()
+	s.mu.Lock()
+	owner := http.Header{"Authorization": {"Bearer " + s.owner}, "X-Organization-Id": {organization}}
+	s.mu.Unlock()
+	var invitation struct{ URL string }
+	email := rand.Text() + "@example.test"
+	s.callAs(t, owner, http.MethodPost, "/api/organizations/members", map[string]any{"email": email, "role": "member"}, &invitation)
+	link, err := url.Parse(invitation.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var member, key struct{ Token, Key string }
+	s.callAs(t, nil, http.MethodPost, "/api/auth/accept",
+		map[string]any{"token": link.Query().Get("token"), "name": "Ada Example", "password": rand.Text()}, &member)
+	s.callAs(t, http.Header{"Authorization": {"Bearer " + member.Token}}, http.MethodPost, "/api/keys",
+		map[string]any{"name": "test", "scope": "user"}, &key)
+	return key.Key
+}
+
+// TestRefusals lets a model's provider refuse requests and drop streams. The script checks what OpenAI's client, admins and
+// members see; the test checks the log, and how often the model was called.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := withTestEnv(t)
+	var got struct {
+		Rejected string
+		Took     float64 // seconds until the dropped streams failed the run
+	}
+	home := s.tenant(t)
+	agent := func(model string) string {
+		var made struct{ ID string }
+		s.callAs(t, http.Header{"X-Api-Key": {home.APIKey}}, http.MethodPost, "/api/agents",
+			map[string]any{"name": "Refused", "systemPrompt": "Answer briefly.", "model": model}, &made)
+		return made.ID
+	}
+	decode(t, []byte(s.node(t, "refusals.mjs", "PARLEY_API_KEY="+home.APIKey, "ORGANIZATION_ID="+home.OrganizationID, "MEMBER_KEY="+s.memberKey(t, home.OrganizationID),
+		"STUB_ID="+agent("openai/stub"), "DROPS_ID="+agent("openai/drops"))), &got) // the breaker of the model "drops" counts its faults
+	if got.Took > testkit.Within(20*time.Second).Seconds() {
+		t.Errorf("a provider that drops every stream was given up after %.0f s", got.Took)
+	}
+	if n := s.model.Count("fault eof: refusal-dropped one two three four"); n != 4 {
+		t.Errorf("the model was called %d times", n)
+	}
+
+	logged := false
+	for line := range bytes.Lines(s.output()) {
+		if bytes.Contains(line, []byte(got.Rejected)) && bytes.Contains(line, []byte("attempt failed")) {
+			logged = bytes.Contains(line, []byte(`"provider_status":400`)) && !bytes.Contains(line, []byte("max_tokens"))
+		}
+	}
+	if !logged {
+		t.Error("the log lacks the provider's status")
+	}
+}

@@ -1,0 +1,67 @@
+package executiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// shownTexts returns the text that the clients of open runs have received, by run. It is the text that
+// was stored for the session's history or, if there is none, the text in the checkpoints of the last
+// attempt. A client may have received up to a checkpoint's interval more. Runs without text have no
+// entry, as do those whose text would exceed MaxBatchBytes in total.
+func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
+	var chunks []struct {
+		RunID  string `db:"run_id"`
+		Events []byte `db:"events"`
+	}
+	if err := tx.SelectContext(ctx, &chunks, `SELECT run_id, events FROM (
+		  SELECT e.run_id, e.first_n, e.events, sum(octet_length(e.events)) OVER (ORDER BY e.run_id, e.first_n) AS bytes
+		  FROM run_events e WHERE e.run_id = ANY ($1) AND e.org_id = ANY ($2)
+		    AND e.fence = (SELECT max(l.fence) FROM run_events l WHERE l.run_id = e.run_id)) last
+		WHERE bytes <= $3 ORDER BY run_id, first_n`, pq.Array(runs), pq.Array(orgs), MaxBatchBytes); err != nil {
+		return nil, fmt.Errorf("reading checkpoints: %w", err)
+	}
+	shown := map[string]string{}
+	for _, c := range chunks {
+		shown[c.RunID] += textOf(c.Events)
+	}
+
+	var stored []struct {
+		RunID string `db:"run_id"`
+		Text  string `db:"text"`
+	}
+	if err := tx.SelectContext(ctx, &stored, `SELECT run_id, text FROM heard WHERE run_id = ANY ($1) AND org_id = ANY ($2)`,
+		pq.Array(runs), pq.Array(orgs)); err != nil {
+		return nil, fmt.Errorf("reading shown texts: %w", err)
+	}
+	for _, s := range stored {
+		shown[s.RunID] = s.Text
+	}
+	return shown, nil
+}
+
+// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because they
+// must not prevent a run from ending.
+func textOf(lines []byte) string {
+	events, err := domain.EventChunk{Lines: lines}.Events()
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, e := range events {
+		var delta struct {
+			Text string `json:"text"`
+		}
+		if e.Type == domain.EventMessageDelta && json.Unmarshal(e.Data, &delta) == nil {
+			_, _ = text.WriteString(delta.Text) // never fails
+		}
+	}
+	return cleanText(text.String())
+}

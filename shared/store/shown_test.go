@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
+)
+
+// A cancelled run keeps the part of its answer that was shown: the text in the checkpoints of its last
+// attempt or, more exactly, the text that was stored for the history. The session and the history have
+// only the stored text.
+func TestACancelledRunKeepsTheShownText(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	ctx := t.Context()
+	begun := func(session string, chunks ...executiondb.Chunk) *executiondb.Claimed {
+		t.Helper()
+		c := b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
+		for _, chunk := range chunks {
+			b.save(true, c.Held(), chunk)
+		}
+		return c
+	}
+	delta := func(text string) string { return "message.delta {\"text\":\"" + text + "\"}\n" }
+	first := executiondb.Chunk{FirstN: 2, LastN: 3, Events: delta("Once ") + delta(`up\u0000on`)}
+	second := executiondb.Chunk{FirstN: 4, LastN: 5, Events: "tool.started {}\n" + delta(" a time")}
+
+	for name, c := range map[string]struct {
+		run    *executiondb.Claimed
+		stored *string
+		want   *string
+	}{
+		"checkpoints":       {begun("a", first, second), nil, new("Once upon a time")},
+		"a stored text":     {begun("b", first, second), new("Once up"), new("Once up")},
+		"nothing was shown": {begun("c", first), new(""), nil},
+		"no text":           {begun("d"), nil, nil},
+		"unreadable":        {begun("e", executiondb.Chunk{FirstN: 2, LastN: 2, Events: "no event"}), nil, nil},
+	} {
+		if c.stored != nil {
+			b.heard(c.run.RunID, domain.Playback{Text: *c.stored})
+		}
+		run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", c.run.RunID)
+		if err != nil || len(ended) != 1 {
+			t.Fatalf("%s: %+v, %v", name, ended, err)
+		}
+		var result domain.Run
+		if err := json.Unmarshal(resultFor(run), &result); err != nil {
+			t.Fatal(err)
+		}
+		if deref(result.Message) != deref(c.want) || (result.Message == nil) != (c.want == nil) {
+			t.Errorf("%s: %s", name, resultFor(run))
+		}
+		list, err := b.s.Runs.ListRuns(ctx, b.org, rundb.RunFilter{}, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			if r.ID == c.run.RunID && deref(r.Message) != deref(c.want) {
+				t.Errorf("%s: listed with %q", name, deref(r.Message))
+			}
+		}
+		if c.want == nil {
+			continue
+		}
+
+		// The same text is stored once more by another client. It stays in the history.
+		if c.stored != nil {
+			b.heard(c.run.RunID, domain.Playback{Text: *c.stored})
+		}
+		session := "b"
+		if c.stored == nil {
+			session = "a"
+		}
+		page, err := b.s.Sessions.PageOfSession(ctx, sessiondb.SessionName{
+			OrganizationID: b.org, TargetID: b.agent, SessionID: session, Key: contract.Hash(b.org, b.agent, session),
+		}, 0, 5, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if turn := page.Turns[0]; turn.Answer != nil || deref(turn.Heard) != deref(c.stored) {
+			t.Errorf("%s: the session shows %+v", name, turn)
+		}
+		history, err := b.s.Sessions.History(ctx, b.org, c.run.SessionRef, c.run.Seq+1, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(history) == 1) != (c.stored != nil) || len(history) == 1 && !strings.HasPrefix(history[0].Answer, *c.stored) {
+			t.Errorf("%s: the history is %+v", name, history)
+		}
+	}
+}
