@@ -873,7 +873,8 @@ type ChatMessage struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	Output            *OutputOptions   `json:"output,omitzero"`
+	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
+	Output *OutputOptions `json:"output,omitzero"`
 }
 
 // A trigger of an automation.
@@ -895,7 +896,8 @@ type AutomationTrigger struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	Output            *OutputOptions   `json:"output,omitzero"`
+	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
+	Output *OutputOptions `json:"output,omitzero"`
 }
 
 // `message` is the text for the agent; all other keys are passed to it as data.

@@ -1113,7 +1113,8 @@ export interface ChatMessage {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  output?: OutputOptions;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
 }
 
 /** A trigger of an automation. */
@@ -1135,7 +1136,8 @@ export interface AutomationTrigger {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  output?: OutputOptions;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
 }
 
 /** `message` is the text for the agent; all other keys are passed to it as data. */

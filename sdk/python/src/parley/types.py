@@ -1901,7 +1901,9 @@ class ChatMessage(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
-    output: NotRequired[OutputOptions]
+
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
 
 class AutomationTriggerInput(TypedDict):
@@ -1935,7 +1937,9 @@ class AutomationTrigger(TypedDict):
     seed: NotRequired[Seed]
     stop: NotRequired[Stop]
     parallelToolCalls: NotRequired[ParallelToolCalls]
-    output: NotRequired[OutputOptions]
+
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
 
 RunStatus: TypeAlias = Literal[
