@@ -1431,7 +1431,7 @@ type UsageInterval struct {
 // Usage of the runs of one agent or template, API key or automation. Durations are not counted:
 // `p50Ms` and `p95Ms` are null.
 type UsageGroup struct {
-	// Null for runs without an API key or automation, and for the group of all others.
+	// Null for runs without an API key or automation, for embeddings, and for the group of all others.
 	ID *string `json:"id"`
 	// True for the group of all others.
 	Others bool `json:"others"`

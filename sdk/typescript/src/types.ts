@@ -1717,7 +1717,10 @@ export interface UsageInterval {
  * `p50Ms` and `p95Ms` are null.
  */
 export interface UsageGroup {
-  /** Null for runs without an API key or automation, and for the group of all others. */
+  /**
+   * Null for runs without an API key or automation, for embeddings, and for the group of all
+   * others.
+   */
   id: string | null;
   /** True for the group of all others. */
   others: boolean;
@@ -3010,6 +3013,40 @@ export interface OpenAiUsage {
 export interface OpenAiRunNames {
   runId: RunId;
   sessionId: SessionId;
+}
+
+/** Texts to embed. Fields not listed here are ignored, such as `user`. */
+export interface OpenAiEmbeddingRequest {
+  /** The embeddings model of the service, with or without its provider, or `offline`. */
+  model: string;
+  /** One text or a list of texts. Lists of tokens are rejected. */
+  input: string | Array<string>;
+  /** `base64`: 32-bit floating-point numbers in little-endian order. */
+  encoding_format?: "float" | "base64" | null;
+  /** The number of dimensions, if the model lets requests choose it. */
+  dimensions?: number | null;
+  [key: string]: unknown;
+}
+
+/** Vectors. */
+export interface OpenAiEmbeddings {
+  object: "list";
+  data: Array<OpenAiEmbeddingsDataItem>;
+  /** The configured name of the model. */
+  model: string;
+  usage: OpenAiEmbeddingsUsage;
+}
+
+export interface OpenAiEmbeddingsDataItem {
+  object: "embedding";
+  index: number;
+  /** A list of numbers, or base64. */
+  embedding: Array<number> | string;
+}
+
+export interface OpenAiEmbeddingsUsage {
+  prompt_tokens: number;
+  total_tokens: number;
 }
 
 /** An answer. */
@@ -4819,6 +4856,21 @@ export type CreateCompletionAnswer = OpenAiCompletion;
 
 /** An event of `POST /v1/chat/completions`. */
 export type CreateCompletionEvent = OpenAiChunkEvent;
+
+/** The headers of `POST /v1/embeddings`: Embed texts. */
+export interface CreateEmbeddingsHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /v1/embeddings`: Embed texts. */
+export type CreateEmbeddingsBody = OpenAiEmbeddingRequest;
+
+/** The response to `POST /v1/embeddings`: Embed texts. */
+export type CreateEmbeddingsAnswer = OpenAiEmbeddings;
 
 /** The headers of `POST /v1/responses`: Create a response. */
 export interface CreateResponseHeaders {

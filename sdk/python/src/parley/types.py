@@ -67,6 +67,9 @@ __all__ = [
     "CreateCompletionBody",
     "CreateCompletionEvent",
     "CreateCompletionHeaders",
+    "CreateEmbeddingsAnswer",
+    "CreateEmbeddingsBody",
+    "CreateEmbeddingsHeaders",
     "CreateResponseAnswer",
     "CreateResponseBody",
     "CreateResponseEvent",
@@ -315,6 +318,10 @@ __all__ = [
     "OpenAiCompletionRequestStream_options",
     "OpenAiContent",
     "OpenAiContent3Item",
+    "OpenAiEmbeddingRequest",
+    "OpenAiEmbeddings",
+    "OpenAiEmbeddingsDataItem",
+    "OpenAiEmbeddingsUsage",
     "OpenAiError",
     "OpenAiErrorError",
     "OpenAiInputItem",
@@ -2597,7 +2604,9 @@ class UsageGroup(TypedDict):
     """
 
     id: str | None
-    """Null for runs without an API key or automation, and for the group of all others."""
+    """Null for runs without an API key or automation, for embeddings, and for the group of all
+    others.
+    """
 
     others: bool
     """True for the group of all others."""
@@ -4125,6 +4134,47 @@ class OpenAiRunNames(TypedDict):
 
     runId: RunId
     sessionId: SessionId
+
+
+class OpenAiEmbeddingRequest(TypedDict):
+    """Texts to embed. Fields not listed here are ignored, such as `user`."""
+
+    model: str
+    """The embeddings model of the service, with or without its provider, or `offline`."""
+
+    input: str | list[str]
+    """One text or a list of texts. Lists of tokens are rejected."""
+
+    encoding_format: NotRequired[Literal["float", "base64"] | None]
+    """`base64`: 32-bit floating-point numbers in little-endian order."""
+
+    dimensions: NotRequired[int | None]
+    """The number of dimensions, if the model lets requests choose it."""
+
+
+class OpenAiEmbeddingsDataItem(TypedDict):
+    object: Literal["embedding"]
+    index: int
+
+    embedding: list[float] | str
+    """A list of numbers, or base64."""
+
+
+class OpenAiEmbeddingsUsage(TypedDict):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class OpenAiEmbeddings(TypedDict):
+    """Vectors."""
+
+    object: Literal["list"]
+    data: list[OpenAiEmbeddingsDataItem]
+
+    model: str
+    """The configured name of the model."""
+
+    usage: OpenAiEmbeddingsUsage
 
 
 class OpenAiCompletionChoicesItemMessage(TypedDict):
@@ -6294,6 +6344,25 @@ CreateCompletionAnswer: TypeAlias = OpenAiCompletion
 
 CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
 """An event of `POST /v1/chat/completions`."""
+
+
+CreateEmbeddingsHeaders = TypedDict(
+    "CreateEmbeddingsHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /v1/embeddings`: Embed texts."""
+
+
+CreateEmbeddingsBody: TypeAlias = OpenAiEmbeddingRequest | dict[str, Any]
+"""The body of `POST /v1/embeddings`: Embed texts."""
+
+
+CreateEmbeddingsAnswer: TypeAlias = OpenAiEmbeddings
+"""The response to `POST /v1/embeddings`: Embed texts."""
 
 
 CreateResponseHeaders = TypedDict(
