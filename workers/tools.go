@@ -7,6 +7,8 @@ import (
 	"parley/shared/secrets"
 	"parley/shared/store/sealdb"
 	"parley/workers/internal/checkserver"
+	"parley/workers/internal/embedserver"
+	"parley/workers/internal/llm"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/attachment"
 	"parley/workers/internal/tool/httprequest"
@@ -52,6 +54,14 @@ func (w *Workers) setUpTools() error {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}
 
+	prices, err := llm.ParsePrices(w.cfg.ModelPrices)
+	if err != nil {
+		return fmt.Errorf("reading MODEL_PRICES: %w", err)
+	}
+	w.embeddings = embedserver.New(embedserver.Deps{
+		Bus: w.deps.Bus, Embedder: w.embedder, Budgets: w.deps.Store.Budgets, Price: prices.Cost, Verifier: signer,
+		Tracer: w.deps.Tracer, Log: w.deps.Log,
+	})
 	w.toolChecks = checkserver.NewTools(search, servers, client, w.checkDeps(signer))
 	st := w.deps.Store
 	w.tools, err = toolserver.New(toolserver.Config{

@@ -27,6 +27,7 @@ import (
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/checkserver"
 	"parley/workers/internal/embed"
+	"parley/workers/internal/embedserver"
 	"parley/workers/internal/ingest"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/observed"
@@ -100,6 +101,7 @@ type Workers struct {
 	tools  *toolserver.Server   // of the role tool; otherwise nil
 	search *searchserver.Server // nil without the role tool
 
+	embeddings  *embedserver.Server // nil without the role tool
 	toolChecks  *checkserver.Server // nil without the role tool
 	modelChecks *checkserver.Server // nil without the role agent
 
@@ -356,6 +358,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)
+		group.Add("embeddings", w.embeddings.Run)
 		group.Add("tool checks", w.toolChecks.Run)
 	}
 	if w.speech != nil && w.speech.server != nil {

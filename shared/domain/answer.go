@@ -55,7 +55,7 @@ func (o *RunOptions) IsZero() bool {
 }
 
 // OutputContract is the form of the answer that a request asks for. It takes precedence over the
-// agent's OutputSchema.
+// agent's OutputSchema. Without a Schema, the answer is text.
 type OutputContract struct {
 	Schema JSONSchema `json:"schema"`
 }

@@ -52,6 +52,10 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("reading schema: %w", errNotObject)
 	}
 
+	if err := checkTypes(doc, aSchema, ""); err != nil {
+		return nil, fmt.Errorf("reading schema: %w", err)
+	}
+
 	s := &Schema{}
 	if s.compiled, err = compile(doc); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)

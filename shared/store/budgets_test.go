@@ -342,13 +342,13 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 func TestChecksCount(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	c := budgetdb.Check{OrganizationID: b.org, AgentID: b.agent, KeyID: "key_a", StartedAt: time.Now()}
+	c := budgetdb.Call{OrganizationID: b.org, AgentID: b.agent, KeyID: "key_a", StartedAt: time.Now()}
 	other := c
 	other.AgentID, other.KeyID = "ag_other", ""
 	maximum := budgetdb.Amounts{Tokens: 100, CostMicros: 500}
-	reserve := func(c budgetdb.Check) (string, *budgetdb.Lacking) {
+	reserve := func(c budgetdb.Call) (string, *budgetdb.Lacking) {
 		holdID := id.New("hold")
-		budgets, lacking, err := b.s.Budgets.ReserveCheck(t.Context(), c, holdID, maximum)
+		budgets, lacking, err := b.s.Budgets.ReserveCall(t.Context(), c, holdID, maximum)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,10 +357,10 @@ func TestChecksCount(t *testing.T) {
 		}
 		return holdID, lacking
 	}
-	settle := func(c budgetdb.Check, holdID string) {
+	settle := func(c budgetdb.Call, holdID string) {
 		t.Helper()
-		used, reported := budgetdb.Amounts{Tokens: 30, CostMicros: 70}, budgetdb.CheckUsage{InputTokens: 20, OutputTokens: 5, CostMicros: 60}
-		if err := b.s.Budgets.SettleCheck(t.Context(), c, holdID, used, reported); err != nil {
+		used, reported := budgetdb.Amounts{Tokens: 30, CostMicros: 70}, budgetdb.CallUsage{InputTokens: 20, OutputTokens: 5, CostMicros: 60}
+		if err := b.s.Budgets.SettleCall(t.Context(), c, holdID, used, reported); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -390,18 +390,27 @@ func TestChecksCount(t *testing.T) {
 	}
 	settle(other, "")
 
-	// Three checks of the agent and one of another have reported usage.
+	// A call without an agent counts in no agent's budget.
+	none := c
+	none.AgentID, none.KeyID = "", "key_b"
+	if holdID, lacking := reserve(none); holdID != "" || lacking != nil {
+		t.Errorf("the budget of an agent applies to a call without one: %+v", lacking)
+	}
+	settle(none, "")
+
+	// Three checks of the agent, one of another and a call without an agent have reported usage.
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
-	if got := b.budgetState(cost); got != [2]int64{4 * 60, 0} {
+	if got := b.budgetState(cost); got != [2]int64{5 * 60, 0} {
 		t.Errorf("a new budget begins at %v", got)
 	}
 	for name, want := range map[string]struct {
 		filter usagedb.UsageFilter
 		tokens int64
 	}{
-		"all":       {usagedb.UsageFilter{Days: 1}, 4 * 20},
+		"all":       {usagedb.UsageFilter{Days: 1}, 5 * 20},
 		"the agent": {usagedb.UsageFilter{Days: 7, AgentID: b.agent}, 3 * 20},
 		"the key":   {usagedb.UsageFilter{Days: 7, KeyID: "key_a"}, 3 * 20},
+		"no agent":  {usagedb.UsageFilter{Days: 7, KeyID: "key_b"}, 20},
 	} {
 		got, err := b.s.Usage.Usage(t.Context(), b.org, want.filter, time.Now().Add(time.Minute))
 		if err != nil || got.Totals.InputTokens != want.tokens || got.Totals.OutputTokens != want.tokens/4 || got.Totals.CostMicros != 3*want.tokens || got.Totals.Runs != 0 {

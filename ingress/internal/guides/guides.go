@@ -100,7 +100,7 @@ type section struct {
 }
 
 // Search returns up to 20 sections that contain all words of a query, the best ones first. A word also
-// matches the beginning of a longer word. Words in titles and headings count more.
+// matches the beginning of a longer word. Sections whose title or heading has all words come first.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -136,23 +136,42 @@ func (g *Guide) Search(query string) []Result {
 // score returns how well a section matches, or 0 if one of the words is missing.
 func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
-	total := 0
+	total, inTitle, inHeading, inEither := 0, 0, 0, 0
 	for _, w := range words {
 		// A long section must not win only because it repeats a word.
 		found := min(countStarts(s.lower, w), 5)
-		if countStarts(title, w) > 0 {
+		ofTitle, ofHeading := countStarts(title, w) > 0, countStarts(heading, w) > 0
+		if ofTitle {
 			found += 10
-			if s.heading.Text == "" {
-				found += 10 // the beginning of the page that has the word as its title
-			}
+			inTitle++
 		}
-		if countStarts(heading, w) > 0 {
+		if ofHeading {
 			found += 15
+			inHeading++
+		}
+		if ofTitle || ofHeading {
+			inEither++
 		}
 		if found == 0 {
 			return 0
 		}
 		total += found
+	}
+
+	// The words in the text add less than these steps.
+	switch len(words) {
+	case inTitle:
+		total += 1_000
+		if s.heading.Text == "" {
+			total += 3_000 // the beginning of the page
+		}
+		if inHeading == len(words) {
+			total += 1_000
+		}
+	case inHeading:
+		total += 2_000
+	case inEither:
+		total += 500
 	}
 	return total
 }

@@ -82,6 +82,13 @@ func TestSearch(t *testing.T) {
 		"cron":                 "guides/cron",
 		"rotating secrets_key": "operations#rotating-secrets_key",
 		"webhooks":             "webhooks",
+		"structured output":    "structured-output",
+		"budgets":              "budgets",
+		"voice":                "voice",
+		"model settings":       "models#settings-of-an-agents-model",
+		"idempotency":          "quickstart#run-it-once-per-idempotency-key",
+		"retries":              "openai#retries",
+		"embeddings":           "openai#embeddings",
 		"zzznothing":           "",
 		"   ":                  "",
 	} {

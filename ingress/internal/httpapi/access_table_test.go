@@ -204,6 +204,7 @@ var accessTable = []accessRow{
 	{"GET", "/v1/models/:id", "id=$tpl", "", forCaller, "member", 200, false},
 	{"POST", "/v1/chat/completions", "", `{"model":"$ag","stream":true,"messages":[{"role":"user","content":"$word"}]}`, forCaller, "member", 200, false},
 	{"POST", "/v1/chat/completions", "", `{"model":"$tpl","stream":true,"messages":[{"role":"user","content":"$word"}]}`, forCaller, "member", 200, false},
+	{"POST", "/v1/embeddings", "", `{"model":"offline","input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/containers/:container/files/:id/content", "id=$file", "", forCaller, "member", 200, false},

@@ -225,3 +225,32 @@ func TestSources(t *testing.T) {
 		t.Errorf("the other organization reads %s", theirs.body)
 	}
 }
+
+// TestActionsNeedTheirMethod sends actions with another method. The error names the method.
+func TestActionsNeedTheirMethod(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	for request, want := range map[string]string{
+		"GET /api/agents?action=preview&id=" + agentID: "preview needs the method POST",
+		"GET /api/agents?action=chat&id=" + agentID:    "chat needs the method POST",
+		"HEAD /api/runs?action=cancel":                 "",
+		"GET /api/runs?action=cancel":                  "the actions of this path need the method POST",
+		"DELETE /api/keys?action=rotate&id=" + h.keyID: "rotate needs the method POST",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		got := a.from(method, path, "", h.key)
+		if method == "HEAD" {
+			if got.status != 400 {
+				t.Errorf("%s: %d", request, got.status)
+			}
+			continue
+		}
+		got.want(t, request, 400, "invalid_request action:invalid_value")
+		if message := got.text(t, "errors.0.message"); message != want {
+			t.Errorf("%s: %s", request, message)
+		}
+	}
+	a.from("GET", "/api/agents?action=fly", "", h.key).want(t, "an unknown action", 400, "invalid_request action:unknown_field")
+}

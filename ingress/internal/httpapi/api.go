@@ -60,7 +60,7 @@ type Deps struct {
 	Readers  *readers.Watch
 	Changes  *changes.Hub
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller // also calls the workers that check connections
+	Searches knowledge.SearchCaller // also calls the workers that check connections and embed texts
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
 	Fetches  *outbound.Client            // fetches attachments from URLs; nil: none can be fetched
@@ -230,7 +230,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
 		SessionsDB: deps.Store.Sessions, Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Links: links,
-		PublicURL: a.PublicURL, Log: deps.Log, RunDeadline: deps.RunDeadline,
+		Workers: deps.Searches, Signer: deps.Signer, PublicURL: a.PublicURL, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
 	a.mcp = mcp.New(mcp.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,

@@ -125,6 +125,9 @@ func TestGuides(t *testing.T) {
 			t.Errorf("%s: status %d, want %d with %q: %.300s", path, a.status, want, part, a.body)
 		}
 	}
+	if a := w.do("GET", "/docs/", ""); a.status != 308 || a.header.Get("Location") != "/docs" {
+		t.Errorf("/docs/: status %d to %q", a.status, a.header.Get("Location"))
+	}
 }
 
 // A browser gets a page for a path that does not exist, and a program gets a problem.

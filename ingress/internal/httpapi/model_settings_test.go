@@ -328,7 +328,7 @@ func TestSystemPromptsHaveVariables(t *testing.T) {
 		t.Errorf("preview %q of the organization %q", got, name)
 	}
 	for body, want := range map[string]string{
-		`{"systemPrompt":"[{{input.n}}][{{input.message}}][{{session.id}}]","input":{"n":9007199254740993,"message":"m"}}`: "[9007199254740993][m][]",
+		`{"systemPrompt":"[{{input.n}}][{{input.message}}][{{session.id}}]","input":{"n":9007199254740993,"message":"m"}}`: "[9007199254740993][m][(session id)]",
 		`{"systemPrompt":"[{{input.n}}]"}`:                            "[]",
 		`{"systemPrompt":"plain","input":{}}`:                         "plain",
 		`{"systemPrompt":"{{input.o}}","input":{"o":{"a":[1, "<"]}}}`: `{"a":[1,"<"]}`,

@@ -208,3 +208,25 @@ func TestToolsHaveTheSchemasOfTheirAgents(t *testing.T) {
 		t.Errorf("result %+v", fields)
 	}
 }
+
+// TestOutputNull asks an agent with a schema for text.
+func TestOutputNull(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := newOutputEnv(t)
+	for name, c := range map[string]struct{ path, body string }{
+		"chat":    {"/api/agents?action=chat&id=" + agentID, `{"sessionId":"s","message":"m","output":null}`},
+		"trigger": {"/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"},"output":null}`},
+	} {
+		got := a.from("POST", c.path, c.body, h.key).want(t, name, 200, "")
+		if in := a.inputOf(got.text(t, "id")); in.Output == nil || in.Output.Schema != nil {
+			t.Errorf("%s: the input is %+v", name, in)
+		}
+	}
+
+	// It is another request than one without output.
+	key := "Idempotency-Key: one"
+	chat := "/api/agents?action=chat&id=" + agentID
+	a.from("POST", chat, `{"sessionId":"s","message":"m","output":null}`, h.key, key).want(t, "null", 200, "")
+	a.from("POST", chat, `{"sessionId":"s","message":"m","output":null}`, h.key, key).want(t, "null again", 200, "")
+	a.from("POST", chat, `{"sessionId":"s","message":"m"}`, h.key, key).want(t, "without output", 422, "idempotency_key_reused")
+}

@@ -51,6 +51,7 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
 		{Method: "GET", Path: "/favicon.svg", Handle: document("image/svg+xml", web.Favicon)},
 		{Method: "GET", Path: "/docs", Handle: strictQuery(guidesPage, httpx.Fail, "q")},
+		{Method: "GET", Path: "/docs/", Handle: func(c *gin.Context) { c.Redirect(http.StatusPermanentRedirect, "/docs") }},
 		{Method: "GET", Path: "/docs/:page", Handle: strictQuery(guidePage(""), httpx.Fail)},
 		{Method: "GET", Path: "/docs/guides/:page", Handle: strictQuery(guidePage("guides/"), httpx.Fail)},
 		{Method: "GET", Path: "/docs/api", Handle: strictQuery(document(contentHTML, a.docsPage), httpx.Fail)},
@@ -123,10 +124,28 @@ func (a *api) engine(m *metrics) *gin.Engine {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}
 
-	for _, group := range groupRoutes(withHead(a.routes())) {
+	all := withHead(a.routes())
+	for _, group := range groupRoutes(all) {
+		group[0].Elsewhere = actionsElsewhere(all, group[0])
 		e.Handle(group[0].Method, group[0].Path, a.byAction(group))
 	}
 	return e
+}
+
+// actionsElsewhere returns the methods of the actions that a route's path has with other methods only.
+func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
+	methods := map[string]string{}
+	for _, other := range all {
+		if other.Path == r.Path && other.Method != r.Method && other.Action != "" {
+			methods[other.Action] = other.Method
+		}
+	}
+	for _, own := range all {
+		if own.Path == r.Path && own.Method == r.Method {
+			delete(methods, own.Action)
+		}
+	}
+	return methods
 }
 
 // wantsPage reports whether a browser navigates to a path that is not one of the API.
@@ -177,7 +196,11 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
-		httpx.Fail(c, apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one action of this resource"))
+		err := none.MethodError(c.QueryArray("action"))
+		if err == nil {
+			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one action of this resource")
+		}
+		httpx.Fail(c, err)
 	}
 	refuse := a.gate(unknown)
 	return func(c *gin.Context) {

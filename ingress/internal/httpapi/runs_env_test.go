@@ -114,6 +114,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	a := &runEnv{testEnv: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
 	a.answerChecks()
+	a.answerEmbeddings()
 	return a
 }
 

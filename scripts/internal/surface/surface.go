@@ -111,6 +111,7 @@ var Operations = []Operation{
 	{ID: "listModels", None: openai},
 	{ID: "getModel", None: openai},
 	{ID: "createCompletion", None: openai},
+	{ID: "createEmbeddings", None: openai},
 	{ID: "createResponse", None: openai},
 	{ID: "getResponse", None: openai},
 	{ID: "cancelResponse", None: openai},

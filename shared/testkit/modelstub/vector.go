@@ -1,61 +1,9 @@
 package modelstub
 
-import (
-	"hash/fnv"
-	"math"
-	"strings"
-	"unicode"
-)
+import "parley/shared/wordvector"
 
 // VectorSize is the dimension of the stubs' vectors.
 const VectorSize = 256
 
-// Vector returns a text's vector of length 1. It is deterministic, and texts with common words, or
-// parts of words, have similar vectors. A text without letters and digits has a vector of length 1,
-// too.
-func Vector(text string) []float32 {
-	sums := make([]float64, VectorSize)
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	if len(words) == 0 {
-		words = []string{text}
-	}
-
-	for _, word := range words {
-		addFeature(sums, word, 1)
-		runes := []rune(" " + word + " ")
-		for n := 0; n+3 <= len(runes); n++ {
-			addFeature(sums, "3"+string(runes[n:n+3]), 0.5)
-		}
-	}
-
-	length := 0.0
-	for _, x := range sums {
-		length += x * x
-	}
-
-	length = math.Sqrt(length)
-	vector := make([]float32, VectorSize)
-	for n, x := range sums {
-		if length > 0 {
-			vector[n] = float32(x / length)
-		}
-	}
-
-	if length == 0 { // all features cancelled out
-		vector[0] = 1
-	}
-
-	return vector
-}
-
-// addFeature adds a word, or a part of a word, to the sums. The hash of the feature determines the
-// index and the sign.
-func addFeature(sums []float64, feature string, weight float64) {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(feature)) // a hash never fails
-	sum := hash.Sum64()
-	if sum>>63 == 1 {
-		weight = -weight
-	}
-	sums[sum%VectorSize] += weight
-}
+// Vector returns a text's vector of length 1; see package wordvector.
+func Vector(text string) []float32 { return wordvector.Vector(text, VectorSize) }

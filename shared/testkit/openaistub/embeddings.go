@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/shared/testkit/modelstub"
+	"parley/shared/wordvector"
 )
 
 // embed serves POST …/embeddings. The last text counts as the request's prompt: requests are
@@ -19,43 +20,47 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", "invalid_body", err.Error()))
 		return
 	}
-	model, texts, err := readInput(body)
+	model, texts, size, err := readInput(body)
 	if err != nil {
 		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", "invalid_json", err.Error()))
 		return
 	}
 	req := Request{Model: model, Messages: []Message{{Role: "user", Content: texts[len(texts)-1]}}}
-	s.Serve(w, r, req, vectors{texts: texts})
+	s.Serve(w, r, req, vectors{texts: texts, size: size})
 }
 
 // readInput parses both forms of input: a string, or a list of strings.
-func readInput(body []byte) (model string, texts []string, err error) {
-	var wire struct {
-		Model string          `json:"model"`
-		Input json.RawMessage `json:"input"`
-	}
+func readInput(body []byte) (model string, texts []string, size int, err error) {
+	wire := struct {
+		Model      string          `json:"model"`
+		Input      json.RawMessage `json:"input"`
+		Dimensions int             `json:"dimensions"`
+	}{Dimensions: modelstub.VectorSize}
 	if err := json.Unmarshal(body, &wire); err != nil {
-		return "", nil, fmt.Errorf("reading request: %w", err)
+		return "", nil, 0, fmt.Errorf("reading request: %w", err)
 	}
 
 	var one string
 	if json.Unmarshal(wire.Input, &one) == nil {
 		texts = []string{one}
 	} else if err := json.Unmarshal(wire.Input, &texts); err != nil {
-		return "", nil, fmt.Errorf("reading input: %w", err)
+		return "", nil, 0, fmt.Errorf("reading input: %w", err)
 	}
 
+	if wire.Dimensions < 1 || wire.Dimensions > 4096 {
+		return "", nil, 0, fmt.Errorf("%d dimensions", wire.Dimensions)
+	}
 	if len(texts) == 0 || len(texts) > 2048 {
-		return "", nil, fmt.Errorf("the input has %d texts", len(texts))
+		return "", nil, 0, fmt.Errorf("the input has %d texts", len(texts))
 	}
 
 	for _, text := range texts {
 		if strings.TrimSpace(text) == "" {
-			return "", nil, errors.New("the input has an empty text")
+			return "", nil, 0, errors.New("the input has an empty text")
 		}
 	}
 
-	return wire.Model, texts, nil
+	return wire.Model, texts, wire.Dimensions, nil
 }
 
 // vectors encodes embeddings of texts. It encodes failures as wire does.
@@ -63,6 +68,7 @@ type vectors struct {
 	wire
 
 	texts []string
+	size  int
 }
 
 type embedding struct {
@@ -76,7 +82,7 @@ func (v vectors) Answer(w http.ResponseWriter, _ *http.Request, req Request, _ R
 	list := make([]embedding, len(v.texts))
 	words := 0
 	for n, text := range v.texts {
-		list[n] = embedding{Object: "embedding", Index: n, Embedding: modelstub.Vector(text)}
+		list[n] = embedding{Object: "embedding", Index: n, Embedding: wordvector.Vector(text, v.size)}
 		words += len(strings.Fields(text))
 	}
 	modelstub.WriteJSON(w, http.StatusOK, encode(map[string]any{

@@ -272,13 +272,13 @@ type budgets struct {
 }
 
 type settlement struct {
-	check    budgetdb.Check
+	check    budgetdb.Call
 	held     bool
 	used     budgetdb.Amounts
-	reported budgetdb.CheckUsage
+	reported budgetdb.CallUsage
 }
 
-func (b *budgets) ReserveCheck(_ context.Context, _ budgetdb.Check, _ string, maximum budgetdb.Amounts) (int, *budgetdb.Lacking, error) {
+func (b *budgets) ReserveCall(_ context.Context, _ budgetdb.Call, _ string, maximum budgetdb.Amounts) (int, *budgetdb.Lacking, error) {
 	if b.lacking != nil || b.away != nil {
 		return 0, b.lacking, b.away
 	}
@@ -286,7 +286,7 @@ func (b *budgets) ReserveCheck(_ context.Context, _ budgetdb.Check, _ string, ma
 	return 2, nil, nil
 }
 
-func (b *budgets) SettleCheck(_ context.Context, c budgetdb.Check, hold string, used budgetdb.Amounts, reported budgetdb.CheckUsage) error {
+func (b *budgets) SettleCall(_ context.Context, c budgetdb.Call, hold string, used budgetdb.Amounts, reported budgetdb.CallUsage) error {
 	c.StartedAt = time.Time{}
 	b.settled = append(b.settled, settlement{c, hold != "", used, reported})
 	return nil
@@ -308,10 +308,10 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 		reserved := e.budgets.reserved[0]
 		each := reserved.Tokens / 3
 		want := settlement{
-			budgetdb.Check{OrganizationID: "org_1", AgentID: "ag_1", KeyID: "key_1"},
+			budgetdb.Call{OrganizationID: "org_1", AgentID: "ag_1", KeyID: "key_1"},
 			true,
 			budgetdb.Amounts{Tokens: 22 + each, CostMicros: 46},
-			budgetdb.CheckUsage{InputTokens: 20, OutputTokens: 2, CostMicros: 46},
+			budgetdb.CallUsage{InputTokens: 20, OutputTokens: 2, CostMicros: 46},
 		}
 		if got := e.budgets.settled[0]; got != want || each < 1024 || reserved.CostMicros != 2*(each-16)+3*16 {
 			t.Errorf("reserved %+v, settled %+v, want %+v", reserved, got, want)

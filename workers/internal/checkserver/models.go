@@ -7,19 +7,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/id"
 	"parley/shared/store/budgetdb"
+	"parley/workers/internal/charge"
 	"parley/workers/internal/llm"
 )
 
 const (
 	modelTime   = 20 * time.Second // time limit of a probe of a model: some servers must load the model first
 	modelTokens = 16               // maximum output of a probe; providers accept no lower limit
-	settleTime  = 5 * time.Second  // for storing the usage of a check
 )
 
 // errBudget marks a failed reservation, after which no call is made.
@@ -31,29 +28,21 @@ type Models interface {
 	Default() string // the model of agents without one
 }
 
-// Budgets is the store of an organization's budgets and usage.
-type Budgets interface {
-	ReserveCheck(
-		ctx context.Context, c budgetdb.Check, holdID string, maximum budgetdb.Amounts,
-	) (budgets int, lacking *budgetdb.Lacking, err error)
-	SettleCheck(ctx context.Context, c budgetdb.Check, holdID string, used budgetdb.Amounts, reported budgetdb.CheckUsage) error
-}
-
 // Price returns the cost of a model's usage, in millionths of the currency.
 type Price func(model string, used llm.Usage) int64
 
 // NewModels creates the server that checks an agent's model and its fallback models, with a call of
 // a few tokens for each. The calls are charged to the organization's budgets and are part of its
 // usage. If a budget has no room for all of them, no call is made.
-func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
+func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
 
 		// The calls cost money, so they are reserved in the budgets like the calls of a run.
-		account := account{Budgets: budgets, check: budgetdb.Check{
+		account := charge.New(budgets, budgetdb.Call{
 			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
-		}}
-		lacking, err := account.reserve(ctx, calls.maximum())
+		})
+		lacking, err := account.Reserve(ctx, calls.maximum())
 		switch {
 		case err != nil:
 			return contract.CheckReply{}, fmt.Errorf("%w: %w", errBudget, err)
@@ -61,7 +50,8 @@ func NewModels(models Models, budgets Budgets, price Price, deps Deps) *Server {
 			return contract.CheckReply{Lacking: &lacking.Budget, Later: lacking.Later}, nil
 		}
 		checks := runProbes(ctx, calls.probes())
-		account.settle(ctx, calls)
+		charged, reported := calls.used()
+		account.Settle(ctx, charged, reported)
 		return contract.CheckReply{Checks: checks}, nil
 	}
 	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}
@@ -110,7 +100,7 @@ func (m modelCalls) maximum() (all budgetdb.Amounts) {
 }
 
 // used returns the amounts to charge for the calls, and the usage that the models have reported.
-func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CheckUsage) {
+func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CallUsage) {
 	for _, c := range m {
 		if c.unknown == nil {
 			charged = c.add(charged, c.charged)
@@ -153,41 +143,4 @@ func (c *modelCall) ask(ctx context.Context) (string, error) {
 	}
 	c.reported = res.Usage
 	return fmt.Sprintf("answered; %d input and %d output tokens", res.Usage.InputTokens, res.Usage.OutputTokens), nil
-}
-
-// account charges a check to the organization.
-type account struct {
-	Budgets
-	check  budgetdb.Check
-	holdID string
-}
-
-// reserve reserves amounts in the budgets that cover the check, or returns a budget without room.
-func (a *account) reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
-	a.holdID = id.New("hold")
-	budgets, lacking, err := a.ReserveCheck(ctx, a.check, a.holdID, maximum)
-	if err != nil {
-		a.write(ctx, budgetdb.Amounts{}, budgetdb.CheckUsage{}) // the reservation may have been made despite the error
-	}
-	// Without budgets there is no reservation to settle.
-	if budgets == 0 {
-		a.holdID = ""
-	}
-	return lacking, err
-}
-
-// settle replaces the reservation by what the calls have used.
-func (a *account) settle(ctx context.Context, calls modelCalls) {
-	charged, reported := calls.used()
-	a.write(ctx, charged, reported)
-}
-
-// write settles the reservation, even if ctx has ended. If that fails, the sweeper later counts the
-// whole reservation as used.
-func (a *account) write(ctx context.Context, charged budgetdb.Amounts, reported budgetdb.CheckUsage) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer cancel()
-	if err := a.SettleCheck(ctx, a.check, a.holdID, charged, reported); err != nil {
-		zerolog.Ctx(ctx).Warn().Err(err).Msg("cannot store the usage of a check; its whole reservation counts as used")
-	}
 }

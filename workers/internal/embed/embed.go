@@ -155,13 +155,31 @@ func beginning(text string, limit int) string {
 
 // ask requests the vectors of texts in a single call of the service.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error) {
+	answer, err := e.call(ctx, Request{Texts: texts})
+	if err != nil {
+		return nil, err
+	}
+
+	vectors, err := e.read(answer, len(texts))
+	if err != nil {
+		return nil, llm.NewError(llm.KindBadResponse, err)
+	}
+	return vectors, nil
+}
+
+// call calls the service once.
+func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingResponse, error) {
 	callCtx, watch := remote.StartWatch(ctx, e.limits)
 	defer watch.Stop()
-	var res *http.Response
-	answer, err := e.service.New(callCtx, sdk.EmbeddingNewParams{
-		Model: e.name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
+	params := sdk.EmbeddingNewParams{
+		Model: e.name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: r.Texts},
 		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // the encoding that every server supports
-	}, option.WithResponseInto(&res))
+	}
+	if r.Dimensions > 0 {
+		params.Dimensions = sdk.Int(int64(r.Dimensions))
+	}
+	var res *http.Response
+	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
 	// A response that is no JSON explains the failure better than the SDK's error.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
@@ -175,12 +193,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 			Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 		})
 	}
-
-	vectors, err := e.read(answer, len(texts))
-	if err != nil {
-		return nil, llm.NewError(llm.KindBadResponse, err)
-	}
-	return vectors, nil
+	return answer, nil
 }
 
 // checkJSON returns an error for redirects and for responses that are not JSON, such as a web page

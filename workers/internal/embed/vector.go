@@ -11,8 +11,29 @@ import (
 // maxSize bounds the number of dimensions of a vector, at four times that of the largest models.
 const maxSize = 16_384
 
-// read returns the vectors of a response in the order of the texts. texts is their number.
+// read returns the vectors of a response in the order of the texts, with length 1. texts is their
+// number.
 func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
+	ordered, err := inOrder(answer, texts)
+	if err != nil {
+		return nil, err
+	}
+
+	vectors := make([][]float32, texts)
+	for i, numbers := range ordered {
+		if err := e.fits(len(numbers)); err != nil {
+			return nil, err
+		}
+		if vectors[i], err = normal(numbers); err != nil {
+			return nil, err
+		}
+	}
+	return vectors, nil
+}
+
+// inOrder returns the vectors of a response in the order of the texts, as the service sent them. It
+// fails unless there is exactly one for each text.
+func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error) {
 	if answer == nil || len(answer.Data) != texts {
 		given := 0
 		if answer != nil {
@@ -21,30 +42,23 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 		return nil, fmt.Errorf("%d vectors for %d texts", given, texts)
 	}
 
-	vectors := make([][]float32, texts)
+	vectors := make([][]float64, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]
 		// Some services return the vectors out of order, so the index decides.
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
 			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
-		if err := e.fits(len(one.Embedding)); err != nil {
-			return nil, err
+		if len(one.Embedding) < 1 || len(one.Embedding) > maxSize {
+			return nil, fmt.Errorf("a vector of %d numbers", len(one.Embedding))
 		}
-		var err error
-		if vectors[one.Index], err = normal(one.Embedding); err != nil {
-			return nil, err
-		}
+		vectors[one.Index] = one.Embedding
 	}
 	return vectors, nil
 }
 
-// fits returns an error if a vector has an invalid number of dimensions, or another number than
-// earlier vectors.
+// fits returns an error if a vector has another number of dimensions than earlier vectors.
 func (e *Embedder) fits(size int) error {
-	if size < 1 || size > maxSize {
-		return fmt.Errorf("a vector of %d numbers", size)
-	}
 	// The first vector determines the size. Vectors of different sizes cannot be compared.
 	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
 		return nil

@@ -33,9 +33,12 @@ func (b *previewBody) Check(p *httpx.Problems) {
 	}
 }
 
+// exampleSession stands for the session's id if the request names no session.
+const exampleSession = "(session id)"
+
 // values returns the values of a run with the input that would be created now.
 func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
-	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Value}
+	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Or(exampleSession)}
 	if raw, ok := b.Input.Value["message"]; ok {
 		if json.Unmarshal(raw, &values.Message) != nil {
 			p.Add("input.message", httpx.CodeInvalidType, "must be a string")

@@ -48,6 +48,12 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 		return nil
 	}
 
+	if r.Action == "" {
+		if err := r.MethodError(Query(c)["action"]); err != nil {
+			return err
+		}
+	}
+
 	found := &Problems{}
 	_, named := Query(c)["id"]
 	named = named && r.Find != nil

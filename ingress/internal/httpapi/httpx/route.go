@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
@@ -32,7 +33,25 @@ type Route struct {
 	One    gin.HandlerFunc // handles a query with an id; if nil, Handle does
 	Other  string          // another action on the same path, to name in messages; set by byAction on routes without an action
 
+	// Elsewhere maps the actions that the path has only with another method to this method, to name in
+	// messages; "*" is any action. Set by the router.
+	Elsewhere map[string]string
+
 	Handle gin.HandlerFunc
+}
+
+// MethodError returns the error for an action that the path has only with another method, or nil.
+func (r *Route) MethodError(actions []string) error {
+	if len(actions) != 1 {
+		return nil
+	}
+	if method := r.Elsewhere[actions[0]]; method != "" {
+		return apierr.Invalid("action", CodeInvalidValue, "%s needs the method %s", actions[0], method)
+	}
+	if method := r.Elsewhere["*"]; method != "" {
+		return apierr.Invalid("action", CodeInvalidValue, "the actions of this path need the method %s", method)
+	}
+	return nil
 }
 
 // RefusesFields reports whether a body with fields is an error. GET and HEAD ignore their body.

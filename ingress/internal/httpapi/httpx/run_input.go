@@ -24,7 +24,7 @@ func CheckMessage(found *Problems, field, message string) {
 
 // OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
 type OptionsBody struct {
-	Output Optional[OutputBody] `json:"output"`
+	Output Removable[OutputBody] `json:"output"` // null: text, whatever the agent's schema
 	SettingsBody
 	Tools       Optional[[]ClientToolBody] `json:"tools"`
 	Attachments Optional[[]AttachmentBody] `json:"attachments"`
@@ -32,7 +32,10 @@ type OptionsBody struct {
 
 // Options checks the fields and returns what they ask for.
 func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
-	if b.Output.Set {
+	switch {
+	case b.Output.Null:
+		asked.Output = &domain.OutputContract{}
+	case b.Output.Set:
 		CheckOutputSchema(found, "output.schema", b.Output.Value.Schema)
 		asked.Output = &domain.OutputContract{Schema: domain.JSONSchema(b.Output.Value.Schema)}
 	}

@@ -55,7 +55,9 @@ type Deps struct {
 	Readers     *readers.Watch
 	Templates   TemplateList
 	Links       *filelink.Links // to files that runs created
-	PublicURL   string          // where browsers reach the service
+	Workers     WorkerCaller
+	Signer      ClaimSigner
+	PublicURL   string // where browsers reach the service
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }
@@ -74,6 +76,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "GET", Path: "/v1/models/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getModel},
 		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createCompletion},
 		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createResponse},
+		{Method: "POST", Path: "/v1/embeddings", Need: auth.NeedUser, Role: member, Open: true, Handle: h.createEmbeddings},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
 		{
 			// The id of a file suffices, so the container's id is not checked.
@@ -250,7 +253,7 @@ func OfV1(c *gin.Context) bool {
 }
 
 // withoutV1 are the beginnings of paths that clients with such a base URL request.
-var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/"}
+var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/", "/embeddings/"}
 
 // NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
 // routes.

@@ -133,6 +133,40 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 	return tool.Result{Output: json.RawMessage(`{"results":[]}`), Sources: k.sources}, nil
 }
 
+// TestFilledFromTheBestPassage fills a number from the sentence that the answer in text quotes first, and
+// cites its source, although an earlier source has a number beside the same word.
+func TestFilledFromTheBestPassage(t *testing.T) {
+	t.Parallel()
+	k := &knowledge{sources: []domain.Citation{
+		passage(0, "refunds", 1, "We look at a returned lamp within 3 days. Refunds go to the card."),
+		passage(0, "returns", 1, "You may return any lamp within 45 days of its delivery, for any reason."),
+	}}
+	tools, err := tool.NewRegistry(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract, err := agentloop.NewContract(json.RawMessage(`{"type":"object","properties":{"days":{"type":"integer"}},"required":["days"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := agentloop.Input{Message: "Within how many days of its delivery may I return a lamp?", Model: offline.Model{}, Tools: tools}
+	text, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, noSteps{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Contract = contract
+	out, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, noSteps{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.Text, "45 days") || out.Text != `{"days":45}` {
+		t.Errorf("text %q, data %s", text.Text, out.Text)
+	}
+	if len(out.Citations) != 1 || out.CitationsRemoved != 0 || out.Citations[0].CitedText != "45" || *out.Citations[0].DocumentID != "doc_returns" {
+		t.Errorf("%+v, %d removed", out.Citations, out.CitationsRemoved)
+	}
+}
+
 // TestCitationsOfDocuments answers a question with the turn loop. Each citation names document and
 // page, quotes words of the document, and refers to the words of the answer that it supports. The
 // same holds for a second answer in the session.

@@ -2,19 +2,42 @@ package offline
 
 import (
 	"encoding/json"
+	"slices"
 
-	"parley/shared/domain"
+	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/offline/fill"
 )
 
 // filled answers with JSON for a schema.
 func (p prompt) filled(schema json.RawMessage) string {
-	q := parseQuestion(p.message)
 	return fill.Answer(schema, fill.Input{
-		Message: p.message, Data: p.data, Results: p.results,
-		Rank: func(s domain.Citation) string {
-			sentence, _ := bestSentence(s.CitedText, q, nil)
-			return sentence
-		},
+		Message: p.message, Data: p.data, Results: p.results, Passages: bestPassages(p.results, parseQuestion(p.message)),
 	})
+}
+
+// bestPassages returns the sentences of the sources that fromSources would quote, in the same order.
+func bestPassages(results []llm.ToolResult, q question) []string {
+	type passage struct {
+		text   string
+		weight int
+	}
+	var found []passage
+	for _, r := range results {
+		if r.Failed {
+			continue
+		}
+		for _, s := range r.Sources {
+			if q, ok := q.forSource(s); ok {
+				sentence, n := bestSentence(s.CitedText, q, nil)
+				found = append(found, passage{sentence, q.weigh(sentence, n)})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b passage) int { return b.weight - a.weight })
+
+	texts := make([]string, len(found))
+	for i, p := range found {
+		texts[i] = p.text
+	}
+	return texts
 }

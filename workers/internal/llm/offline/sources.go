@@ -29,12 +29,9 @@ func fromSources(results []llm.ToolResult, q question) string {
 			continue
 		}
 		for _, source := range r.Sources {
-			q := q
-			if source.Type == typeDocument {
-				if q = q.ofDocuments(); !q.answeredBy(source) {
-					continue
-				}
-				q.language = languageFor(source.CitedText)
+			q, ok := q.forSource(source)
+			if !ok {
+				continue
 			}
 			s := state(source, q)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
@@ -57,6 +54,19 @@ func fromSources(results []llm.ToolResult, q question) string {
 		b.WriteString("\n\n" + s.text + s.markers)
 	}
 	return b.String()
+}
+
+// forSource returns the question as it is applied to a source. It returns false if the source does not
+// answer it.
+func (q question) forSource(s domain.Citation) (question, bool) {
+	if s.Type != typeDocument {
+		return q, true
+	}
+	if q = q.ofDocuments(); !q.answeredBy(s) {
+		return q, false
+	}
+	q.language = languageFor(s.CitedText)
+	return q, true
 }
 
 // foreignMarkers matches markers that are part of a source's text. In an answer, they would cite

@@ -23,14 +23,14 @@ type Input struct {
 	Message string
 	Data    json.RawMessage // sent along with the message; nil: none
 	Results []llm.ToolResult
-	// Rank returns the part of a source's text that answers the message best.
-	Rank func(source domain.Citation) string
+	// Passages are the parts of the sources that answer the message best, the best one first.
+	Passages []string
 }
 
 // filler fills one schema.
 type filler struct {
 	root    *node
-	texts   []*text // the message, then the texts of sources
+	texts   []*text // the message, the passages, then the texts of sources
 	objects []any   // the data and the tool results
 	left    int     // values of the schema that may still be visited
 }
@@ -54,8 +54,8 @@ func Answer(schema json.RawMessage, in Input) string {
 		f.objects = append(f.objects, parse(r.Output))
 		sources = append(sources, r.Sources...)
 	}
-	for _, s := range sources {
-		f.texts = append(f.texts, newText(in.Rank(s)))
+	for _, passage := range in.Passages {
+		f.texts = append(f.texts, newText(passage))
 	}
 	for _, s := range sources {
 		f.texts = append(f.texts, newText(s.CitedText))

@@ -61,7 +61,7 @@ func TestAnswerFromResults(t *testing.T) {
 			{Name: "find", Output: json.RawMessage(`{"order":{"status":"open"}}`)},
 			{Name: "webSearch", Output: json.RawMessage(`{}`), Sources: []domain.Citation{{ID: 4, CitedText: "It was built in 1889. The tower is 330 m high."}}},
 		},
-		Rank: func(domain.Citation) string { return "The tower is 330 m high." },
+		Passages: []string{"The tower is 330 m high."},
 	}
 	if got, want := Answer(json.RawMessage(schema), in), `{"data":{"tower":"","height":330,"status":"open"},"citations":[{"path":"/height","source":4}]}`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -11,49 +11,50 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Check is a check of an agent's connections, whose model calls count although they belong to no run.
-type Check struct {
+// Call stands for the calls of models that belong to no run and count nevertheless: those of a check of
+// an agent's connections, or of a request for embeddings.
+type Call struct {
 	OrganizationID string
-	AgentID        string
+	AgentID        string // empty: none
 	KeyID          string // the API key of the request; empty: none
 	StartedAt      time.Time
 }
 
-// CheckUsage is what the models of a check have reported. It is part of the organization's usage.
-type CheckUsage struct {
+// CallUsage is what the models have reported. It is part of the organization's usage.
+type CallUsage struct {
 	InputTokens  int64
 	OutputTokens int64
 	CostMicros   int64
 }
 
-// ReserveCheck is Reserve for the calls of a check. holdID is unique. If the check is never settled,
+// ReserveCall is Reserve for calls without a run. holdID is unique. If the calls are never settled,
 // the sweeper counts the reserved amounts as used.
-func (s *Store) ReserveCheck(ctx context.Context, c Check, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
+func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, c.OrganizationID, maximum, `hold_budgets($1, $4, $5, NULL, '', 0, $6, $2, $3)`,
-		c.AgentID, pg.Optional(c.KeyID), holdID)
+		pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID)
 }
 
-// SettleCheck is Settle for the calls of a check, and adds what the models reported to the usage of
-// the check's agent and key.
-func (s *Store) SettleCheck(ctx context.Context, c Check, holdID string, used Amounts, reported CheckUsage) error {
+// SettleCall is Settle for calls without a run, and adds what the models reported to the usage of the
+// agent and the key.
+func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
 		// New budgets start with the stored usage, so they must be opened before the usage is added.
 		_, err := tx.ExecContext(ctx, `SELECT settle_holds($1, $2, $3, NULL, true, $4, $5, $6)`,
-			c.OrganizationID, c.AgentID, pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
-		if err != nil || reported == (CheckUsage{}) {
+			c.OrganizationID, pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
+		if err != nil || reported == (CallUsage{}) {
 			return err
 		}
 		return addUsage(ctx, tx, c, reported)
 	})
 	if err != nil {
-		return fmt.Errorf("settling a check: %w", err)
+		return fmt.Errorf("settling calls without a run: %w", err)
 	}
 	return nil
 }
 
-// addUsage adds the usage of a check to the sums of usage that belongs to no stored run.
-func addUsage(ctx context.Context, tx *sqlx.Tx, c Check, reported CheckUsage) error {
+// addUsage adds usage to the sums of usage that belongs to no stored run.
+func addUsage(ctx context.Context, tx *sqlx.Tx, c Call, reported CallUsage) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO past_usage AS p
 		(org_id, hour, target_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens, cost_micros, took)
 		VALUES ($1, date_trunc('hour', $3::timestamptz, 'UTC'), $2, 0, 0, 0, 0, 0, $4, $5, $6, '{}')

@@ -1,0 +1,187 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/store/budgetdb"
+	"parley/shared/telemetry/tracing"
+)
+
+const (
+	embedTime      = 60 * time.Second // time limit for one call of a worker
+	embedTotal     = 5 * time.Minute  // and for all calls of a request
+	embedRetry     = 2 * time.Second
+	embedTexts     = 40        // texts of one call; the vectors of most models then fit into one reply
+	embedCharacter = 100_000   // characters of one call
+	maxEmbeddings  = 128 << 20 // bytes of a response
+)
+
+// WorkerCaller calls a worker over NATS and returns its reply.
+type WorkerCaller interface {
+	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
+}
+
+// ClaimSigner signs claims together with the body to which they belong.
+type ClaimSigner interface {
+	Sign(claims, body []byte) string
+}
+
+// createEmbeddings handles POST /v1/embeddings: the vectors of texts, by the service's embeddings
+// model. The texts are not stored.
+func (h *Handler) createEmbeddings(c *gin.Context) {
+	body, found, err := httpx.CollectOpen[openaiapi.EmbeddingRequest](c, httpx.MaxMessageBody)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	texts := body.Texts(found.Add)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+
+	// The request takes the slots of a stream, because it keeps a connection open for as long.
+	seats, err := h.TakeStreams(httpx.Caller(c))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer h.LeaveStreams(seats)
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(embedTotal + httpx.WriteTime)) // recorders in tests have none
+
+	e := embedding{Handler: h, c: c, request: &body}
+	if err := e.embed(texts); err != nil {
+		httpx.RefuseAnswer(c, err)
+		return
+	}
+	httpx.SendBody(c, http.StatusOK, body.Embeddings(e.model, e.vectors, e.tokens))
+}
+
+// embedding is a request in progress.
+type embedding struct {
+	*Handler
+
+	c       *gin.Context
+	request *openaiapi.EmbeddingRequest
+	model   string
+	vectors [][]byte
+	tokens  int64
+}
+
+// embed calls workers, one call after the other, until each text has a vector.
+func (e *embedding) embed(texts []string) error {
+	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
+	defer cancel()
+	for len(e.vectors) < len(texts) {
+		rest := texts[len(e.vectors):]
+		reply, err := e.call(ctx, rest[:batchOf(rest)])
+		if err != nil {
+			return err
+		}
+		if e.vectors == nil {
+			if err := e.reserve(len(texts), len(reply.Vectors[0])); err != nil {
+				return err
+			}
+		}
+		e.model, e.vectors, e.tokens = reply.Model, append(e.vectors, reply.Vectors...), e.tokens+reply.InputTokens
+	}
+	return nil
+}
+
+// reserve reserves room for the response.
+func (e *embedding) reserve(vectors, bytes int) error {
+	size := e.request.ResponseBytes(vectors, bytes)
+	if size > maxEmbeddings {
+		return apierr.Invalid("input", httpx.CodeTooLong, "%d vectors of %d numbers are too large for a response: send fewer texts, "+
+			"or set encoding_format to base64", vectors, bytes/4)
+	}
+	return httpx.ReserveFunc(e.c)(size)
+}
+
+// batchOf returns the number of texts, counted from the first, for one call.
+func batchOf(texts []string) int {
+	room := embedCharacter
+	for n, text := range texts {
+		if room -= utf8.RuneCountInString(text); n == embedTexts || room < 0 {
+			return max(n, 1)
+		}
+	}
+	return len(texts)
+}
+
+// call calls a worker. Its reply has a vector for at least the first text.
+func (e *embedding) call(ctx context.Context, texts []string) (reply contract.EmbedReply, err error) {
+	who, deadline := httpx.Caller(e.c), time.Now().Add(embedTime)
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // markup would become several times as long
+	if err := encoder.Encode(contract.EmbedRequest{Model: e.request.Model, Texts: texts, Dimensions: e.request.Size()}); err != nil {
+		return reply, fmt.Errorf("writing texts: %w", err)
+	}
+	claims, err := json.Marshal(contract.EmbedClaims{
+		OrganizationID: who.OrganizationID, KeyID: who.KeyID, Kind: contract.KindEmbed, Expires: deadline.UTC(),
+	})
+	if err != nil {
+		return reply, fmt.Errorf("writing claims: %w", err)
+	}
+
+	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
+	answer, err := e.Workers.Call(ctx, contract.KindEmbed, e.Signer.Sign(claims, body.Bytes()), body.Bytes(), deadline)
+	if err != nil {
+		return reply, embedUnavailable(err)
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return reply, fmt.Errorf("reading vectors: %w", err)
+	}
+	return reply, refusedEmbedding(&reply, len(texts), deadline)
+}
+
+// refusedEmbedding returns the error of a reply without vectors.
+func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time) error {
+	switch f := reply.Failure; {
+	case reply.Lacking != nil:
+		exceeded := budgetdb.UsedUp(*reply.Lacking)
+		if reply.Later {
+			exceeded.RetryAfter = time.Until(deadline) // other calls have ended or used up the budget by then
+		}
+		return exceeded
+	case f != nil && f.Code == apierr.NotFound:
+		return &apierr.Error{Code: apierr.NotFound, Detail: f.Message, Fields: []apierr.Field{
+			{Field: f.Field, Code: openaiapi.CodeModelNotFound, Message: f.Message},
+		}}
+	case f != nil && f.Code == apierr.InvalidRequest:
+		return apierr.Invalid(f.Field, httpx.CodeInvalidValue, "%s", f.Message)
+	case f != nil:
+		e := apierr.New(f.Code, "%s", f.Message)
+		e.RetryAfter = max(f.RetryAfter, embedRetry)
+		return e
+	case len(reply.Vectors) == 0 || len(reply.Vectors) > texts || len(reply.Vectors[0]) == 0:
+		return embedUnavailable(errors.New("the reply of the worker has no vectors"))
+	}
+	return nil
+}
+
+// embedUnavailable returns unavailable for a call that failed.
+func embedUnavailable(cause error) error {
+	what := "embeddings are unavailable; try again shortly"
+	if errors.Is(cause, bus.ErrNoToolWorker) {
+		what += ": no worker is available for embeddings"
+	}
+	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
+	e.RetryAfter = embedRetry
+	return e
+}

@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+)
+
+// KindEmbed is the kind of tool call with which ingresses have texts embedded. Such calls have their
+// own subject and queue group.
+const KindEmbed = "embed"
+
+// EmbedClaims contains the capability for an embedding call: the organization and the key that are
+// charged, and the expiry.
+type EmbedClaims struct {
+	OrganizationID string    `json:"org"`
+	Kind           string    `json:"kind"`          // KindEmbed
+	KeyID          string    `json:"key,omitempty"` // the API key of the request; empty: none
+	Expires        time.Time `json:"expires"`
+}
+
+// EmbedRequest is the body of an embedding call.
+type EmbedRequest struct {
+	Model      string   `json:"model"`
+	Texts      []string `json:"texts"`
+	Dimensions int      `json:"dimensions,omitempty"` // 0: as many as the model has
+}
+
+// EmbedReply is the result of an embedding call: vectors, or the reason why there are none.
+type EmbedReply struct {
+	Model string `json:"model,omitempty"`
+	// Vectors are those of the first texts, each as 32-bit floating-point numbers in little-endian
+	// order. If the vectors of all texts do not fit into a message, the last ones are missing.
+	Vectors     [][]byte `json:"vectors,omitempty"`
+	InputTokens int64    `json:"inputTokens,omitempty"`
+	// Lacking is a budget that has no room for the call, so that it was not made. Later is true if
+	// the budget would have room without the reservations of other calls.
+	Lacking *domain.Budget `json:"lacking,omitempty"`
+	Later   bool           `json:"later,omitempty"`
+	// Failure is the error for the caller.
+	Failure *EmbedFailure `json:"failure,omitempty"`
+}
+
+// EmbedFailure is the reason why texts were not embedded.
+type EmbedFailure struct {
+	Code       apierr.Code   `json:"code"`
+	Message    string        `json:"message"`
+	Field      string        `json:"field,omitempty"` // the faulty part of the request: "model", "input", "dimensions"
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+}

@@ -1,0 +1,123 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/shared/wordvector"
+	"parley/workers/internal/llm"
+)
+
+const (
+	// Offline is the model that computes vectors from the words of a text, without a service.
+	Offline = "offline"
+
+	offlineSize  = 256 // numbers of an offline vector, unless the request asks for another number
+	bytesOfToken = 4   // of English text, on average
+)
+
+// Request asks for the vectors of texts, for a client that chooses the model and the dimensions.
+type Request struct {
+	Model      string
+	Texts      []string
+	Dimensions int // 0: as many as the model has
+}
+
+// Vectors is the result of a Request.
+type Vectors struct {
+	Model       string // as configured
+	List        [][]float32
+	InputTokens int64
+	Estimated   bool // the service has not reported InputTokens
+}
+
+// Find returns the configured name of a model that a client names with or without its provider.
+// Otherwise it returns an *llm.Error.
+func (e *Embedder) Find(model string) (string, error) {
+	switch {
+	case model == Offline:
+		return Offline, nil
+	case e == nil:
+		unset := llm.NewUnused(llm.KindNotConfigured, errNoModel)
+		unset.Message = "no embeddings model is configured: set EMBEDDINGS_MODEL, or use the model " + Offline + ", which needs no service"
+		return "", unset
+	case model != e.model && model != e.name:
+		unknown := llm.NewUnused(llm.KindUnknownModel, fmt.Errorf("embeddings model %q", model))
+		unknown.Message = "the embeddings model of this service is " + e.model
+		return "", unknown
+	}
+	return e.model, nil
+}
+
+// Compute returns the vectors of all texts as the service sent them: it neither truncates texts nor
+// scales vectors. Errors are *llm.Error, or ctx's error if ctx is done.
+func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
+	model, err := e.Find(r.Model)
+	if err != nil {
+		return Vectors{}, err
+	}
+	if model == Offline {
+		return offline(r), nil
+	}
+
+	answer, err := e.call(ctx, r)
+	if err != nil {
+		return Vectors{}, err
+	}
+	ordered, err := inOrder(answer, len(r.Texts))
+	if err != nil {
+		return Vectors{}, llm.NewError(llm.KindBadResponse, err)
+	}
+
+	out := Vectors{Model: model, InputTokens: answer.Usage.PromptTokens}
+	for _, numbers := range ordered {
+		vector, err := narrow(numbers, len(ordered[0]))
+		if err != nil {
+			return Vectors{}, llm.NewError(llm.KindBadResponse, err)
+		}
+		out.List = append(out.List, vector)
+	}
+	if out.InputTokens < 1 {
+		out.InputTokens, out.Estimated = estimate(r.Texts), true
+	}
+	return out, nil
+}
+
+// narrow returns a vector with 32-bit numbers. It fails if a number is invalid, or if the vector has
+// another size than the others of its response.
+func narrow(numbers []float64, size int) ([]float32, error) {
+	if len(numbers) != size {
+		return nil, fmt.Errorf("a vector of %d numbers after one of %d", len(numbers), size)
+	}
+	vector := make([]float32, size)
+	for i, x := range numbers {
+		if vector[i] = float32(x); math.IsNaN(x) || math.IsInf(float64(vector[i]), 0) {
+			return nil, errors.New("a vector with an invalid number")
+		}
+	}
+	return vector, nil
+}
+
+// offline computes vectors without a service.
+func offline(r Request) Vectors {
+	size := offlineSize
+	if r.Dimensions > 0 {
+		size = r.Dimensions
+	}
+	out := Vectors{Model: Offline, InputTokens: estimate(r.Texts)}
+	for _, text := range r.Texts {
+		out.List = append(out.List, wordvector.Vector(text, size))
+	}
+	return out
+}
+
+// estimate returns about as many tokens as a model reads.
+func estimate(texts []string) (tokens int64) {
+	for _, text := range texts {
+		tokens += int64(max(len(strings.TrimSpace(text))/bytesOfToken, 1))
+	}
+	return tokens
+}

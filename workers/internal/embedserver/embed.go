@@ -1,0 +1,104 @@
+package embedserver
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/store/budgetdb"
+	"parley/workers/internal/charge"
+	"parley/workers/internal/embed"
+	"parley/workers/internal/llm"
+)
+
+// embed embeds the texts of a request and charges the organization. Its errors are *llm.Error, or
+// internal.
+func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contract.EmbedRequest) (contract.EmbedReply, error) {
+	model, err := s.deps.Embedder.Find(r.Model)
+	if err != nil {
+		return contract.EmbedReply{}, err
+	}
+
+	account := charge.New(s.deps.Budgets, budgetdb.Call{
+		OrganizationID: claims.OrganizationID, KeyID: claims.KeyID, StartedAt: time.Now(),
+	})
+	maximum := s.amounts(model, maxTokens(r.Texts))
+	lacking, err := account.Reserve(ctx, maximum)
+	switch {
+	case err != nil:
+		return contract.EmbedReply{}, fmt.Errorf("reserving tokens: %w", err)
+	case lacking != nil:
+		return contract.EmbedReply{Lacking: &lacking.Budget, Later: lacking.Later}, nil
+	}
+
+	found, err := s.guarded(ctx, embed.Request{Model: r.Model, Texts: r.Texts, Dimensions: r.Dimensions})
+	if err != nil {
+		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
+			maximum = budgetdb.Amounts{}
+		}
+		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // the service may have done all the work
+		return contract.EmbedReply{}, err
+	}
+
+	used := s.amounts(model, found.InputTokens)
+	charged := used
+	if found.Estimated {
+		charged = maximum // a budget must never be exceeded
+	}
+	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
+	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
+}
+
+// amounts returns the amounts of a call that reads tokens.
+func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
+	return budgetdb.Amounts{Tokens: tokens, CostMicros: s.deps.Price(model, llm.Usage{InputTokens: tokens})}
+}
+
+// maxTokens returns an upper bound of the tokens of texts, because no tokenizer makes more than one
+// token of a byte.
+func maxTokens(texts []string) (n int64) {
+	for _, text := range texts {
+		n += int64(len(text)) + llm.MessageOverhead
+	}
+	return n
+}
+
+// packed returns vectors in the form of a reply.
+func packed(vectors [][]float32) [][]byte {
+	out := make([][]byte, len(vectors))
+	for i, vector := range vectors {
+		out[i] = make([]byte, 0, 4*len(vector))
+		for _, x := range vector {
+			out[i] = binary.LittleEndian.AppendUint32(out[i], math.Float32bits(x))
+		}
+	}
+	return out
+}
+
+// failure returns the error for the caller.
+func failure(err error) *contract.EmbedFailure {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return &contract.EmbedFailure{Code: apierr.Unavailable, Message: "embeddings are unavailable; try again shortly"}
+	}
+
+	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
+	switch e.Kind {
+	case llm.KindNotConfigured, llm.KindUnknownModel:
+		if e.Provider == nil { // with a response, the service does not know the model that is configured
+			f.Code, f.Field = apierr.NotFound, "model"
+		}
+	case llm.KindInvalid, llm.KindContextLength, llm.KindTooLarge:
+		f.Code, f.Field = apierr.InvalidRequest, "input"
+		f.Message = "the embeddings service rejects these texts or dimensions; one text may be too long for the model"
+	case llm.KindRateLimited:
+		f.Code = apierr.RateLimited
+	default:
+	}
+	return f
+}
