@@ -36,6 +36,7 @@ type shownInput struct {
 }
 
 type shownTranscription struct {
+	Model    string `json:"model,omitempty"`
 	Language string `json:"language,omitempty"`
 	Prompt   string `json:"prompt,omitempty"`
 }
@@ -71,7 +72,7 @@ func (s *session) shown(set Settings) *shownSession {
 		Instructions: s.instructions, Tools: []struct{}{}, ToolChoice: "auto", MaxOutputTokens: "inf", Truncation: "auto",
 		Audio: shownAudio{
 			Input: &shownInput{
-				Format: pcm, Transcription: shownTranscription{Language: s.language, Prompt: s.prompt}, Detection: s.detection.shown(),
+				Format: pcm, Transcription: shownTranscription{Model: set.transcription, Language: s.language, Prompt: s.prompt}, Detection: s.detection.shown(),
 			},
 			Output: shownOutput{Format: pcm, Voice: s.voice, Speed: s.speed},
 		},
