@@ -67,8 +67,11 @@ type Hook struct {
 	Coalesce       *HookCoalesce  `json:"coalesce"`
 	Enabled        bool           `json:"enabled"`
 	LastDeliveryAt *time.Time     `json:"lastDeliveryAt"`
-	CreatedAt      time.Time      `json:"createdAt"`
-	UpdatedAt      time.Time      `json:"updatedAt"`
+	// The time of the last delivery without a valid signature, if the log contains it. Later than
+	// `lastDeliveryAt`: the sender and the hook probably have different secrets.
+	LastRejectedAt *time.Time `json:"lastRejectedAt"`
+	CreatedAt      time.Time  `json:"createdAt"`
+	UpdatedAt      time.Time  `json:"updatedAt"`
 }
 
 // A page of hooks.
@@ -122,6 +125,7 @@ type HookChange struct {
 	URL                 *string        `json:"url,omitzero"`
 	PreviousSecretUntil *string        `json:"previousSecretUntil,omitzero"`
 	LastDeliveryAt      *string        `json:"lastDeliveryAt,omitzero"`
+	LastRejectedAt      *string        `json:"lastRejectedAt,omitzero"`
 	CreatedAt           *string        `json:"createdAt,omitzero"`
 	UpdatedAt           *string        `json:"updatedAt,omitzero"`
 }

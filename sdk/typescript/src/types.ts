@@ -132,6 +132,11 @@ export interface Hook {
   coalesce: HookCoalesce | null;
   enabled: boolean;
   lastDeliveryAt: MaybeTime;
+  /**
+   * The time of the last delivery without a valid signature, if the log contains it. Later than
+   * `lastDeliveryAt`: the sender and the hook probably have different secrets.
+   */
+  lastRejectedAt: MaybeTime;
   createdAt: Time;
   updatedAt: Time;
 }
@@ -189,6 +194,7 @@ export interface HookChange {
   url?: string;
   previousSecretUntil?: string | null;
   lastDeliveryAt?: string | null;
+  lastRejectedAt?: string | null;
   createdAt?: string;
   updatedAt?: string;
 }
@@ -632,6 +638,13 @@ export type OutputSchema = Record<string, unknown>;
 /** The form of the answer. It takes precedence over the agent's `outputSchema`. */
 export interface OutputOptions {
   schema: OutputSchema;
+}
+
+/** The models that agents can use. */
+export interface ModelList {
+  /** The model of agents without one. */
+  default: string;
+  models: Array<string>;
 }
 
 /** The results of a check of an agent's connections. */
@@ -3591,6 +3604,18 @@ export type CreateWidgetSessionBody = NewWidgetSession;
 
 /** The response to `POST /api/widget/sessions`: Start a visitor's session. */
 export type CreateWidgetSessionAnswer = WidgetSession;
+
+/** The headers of `GET /api/agents/models`: List the models that agents can use. */
+export interface GetModelListHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `GET /api/agents/models`: List the models that agents can use. */
+export type GetModelListAnswer = ModelList;
 
 /** The query parameters of `GET /api/agents/templates`: List templates, or get one. */
 export interface GetTemplatesQuery {

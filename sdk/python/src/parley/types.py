@@ -180,6 +180,8 @@ __all__ = [
     "GetMembersQuery",
     "GetModelAnswer",
     "GetModelHeaders",
+    "GetModelListAnswer",
+    "GetModelListHeaders",
     "GetModelPath",
     "GetNotificationMessagesAnswer",
     "GetNotificationMessagesHeaders",
@@ -275,6 +277,7 @@ __all__ = [
     "Metadata",
     "MetricsAnswer",
     "Model",
+    "ModelList",
     "ModelSetting",
     "ModelSettings",
     "Name",
@@ -725,6 +728,12 @@ class Hook(TypedDict):
     coalesce: HookCoalesce | None
     enabled: bool
     lastDeliveryAt: MaybeTime
+
+    lastRejectedAt: MaybeTime
+    """The time of the last delivery without a valid signature, if the log contains it. Later
+    than `lastDeliveryAt`: the sender and the hook probably have different secrets.
+    """
+
     createdAt: Time
     updatedAt: Time
 
@@ -804,6 +813,7 @@ class HookChange(TypedDict):
     url: NotRequired[str]
     previousSecretUntil: NotRequired[str | None]
     lastDeliveryAt: NotRequired[str | None]
+    lastRejectedAt: NotRequired[str | None]
     createdAt: NotRequired[str]
     updatedAt: NotRequired[str]
 
@@ -1576,6 +1586,15 @@ class OutputOptions(TypedDict):
     """The form of the answer. It takes precedence over the agent's `outputSchema`."""
 
     schema: OutputSchema
+
+
+class ModelList(TypedDict):
+    """The models that agents can use."""
+
+    default: str
+    """The model of agents without one."""
+
+    models: list[str]
 
 
 class AgentList(TypedDict):
@@ -4770,6 +4789,21 @@ CreateWidgetSessionBody: TypeAlias = NewWidgetSession
 
 CreateWidgetSessionAnswer: TypeAlias = WidgetSession
 """The response to `POST /api/widget/sessions`: Start a visitor's session."""
+
+
+GetModelListHeaders = TypedDict(
+    "GetModelListHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/agents/models`: List the models that agents can use."""
+
+
+GetModelListAnswer: TypeAlias = ModelList
+"""The response to `GET /api/agents/models`: List the models that agents can use."""
 
 
 class GetTemplatesQuery(TypedDict):
