@@ -20,12 +20,16 @@ func TestAgentSettings(t *testing.T) {
 	p.fill("Name", "Final")
 	p.click("switch", "Knowledge")
 	p.choose("Ask a person first", "Before each call")
+	p.choose("Model", "offline") // one that the service offers
+	p.choose("Model", "Another model …")
+	p.fill("Name of the model", "openai/unlisted")
 	p.click("button", "Save changes")
 	p.isNot("region", "Unsaved changes")
 	p.is("heading", "Final")
 	p.reload()
 	p.holds("Name", "Final")
 	p.holds("Ask a person first", "always")
+	p.holds("Name of the model", "openai/unlisted")
 
 	p.watch.expect(http.StatusConflict)
 	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "Somebody else's"}, nil)

@@ -135,7 +135,8 @@ func (v *voiceBoard[In]) send(to, reply string, stage contract.ToolStage, body s
 	if to == "" {
 		return
 	}
-	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Data: []byte(body), Header: nats.Header{contract.HeaderStage: {string(stage)}}})
+	header := nats.Header{contract.HeaderStage: {string(stage)}}
+	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Data: []byte(body), Header: header})
 	if err != nil {
 		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot send the state of a voice session")
 	}

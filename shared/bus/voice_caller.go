@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"parley/shared/contract"
-	"parley/shared/truncate"
 )
 
 // Errors of opening a voice session.
@@ -111,7 +110,7 @@ func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contrac
 	case m := <-wire.answers:
 		switch stageFor(m) {
 		case contract.StageAccepted:
-			return truncate.Bytes(string(m.Data), maxTranscription), nil
+			return string(m.Data[:min(len(m.Data), maxTranscription)]), nil
 		case contract.StageRefused:
 			return "", ErrVoiceRefused
 		default: // busy, or no worker is subscribed

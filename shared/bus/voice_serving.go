@@ -82,7 +82,8 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription) // if the caller is gone, the server reports that, and the session ends
+	// If the caller is gone, the server reports that, and the session ends.
+	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription)
 	go func() {
 		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})

@@ -72,7 +72,8 @@ func (s *session) shown(set Settings) *shownSession {
 		Instructions: s.instructions, Tools: []struct{}{}, ToolChoice: "auto", MaxOutputTokens: "inf", Truncation: "auto",
 		Audio: shownAudio{
 			Input: &shownInput{
-				Format: pcm, Transcription: shownTranscription{Model: set.transcription, Language: s.language, Prompt: s.prompt}, Detection: s.detection.shown(),
+				Format: pcm, Detection: s.detection.shown(),
+				Transcription: shownTranscription{Model: set.transcription, Language: s.language, Prompt: s.prompt},
 			},
 			Output: shownOutput{Format: pcm, Voice: s.voice, Speed: s.speed},
 		},

@@ -171,7 +171,11 @@ type event struct {
 	Session struct {
 		ID    string `json:"id"`
 		Audio struct {
-			Input struct{ Transcription struct{ Model string } }
+			Input struct {
+				Transcription struct {
+					Model string `json:"model"`
+				} `json:"transcription"`
+			} `json:"input"`
 		} `json:"audio"`
 	} `json:"session"`
 	Response struct {

@@ -57,7 +57,8 @@ func New(cfg Config) (*Provider, error) {
 		option.WithHTTPClient(client),
 	}
 	return &Provider{
-		chat: sdk.NewChatCompletionService(options...), models: sdk.NewModelService(options...), client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
+		chat: sdk.NewChatCompletionService(options...), models: sdk.NewModelService(options...), client: client,
+		limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
 	}, nil
 }
 
