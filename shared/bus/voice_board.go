@@ -128,7 +128,9 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 
 // sendStage publishes a message that is not a frame. If the message is lost, the other end notices
 // the silence.
-func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) { v.send(to, reply, stage, "") }
+func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
+	v.send(to, reply, stage, "")
+}
 
 // send publishes a message that is not a frame, with a body.
 func (v *voiceBoard[In]) send(to, reply string, stage contract.ToolStage, body string) {

@@ -36,7 +36,9 @@ type ListServer struct {
 }
 
 // NewList creates the server of the list of models. It uses only the bus, the verifier and the log of deps.
-func NewList(models ModelLister, deps Deps) *ListServer { return &ListServer{models: models, deps: deps} }
+func NewList(models ModelLister, deps Deps) *ListServer {
+	return &ListServer{models: models, deps: deps}
+}
 
 // Run answers requests until ctx ends.
 func (s *ListServer) Run(ctx context.Context) error {
