@@ -48,7 +48,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
             </g>
           ))}
           {labelled(labels.length).map((at) => (
-            <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "between"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
+            <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
           ))}
           {children}
         </svg>
